@@ -26,7 +26,7 @@ type Election struct {
 	_ misuse.NoCopy
 
 	mutex   *zklock.Mutex
-	lock    *place.Lock       // behind the mutex
+	lock    *hold.Lock        // behind the mutex
 	termEnd func(error) error // nil: the default
 
 	// Of WithRank: see rank.go.
@@ -72,7 +72,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	if e.mutex, err = zklock.New(m, path, mutex...); err != nil {
 		return nil, fmt.Errorf("election: %w", errors.Unwrap(err)) // without the name of package zklock
 	}
-	e.lock = place.LockOf(e.mutex)
+	e.lock = hold.LockOf(e.mutex)
 	e.lock.Request.Kind = candidacy(e.lock.Request.Kind, c.rank)
 	if c.rank > 0 {
 		e.arrivals = make(chan arrival, 1)

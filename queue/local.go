@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -27,20 +27,20 @@ import (
 //
 // The methods may be called by several goroutines at once. They panic if the Local was not made
 // by [Queue.Local].
-type Local place.Local
+type Local hold.Local
 
-// place returns what l is. It panics if l is nil or a zero value.
-func (l *Local) place() *place.Local { return (*place.Local)(l).Made() }
+// hold returns what l is. It panics if l is nil or a zero value.
+func (l *Local) hold() *hold.Local { return (*hold.Local)(l).Made() }
 
 // LocalOption changes a [Local]. [Queue.Local] returns an error that matches [session.ErrInvalid] for
 // an option that is nil or has a bad value.
 type LocalOption interface {
-	apply(*place.LocalConfig) error
+	apply(*hold.LocalConfig) error
 }
 
-type localOption func(*place.LocalConfig) error
+type localOption func(*hold.LocalConfig) error
 
-func (o localOption) apply(c *place.LocalConfig) error { return o(c) }
+func (o localOption) apply(c *hold.LocalConfig) error { return o(c) }
 
 // WithLazyRelease keeps the place in the queue for up to d after each release, at most a minute, in
 // case this process wants the lock again. Until then the lock counts as free in this process and as
@@ -56,9 +56,9 @@ func (o localOption) apply(c *place.LocalConfig) error { return o(c) }
 //
 // Default: a release gives the place up.
 func WithLazyRelease(d time.Duration) LocalOption {
-	return localOption(func(c *place.LocalConfig) error {
+	return localOption(func(c *hold.LocalConfig) error {
 		c.Lazy = d
-		return place.CheckLazy(d)
+		return hold.CheckLazy(d)
 	})
 }
 
@@ -68,7 +68,7 @@ func WithLazyRelease(d time.Duration) LocalOption {
 // is an error that matches [session.ErrInvalid].
 func (q *Queue) Local(r Request, handovers int, opts ...LocalOption) (*Local, error) {
 	made := q.place()
-	c := place.LocalConfig{Handovers: handovers}
+	c := hold.LocalConfig{Handovers: handovers}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("queue: %w: nil option", session.ErrInvalid)
@@ -77,7 +77,7 @@ func (q *Queue) Local(r Request, handovers int, opts ...LocalOption) (*Local, er
 			return nil, fmt.Errorf("queue: %w", err)
 		}
 	}
-	l, err := made.Local(r.place(), c)
+	l, err := hold.NewLocal(made, r.place(), c)
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
@@ -89,7 +89,7 @@ func (q *Queue) Local(r Request, handovers int, opts ...LocalOption) (*Local, er
 // yet whether it has to wait, the others make a new node. If the shared contender fails, for example with
 // [ErrConflict], all waiters get that error.
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
-	made := l.place()
+	made := l.hold()
 	misuse.Context(ctx, "queue: Local.Acquire")
 	lease, err := made.Acquire(ctx)
 	return (*Lease)(lease), err
@@ -98,7 +98,7 @@ func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 // TryAcquire is [Queue.TryAcquire]. It sends no request while somebody in this process holds
 // or waits, unless readers hold.
 func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
-	made := l.place()
+	made := l.hold()
 	misuse.Context(ctx, "queue: Local.TryAcquire")
 	lease, err := made.TryAcquire(ctx)
 	return (*Lease)(lease), err

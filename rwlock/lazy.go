@@ -3,7 +3,7 @@ package rwlock
 import (
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/hold"
 )
 
 // WithLazyRelease makes Unlock and RUnlock keep the place in the queue for up to d, in case this process
@@ -28,6 +28,6 @@ import (
 func WithLazyRelease(d time.Duration) Option {
 	return option(func(rw *RWMutex) error {
 		rw.lazy = d
-		return place.CheckLazy(d)
+		return hold.CheckLazy(d)
 	})
 }

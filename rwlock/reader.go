@@ -6,7 +6,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,11 +21,11 @@ type Reader struct {
 	rw *RWMutex
 }
 
-type readDoor = place.Door[Reader]
+type readDoor = hold.Door[Reader]
 
 // Reader returns the read lock.
 func (rw *RWMutex) Reader() Reader {
-	return Reader{place.DoorTo[Reader](&rw.made().reader), rw}
+	return Reader{hold.DoorTo[Reader](&rw.made().reader), rw}
 }
 
 // check returns an error for the zero Reader.

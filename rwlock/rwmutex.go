@@ -30,14 +30,14 @@ type RWMutex struct {
 	q       *place.Queue
 	request place.Request // but for its Kind
 	lazy    time.Duration // of WithLazyRelease; 0: no place is kept
-	writer  place.Lock
-	reader  place.Lock
+	writer  hold.Lock
+	reader  hold.Lock
 
 	writes *hold.Holds[*place.Lease] // one
 	reads  *hold.Holds[*place.Lease] // any number
 }
 
-type door = place.Door[*RWMutex]
+type door = hold.Door[*RWMutex]
 
 // made returns rw. It panics if rw is nil or a zero value.
 func (rw *RWMutex) made() *RWMutex {
@@ -88,9 +88,9 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	rw.door = place.DoorTo[*RWMutex](&rw.writer)
-	rw.writes.Get, rw.writes.Try = hold.GetOf(&rw.writer), rw.writer.TryAcquire
-	rw.reads.Get = rw.read(hold.GetOf(&rw.reader))
+	rw.door = hold.DoorTo[*RWMutex](&rw.writer)
+	rw.writes.Get, rw.writes.Try = rw.writer.Get, rw.writer.TryAcquire
+	rw.reads.Get = rw.read(rw.reader.Get)
 	rw.reads.Try = func(ctx context.Context) (*place.Lease, error) {
 		return rw.readBeside(ctx, rw.reader.TryAcquire)
 	}
@@ -98,10 +98,10 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 }
 
 // open makes one side.
-func (rw *RWMutex) open(side *place.Lock, kind *kinds.Kind) (err error) {
+func (rw *RWMutex) open(side *hold.Lock, kind *kinds.Kind) (err error) {
 	side.Queue, side.Request = rw.q, rw.requestOf(kind)
 	if rw.lazy > 0 {
-		side.Local, err = rw.q.Local(side.Request, place.LocalConfig{Lazy: rw.lazy})
+		side.Local, err = hold.NewLocal(rw.q, side.Request, hold.LocalConfig{Lazy: rw.lazy})
 	}
 	return err
 }

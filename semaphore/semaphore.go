@@ -32,7 +32,7 @@ type Semaphore struct {
 
 	path  string
 	top   *place.Queue // at the path
-	lease place.Lock   // one lease, in the queue at the path or, in Curator's layout, below it
+	lease hold.Lock    // one lease, in the queue at the path or, in Curator's layout, below it
 	max   int          // as given to New
 	holds *hold.Holds[*place.Lease]
 
@@ -40,7 +40,7 @@ type Semaphore struct {
 	gate    *place.Queue // in Curator's layout only
 }
 
-type door = place.Door[*Semaphore]
+type door = hold.Door[*Semaphore]
 
 // made returns s. It panics if s is nil or a zero value.
 func (s *Semaphore) made() *Semaphore {
@@ -100,7 +100,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 		kind.Configuration = &kinds.Configuration{
 			Config: nodedata.FirstLimit(s.max).Encode(), Policy: s.policy, Rivals: curatorDirs,
 		}
-		s.lease.Queue, s.door = s.top, place.DoorTo[*Semaphore](&s.lease)
+		s.lease.Queue, s.door = s.top, hold.DoorTo[*Semaphore](&s.lease)
 		return nil
 	}
 	// An acquisition takes two nodes, one after the other, so Multi takes the semaphore by itself.

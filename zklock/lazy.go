@@ -3,7 +3,7 @@ package zklock
 import (
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/hold"
 )
 
 // WithLazyRelease makes Unlock keep the mutex's place in the queue for up to d, in case this process
@@ -53,6 +53,6 @@ import (
 func WithLazyRelease(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.local.Lazy = d
-		return place.CheckLazy(d)
+		return hold.CheckLazy(d)
 	})
 }

@@ -45,7 +45,7 @@ type MultiLock struct {
 
 	locks []ContextLocker // in the order in which every process takes them
 	given []int           // the index of each of locks among those given to Multi
-	joint []*place.Lock   // of each of locks; nil if it is to be taken by itself
+	joint []*hold.Lock    // of each of locks; nil if it is to be taken by itself
 	paths string          // for messages
 	holds *hold.Holds[*multiHold]
 }
@@ -127,12 +127,12 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 			return nil, fmt.Errorf("zklock: %w: Multi: %s is there twice", session.ErrInvalid, l.FullName())
 		}
 		m.locks, paths = append(m.locks, l), append(paths, l.Path())
-		m.joint = append(m.joint, place.LockOf(l))
+		m.joint = append(m.joint, hold.LockOf(l))
 	}
 	m.paths = strings.Join(paths, ", ")
 	m.holds = hold.Several[*multiHold](m.paths, managersOf(m.locks)...)
 	m.holds.Get, m.holds.Try = hold.InOneStep(m.get), m.try
-	m.holds.Async = !slices.ContainsFunc(m.joint, func(l *place.Lock) bool { return l == nil || !l.Async })
+	m.holds.Async = !slices.ContainsFunc(m.joint, func(l *hold.Lock) bool { return l == nil || !l.Async })
 	return m, nil
 }
 

@@ -27,11 +27,11 @@ type Mutex struct {
 
 	door // for Multi
 
-	lock  place.Lock
+	lock  hold.Lock
 	holds *hold.Holds[*place.Lease]
 }
 
-type door = place.Door[*Mutex]
+type door = hold.Door[*Mutex]
 
 // made returns m. It panics if m is nil or a zero value.
 func (m *Mutex) made() *Mutex {
@@ -83,15 +83,15 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 	}
 	r := c.request
 	r.Kind = c.kind
-	mx := &Mutex{lock: place.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
+	mx := &Mutex{lock: hold.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
 	mx.holds.Async = c.async
-	if c.local != (place.LocalConfig{}) {
-		if mx.lock.Local, err = q.Local(r, c.local); err != nil {
+	if c.local != (hold.LocalConfig{}) {
+		if mx.lock.Local, err = hold.NewLocal(q, r, c.local); err != nil {
 			return nil, err
 		}
 	}
-	mx.door = place.DoorTo[*Mutex](&mx.lock)
-	mx.holds.Get, mx.holds.Try = hold.GetOf(&mx.lock), mx.lock.TryAcquire
+	mx.door = hold.DoorTo[*Mutex](&mx.lock)
+	mx.holds.Get, mx.holds.Try = mx.lock.Get, mx.lock.TryAcquire
 	return mx, nil
 }
 

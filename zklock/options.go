@@ -24,8 +24,8 @@ type config struct {
 	request place.Request // but for its Kind
 	unfair  bool
 	latch   bool
-	local   place.LocalConfig // zero: each call has a place of its own
-	async   bool              // WithAsyncRelease
+	local   hold.LocalConfig // zero: each call has a place of its own
+	async   bool             // WithAsyncRelease
 }
 
 // configOf applies the options. It refuses those that exclude each other.

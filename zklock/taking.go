@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -16,13 +16,13 @@ type taking struct {
 	m     *MultiLock
 	try   bool
 	tried int // the locks before this index have been in a transaction, or have been taken
-	party *place.Party
+	party *hold.Party
 }
 
 // next takes the lock with an index. The caller has those before it.
 func (t *taking) next(ctx context.Context, i int) (*queue.Lease, error) {
 	if i >= t.tried {
-		party, err := place.Together(ctx, t.neighbours(i), t.try)
+		party, err := hold.Together(ctx, t.neighbours(i), t.try)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func (t *taking) next(ctx context.Context, i int) (*queue.Lease, error) {
 
 // neighbours returns the lock with an index, and those behind it that have the same manager. It returns none
 // if the lock is to be taken by itself.
-func (t *taking) neighbours(i int) []*place.Lock {
+func (t *taking) neighbours(i int) []*hold.Lock {
 	rest := t.m.joint[i:]
 	n := 0
 	for n < len(rest) && rest[n] != nil && rest[n].Queue.Manager() == rest[0].Queue.Manager() {
@@ -52,8 +52,8 @@ func (t *taking) neighbours(i int) []*place.Lock {
 // inAdvance returns a context in which all of the locks are taken, for which there is room for all of their
 // nodes.
 func (m *MultiLock) inAdvance(ctx context.Context) (_ context.Context, end func()) {
-	alone := func(l *place.Lock) bool { return l == nil }
-	return place.InAdvance(ctx, slices.DeleteFunc(slices.Clone(m.joint), alone))
+	alone := func(l *hold.Lock) bool { return l == nil }
+	return hold.InAdvance(ctx, slices.DeleteFunc(slices.Clone(m.joint), alone))
 }
 
 // leave gives up the locks that were not returned, and returns what a server refuses to remove.

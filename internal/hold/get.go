@@ -1,10 +1,6 @@
 package hold
 
-import (
-	"context"
-
-	"github.com/turnstile-go/turnstile/internal/place"
-)
+import "context"
 
 // Get begins to get a lease.
 type Get[L Lease] func(ctx context.Context) Acquisition[L]
@@ -17,14 +13,6 @@ type Acquisition[L Lease] interface {
 	Next() (lease L, waits bool, err error)
 	// Wait waits for others, or until the context of the acquisition ends.
 	Wait()
-}
-
-// GetOf returns the Get of a lock.
-func GetOf(lock *place.Lock) Get[*place.Lease] {
-	if lock.Local != nil {
-		return InOneStep(lock.Local.Acquire)
-	}
-	return func(ctx context.Context) Acquisition[*place.Lease] { return lock.Queue.Begin(ctx, lock.Request) }
 }
 
 // InOneStep returns a Get that calls get, which waits by itself.

@@ -15,12 +15,12 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 
 // TryAcquire is Acquire without the wait for other contenders. It returns ErrBusy in its place.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
-	return q.acquisition(ctx, &r, &entry{try: true}).Finish()
+	return q.Acquisition(ctx, &r, &Entry{Try: true}).Finish()
 }
 
 // Begin returns the acquisition that Acquire makes. Nothing is sent before the first Next.
 func (q *Queue) Begin(ctx context.Context, r Request) *Acquisition {
-	return q.acquisition(ctx, &r, &entry{})
+	return q.Acquisition(ctx, &r, &Entry{})
 }
 
 // Acquisition is the way to a lease: one attempt after another, until one is granted or fails for good. It
@@ -30,32 +30,35 @@ func (q *Queue) Begin(ctx context.Context, r Request) *Acquisition {
 //
 // One goroutine uses it. It must go on until Next returns waits as false.
 type Acquisition struct {
-	*acquiring
+	*Acquiring
 	r      *Request
-	how    entry        // of the next attempt
+	how    Entry        // of the next attempt
 	pace   *rounds.Pace // of the attempts; nil before the second
-	stands *attempt     // has entered already, and goes on; nil if the next attempt is a new one
+	stands *attempt     // has entered, and waits or is granted; nil if the next attempt is a new one
 	next   func()       // ends the turn of a contender for an unfair lock; nil if it has none
 }
 
-// acquisition returns an acquisition that has not begun.
-func (q *Queue) acquisition(ctx context.Context, r *Request, how *entry) *Acquisition {
-	return newAcquiring(ctx, q).acquisition(r, how)
+// Acquisition returns an acquisition whose hook is not called yet.
+func (q *Queue) Acquisition(ctx context.Context, r *Request, how *Entry) *Acquisition {
+	return q.Acquiring(ctx).Acquisition(r, how)
 }
 
-// acquisition returns the acquisition of a call. It sets the data of r, so r may not be used by another.
-func (c *acquiring) acquisition(r *Request, how *entry) *Acquisition {
-	return &Acquisition{acquiring: c, r: r, how: *how}
+// Acquisition returns the acquisition of a call. It sets the data of r, so r may not be used by another.
+func (c *Acquiring) Acquisition(r *Request, how *Entry) *Acquisition {
+	return &Acquisition{Acquiring: c, r: r, how: *how}
 }
 
-// with makes the acquisition go on with an attempt that stands. a may be nil.
-func (g *Acquisition) with(a *attempt) *Acquisition {
-	if g.stands = a; a != nil {
-		a.entry = g.how
-		a.show(a.view)
-	}
-	return g
+// TakeOver goes on with the attempt of another acquisition, which waits.
+func (g *Acquisition) TakeOver(other *Acquisition) {
+	a := other.stands
+	g.stands, g.Result.Attempts = a, other.Result.Attempts
+	a.entry = g.how
+	a.show(a.view)
 }
+
+// Tries and Lazy are those of its Entry.
+func (g *Acquisition) Tries() bool { return g.how.Try }
+func (g *Acquisition) Lazy() bool  { return g.how.Lazy }
 
 // Finish is all steps of the acquisition.
 func (g *Acquisition) Finish() (*Lease, error) {
@@ -75,53 +78,61 @@ func (g *Acquisition) Next() (l *Lease, waits bool, err error) {
 		if err := g.r.complete(); err != nil {
 			return nil, false, Failed("acquire", g.q.dir, err)
 		}
-		if err := g.begin(g.r, g.how.try); err != nil {
+		if err := g.Open(g.r, g.how.Try); err != nil {
 			return nil, false, err
 		}
 	}
 	defer func() {
 		if !waits {
-			g.cut()
+			g.Cut()
 		}
 	}()
-	a, waits, err := g.attempts()
-	if waits {
+	if waits, err = g.Attempts(); waits {
 		return nil, true, nil
 	}
 	if err == nil {
-		l = a.hold(g.ctx)
+		l = g.hold()
 	}
-	l, err = g.conclude(l, err)
+	l, err = g.Conclude(l, err)
 	return l, false, err
 }
 
 // Wait waits for others, or until the ctx of the acquisition ends.
 func (g *Acquisition) Wait() { g.stands.block(g.stands.within(g.ctx)) }
 
-// granted returns the attempt that is granted, once there is one.
-func (g *Acquisition) granted() (*attempt, error) {
+// Granted waits until an attempt is granted.
+func (g *Acquisition) Granted() error {
 	for {
-		a, waits, err := g.attempts()
+		waits, err := g.Attempts()
 		if !waits {
-			return a, err
+			return err
 		}
 		g.Wait()
 	}
 }
 
-// hold begins the hold of an attempt that was granted.
-func (a *attempt) hold(ctx context.Context) *Lease {
-	t := newTurn(ctx, a, nil)
-	t.guard()
-	return t.begin(ctx)
+// Turn begins the turn of the attempt that was granted. The caller calls Guard and then Begin.
+func (g *Acquisition) Turn(by Sharer) *Turn { return newTurn(g.ctx, g.stands, by) }
+
+// hold begins the hold of the attempt that was granted.
+func (g *Acquisition) hold() *Lease {
+	t := g.Turn(nil)
+	t.Guard()
+	return t.Begin(g.ctx)
 }
 
-// attempts makes one attempt after another, until one is granted or fails for good. With waits as true the last
-// one stands, and the next call goes on with it.
-func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
+// Quit gives up the place of the attempt that was granted.
+func (g *Acquisition) Quit() { g.stands.quit(g.ctx, context.Canceled) }
+
+// Attempts makes one attempt after another, until one is granted or fails for good. With waits as true the last
+// one has to wait, and the next call goes on with it.
+func (g *Acquisition) Attempts() (waits bool, err error) {
+	if a := g.stands; a != nil && a.is() == decide.Holding {
+		return false, nil // it was taken together with others
+	}
 	if g.r.Kind.Unfair && g.next == nil {
-		if g.next, err = g.q.inTurn(g.ctx, g.how.try); err != nil {
-			return nil, false, err
+		if g.next, err = g.q.inTurn(g.ctx, g.how.Try); err != nil {
+			return false, err
 		}
 	}
 	defer func() {
@@ -143,34 +154,32 @@ func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
 		g.how.renews, moving = moving, nil
 		a, err := g.attempt()
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
 		out, err := a.run(g.ctx)
-		g.result.Position, g.how.in = a.position, a.entry.in
+		g.Result.Position, g.how.In = a.position, a.entry.In
 		switch out {
-		case decide.Granted:
-			return a, false, nil
-		case decide.Waits:
+		case decide.Granted, decide.Waits:
 			g.stands = a
-			return a, true, nil
+			return out == decide.Waits, nil
 		case decide.Renews:
 			moving = a
 		case decide.Taken:
 			if err := a.standAside(g.ctx); err != nil {
-				return nil, false, a.explain(g.ctx, err)
+				return false, a.explain(g.ctx, err)
 			}
 			g.pace = nil // the round after that is as good as the first
 		case decide.Again:
-			traceRetry(g.ctx, g.q.hooks(), opAcquire, g.result.Attempts, err)
+			traceRetry(g.ctx, g.q.hooks(), opAcquire, g.Result.Attempts, err)
 		default:
-			return nil, false, a.explain(g.ctx, err)
+			return false, a.explain(g.ctx, err)
 		}
 		if g.pace == nil {
 			g.pace = g.q.newPace()
 		}
 		// If the session has ended, waiting for the next one is enough.
 		if err := g.pace.Wait(g.ctx, a.s.Done()); err != nil {
-			return nil, false, err
+			return false, err
 		}
 	}
 }
@@ -185,14 +194,19 @@ func (g *Acquisition) attempt() (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
+	return g.attemptIn(s), nil
+}
+
+// attemptIn returns a new attempt.
+func (g *Acquisition) attemptIn(s *core.Session) *attempt {
 	g.q.yield(s, g.r)
-	g.result.Attempts++
-	return newAttempt(g.q, s, g.r, &g.how), nil
+	g.Result.Attempts++
+	return newAttempt(g.q, s, g.r, &g.how)
 }
 
 // sessionFor returns the session for an attempt: that of the other lease or attempt if it shares
 // or renews a place, otherwise the live one.
-func (q *Queue) sessionFor(ctx context.Context, how *entry) (*core.Session, error) {
+func (q *Queue) sessionFor(ctx context.Context, how *Entry) (*core.Session, error) {
 	switch {
 	case how.beside != nil:
 		return how.beside.t.s, how.beside.Err()

@@ -11,25 +11,28 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// acquiring is what lies between the two calls of the Acquire hook.
-type acquiring struct {
+// Acquiring is what lies between the two calls of the Acquire hook.
+type Acquiring struct {
 	q      *Queue
 	ctx    context.Context // of the caller, and once it is open, of the hook
 	end    func(hooks.AcquireResult)
-	result hooks.AcquireResult
+	Result hooks.AcquireResult
 	open   bool // the hook was called, and end was not
 
 	waited func(error) error // ends the bound of the wait: see package maxwait
 }
 
-// newAcquiring returns one that is not open.
-func newAcquiring(ctx context.Context, q *Queue) *acquiring {
-	return &acquiring{q: q, ctx: ctx, result: hooks.AcquireResult{Position: -1}}
+// Acquiring returns one that is not open.
+func (q *Queue) Acquiring(ctx context.Context) *Acquiring {
+	return &Acquiring{q: q, ctx: ctx, Result: hooks.AcquireResult{Position: -1}}
 }
 
-// begin calls the Acquire hook, unless ctx has ended. The caller calls conclude,
-// and cut in any case.
-func (c *acquiring) begin(r *Request, try bool) error {
+// Context returns the context of the acquisition.
+func (c *Acquiring) Context() context.Context { return c.ctx }
+
+// Open calls the Acquire hook, unless ctx has ended. The caller calls Conclude,
+// and Cut in any case.
+func (c *Acquiring) Open(r *Request, try bool) error {
 	c.ctx, c.waited = maxwait.Begin(c.ctx)
 	if err := c.ctx.Err(); err != nil {
 		return c.waited(Failed("acquire", c.q.dir, err))
@@ -42,9 +45,9 @@ func (c *acquiring) begin(r *Request, try bool) error {
 	return nil
 }
 
-// conclude tells the hook how the acquisition has ended, and returns what the caller gets. It does nothing
+// Conclude tells the hook how the acquisition has ended, and returns what the caller gets. It does nothing
 // if it is not open.
-func (c *acquiring) conclude(l *Lease, err error) (*Lease, error) {
+func (c *Acquiring) Conclude(l *Lease, err error) (*Lease, error) {
 	if !c.open {
 		return l, err
 	}
@@ -55,12 +58,12 @@ func (c *acquiring) conclude(l *Lease, err error) (*Lease, error) {
 	err = c.waited(err)
 	switch {
 	case errors.Is(err, ErrBusy):
-		c.result.Busy = true
+		c.Result.Busy = true
 	case err != nil:
-		c.result.Err = err
+		c.Result.Err = err
 	}
 	c.open = false
-	c.end(c.result)
+	c.end(c.Result)
 	if err != nil {
 		return nil, Failed("acquire", c.q.dir, err)
 	}
@@ -80,13 +83,13 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
 }
 
-// cut tells the hook that the acquisition was cut short, by a policy that has panicked or has ended the
-// goroutine. It does nothing after conclude.
-func (c *acquiring) cut() {
+// Cut tells the hook that the acquisition was cut short, by a policy that has panicked or has ended the
+// goroutine. It does nothing after Conclude.
+func (c *Acquiring) Cut() {
 	if c.open {
 		c.open = false
-		c.result.Err = errCut
-		c.end(c.result)
+		c.Result.Err = ErrCut
+		c.end(c.Result)
 		_ = c.waited(nil)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
-	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -19,7 +18,7 @@ import (
 // says, and tells it what has come of that.
 type attempt struct {
 	*place
-	entry entry
+	entry Entry
 
 	creation *core.Creation // the last create that was sent; nil if none was, or once it has told the node's name
 	config   kinds.Config   // of the directory, as last read, if the kind has one
@@ -37,7 +36,7 @@ type attempt struct {
 	founded  bool // this attempt has made the directory
 	waited   bool // the attempt had to wait, so its place is not kept
 
-	follows *turn // the attempt waits for the node of this turn of its Local alone, which is no wait; nil otherwise
+	follows *Turn // the attempt waits for the node of this turn of its sharer alone, which is no wait; nil otherwise
 
 	names    []string // the listing to judge, if unlisted and failed are nil
 	unlisted error    // of the listing that was sent with the create
@@ -60,26 +59,18 @@ type attempt struct {
 	seat *seat // the token of a place that is shared or renewed; nil if it is neither
 }
 
-// entry is how an attempt enters the queue. The zero value enters at the end, and waits.
-type entry struct {
-	try    bool     // fail with ErrBusy in place of waiting for others
-	lazy   bool     // the place may be kept
-	in     bool     // the queue was not too long at entry: see maxwaiters.go
+// Entry is how an attempt enters the queue. The zero value enters at the end, and waits.
+type Entry struct {
+	Try    bool     // fail with ErrBusy in place of waiting for others
+	Lazy   bool     // the place may be kept
+	In     bool     // the queue was not too long at entry: see maxwaiters.go
+	Before *Turn    // of the same sharer: its node is about to be deleted; nil if there is none
+	Shown  *Shown   // for those that share the acquisition; nil if nobody does
 	beside *Lease   // share the place of this lease
 	renews *attempt // take the place of this attempt, which is outdated
-	before *turn    // of the same Local: its node is about to be deleted; nil if there is none
-	shown  *shown   // for those that share the acquisition; nil if nobody does
 }
 
-// shown is what the attempts of an acquisition show to those that share it.
-type shown struct {
-	placed news.News              // the first create was answered, or there will be none
-	depart atomic.Pointer[func()] // says to the session that the node is about to go; nil before the first create
-	view   atomic.Pointer[view]   // of the present wait; nil if there is none
-	listed atomic.Pointer[listed] // by the last listing; nil if there was none
-}
-
-func newAttempt(q *Queue, s *core.Session, r *Request, how *entry) *attempt {
+func newAttempt(q *Queue, s *core.Session, r *Request, how *Entry) *attempt {
 	a := &attempt{
 		place:    &place{q: q, s: s, r: r, id: uuid.NewString()},
 		entry:    *how,
@@ -140,12 +131,6 @@ func (a *attempt) until(ctx context.Context, answered <-chan struct{}) error {
 	default:
 		return err
 	}
-}
-
-// listed is what the last listing of an attempt has shown.
-type listed struct {
-	children *core.Watch // set by the listing; nil if it set none
-	crowded  bool        // others wait for our node
 }
 
 // wait is the wait of an attempt whose watches are set. The nodes that it waits for are in the attempt's view.

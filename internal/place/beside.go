@@ -24,11 +24,11 @@ func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 	if err != nil {
 		return nil, Failed("acquire", l.t.q.dir, err)
 	}
-	if l.t.local != nil && l.Err() == nil {
-		// The next waiter of the Local would hold together with the new lease.
-		l.t.local.makeLast(l.t)
+	if l.t.by != nil && l.Err() == nil {
+		// The next waiter of this process would hold together with the new lease.
+		l.t.by.MakeLast()
 	}
-	return l.t.q.acquisition(ctx, &r, &entry{beside: l}).Finish()
+	return l.t.q.Acquisition(ctx, &r, &Entry{beside: l}).Finish()
 }
 
 // checkBeside returns an error if a lease of a kind must not share the place of this node. The

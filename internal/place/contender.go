@@ -120,7 +120,7 @@ func ofKind(nodes []kinds.Node, kind *kinds.Kind) ([]kinds.Node, error) {
 
 // conflictOf returns the error of a kind for a contender of another kind of lock.
 func conflictOf(k *kinds.Kind, n kinds.Node) error {
-	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, called(k), n.Name)
+	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, Called(k), n.Name)
 }
 
 // listed returns the contenders of a kind in order, and up to which transaction the list shows the directory.

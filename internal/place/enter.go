@@ -133,8 +133,8 @@ func (all entrants) send(ctx context.Context, room *core.Reservation) error {
 	for _, a := range all {
 		a.entering = time.Since(began)
 	}
-	if shown := first.entry.shown; shown != nil {
-		shown.placed.Tell()
+	if shown := first.entry.Shown; shown != nil {
+		shown.Placed.Tell()
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (a *attempt) sent(c *core.Creation) {
 		}
 	}
 	a.creation = c
-	if shown := a.entry.shown; shown != nil {
+	if shown := a.entry.Shown; shown != nil {
 		depart := c.Leave
 		shown.depart.Store(&depart)
 	}
@@ -220,7 +220,7 @@ func (all entrants) makeParents() error {
 // newName returns the name to create, and the mode of the create. A node that shares or renews a
 // place has the sequence number of that place. Otherwise the server gives the number.
 func (a *attempt) newName() (string, core.CreateMode) {
-	name := kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy)
+	name := kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.Lazy)
 	var other *place
 	switch {
 	case a.entry.beside != nil:
@@ -245,10 +245,10 @@ func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end fu
 	if old := first.entry.renews; old != nil {
 		w.Deletes = []string{old.path}
 	}
-	if before := first.entry.before; before != nil {
+	if before := first.entry.Before; before != nil {
 		w.Yield = func() {
 			first.s.Leaving(before.path)
-			first.entry.shown.placed.Tell()
+			first.entry.Shown.Placed.Tell()
 		}
 	}
 	return first.reserve(ctx, w)
@@ -256,8 +256,8 @@ func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end fu
 
 // reserve sets room aside. If the lock is taken together with others, it is that of all of them.
 func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservation, end func(), err error) {
-	if v, ok := ctx.Value(advanceKey{}).(roomInAdvance); ok {
-		if room, err = v.in(ctx, a.q.m, a.s); err != nil {
+	if v, ok := ctx.Value(advanceKey{}).(RoomInAdvance); ok {
+		if room, err = v.In(ctx, a.q.m, a.s); err != nil {
 			return nil, nil, err
 		}
 		if room != nil {
@@ -268,13 +268,4 @@ func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservat
 		return nil, nil, err
 	}
 	return room, room.End, nil
-}
-
-// advanceKey is the context key of a roomInAdvance.
-type advanceKey struct{}
-
-// roomInAdvance has room for the nodes of several locks.
-type roomInAdvance interface {
-	// in returns the room in a session, or nil if there is none.
-	in(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error)
 }

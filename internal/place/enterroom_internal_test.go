@@ -28,7 +28,7 @@ func TestRoomOfEntrantThatGivesUp(t *testing.T) {
 		noError(t, err)
 		r := Request{Kind: mutexKind}
 		noError(t, r.complete())
-		a := newAttempt(q, (*core.Session)(s), &r, &entry{})
+		a := newAttempt(q, (*core.Session)(s), &r, &Entry{})
 		ctx, cancel := context.WithCancel(t.Context())
 		list := server.HoldReply(zktest.On(zktest.OpGetChildren2, "/mx"))
 		entered := make(chan error, 1)

@@ -24,9 +24,9 @@ var (
 	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
 	errDeleted error = deletedError{}
 
-	// errCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine
+	// ErrCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine
 	// with runtime.Goexit.
-	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
+	ErrCut = errors.New("cut short by a panic, or by the end of the goroutine")
 )
 
 type deletedError struct{}
@@ -39,8 +39,8 @@ func (deletedError) ErrorType() string { return "node_deleted" }
 // Failed returns err as the failure of an operation on a lock.
 func Failed(op, path string, err error) error { return &kinds.OpError{Op: op, Path: path, Err: err} }
 
-// called returns the kind's name with its article.
-func called(k *kinds.Kind) string {
+// Called returns the kind's name with its article.
+func Called(k *kinds.Kind) string {
 	if k.Name != "" && strings.Contains("aeiou", k.Name[:1]) {
 		return "an " + k.Name
 	}

@@ -21,17 +21,15 @@ import (
 // asked for, when the lock is handed over, and when the holder wants to be told that it is asked to give the lock up.
 const watchAfter = 5 * time.Millisecond
 
-// guard starts to guard the turn, until it ends.
-func (t *turn) guard() {
+// Guard starts to guard the turn, until it ends.
+func (t *Turn) Guard() {
 	t.guardSession()
-	if t.tenure != nil {
-		t.guardChildren(t.tenure.watch)
-	}
+	t.GuardChildren(t.children)
 	data, stat := known(t.own)
 	if stat == nil {
 		t.delayWatch()
 		if t.r.Revoked != nil {
-			t.watchNow()
+			t.WatchNow()
 		}
 		return
 	}
@@ -41,7 +39,7 @@ func (t *turn) guard() {
 }
 
 // guardSession has the end of the session end the turn. It is in held from now on, unless it is over.
-func (t *turn) guardSession() {
+func (t *Turn) guardSession() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause == nil {
@@ -52,20 +50,20 @@ func (t *turn) guardSession() {
 // The next three functions hold t.mu while they start a callback, so that the callback, which can
 // run at once, finds the function that stops it. None starts one after conclude.
 
-// guardChildren tells the Local when the watch on the children ends: another contender may have come. w is
+// GuardChildren tells the sharer when the watch on the children ends: another contender may have come. w is
 // nil if there is no watch.
-func (t *turn) guardChildren(w *core.Watch) {
+func (t *Turn) GuardChildren(w *core.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w != nil && t.cause == nil {
 		t.stopChildren = w.AtEvent(func() {
-			t.s.InTurn(func() { t.local.intrude(t, w) })
+			t.s.InTurn(func() { t.by.Intrude(w) })
 		})
 	}
 }
 
 // delayWatch sets the first watch on the node after watchAfter.
-func (t *turn) delayWatch() {
+func (t *Turn) delayWatch() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause == nil {
@@ -77,7 +75,7 @@ func (t *turn) delayWatch() {
 
 // guardNode ends the turn when the watch says that the node was deleted. When the watch ends
 // otherwise, it sets a new one.
-func (t *turn) guardNode(own *core.Watch) {
+func (t *Turn) guardNode(own *core.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
@@ -98,8 +96,8 @@ func (t *turn) guardNode(own *core.Watch) {
 	}
 	ended := func() {
 		// The end of a connection ends kept places, so there is no watch to be set again. There may be thousands.
-		if own.Event() == core.WatchBroken && t.local != nil {
-			t.local.giveUpKept(t, false)
+		if own.Event() == core.WatchBroken && t.by != nil {
+			t.by.GiveUpKept(false)
 		}
 		if t.ended() == nil {
 			go after()
@@ -108,8 +106,8 @@ func (t *turn) guardNode(own *core.Watch) {
 	t.stopNode = own.AtEvent(func() { t.s.InTurn(ended) })
 }
 
-// watchNow does at once what delayWatch does after watchAfter: it sets the first watch on the node.
-func (t *turn) watchNow() {
+// WatchNow does at once what delayWatch does after watchAfter: it sets the first watch on the node.
+func (t *Turn) WatchNow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause == nil && t.delay != nil && t.delay.Stop() {
@@ -119,12 +117,12 @@ func (t *turn) watchNow() {
 
 // watchOwn sets a watch on the node, until one is set, the turn has ended or the server refuses.
 // The guard makes one call at a time.
-func (t *turn) watchOwn() { t.setOwn(t.during(&t.stopNode)) }
+func (t *Turn) watchOwn() { t.setOwn(t.during(&t.stopNode)) }
 
 // during returns a context for requests that the turn waits for. Only the end of the turn ends it, and
 // finds in stop how. A turn has no such context of its own: a context that somebody has waited for keeps
 // its channel until it is freed.
-func (t *turn) during(stop *func()) context.Context {
+func (t *Turn) during(stop *func()) context.Context {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +134,7 @@ func (t *turn) during(stop *func()) context.Context {
 	return ctx
 }
 
-func (t *turn) setOwn(ctx context.Context) {
+func (t *Turn) setOwn(ctx context.Context) {
 	for t.ended() == nil {
 		data, stat, w, err := t.s.Watch(ctx, t.path)
 		switch {
@@ -164,7 +162,7 @@ func (t *turn) setOwn(ctx context.Context) {
 }
 
 // rounds returns the pace of watchOwn.
-func (t *turn) rounds() *rounds.Pace {
+func (t *Turn) rounds() *rounds.Pace {
 	if t.pace == nil {
 		t.pace = t.q.newPace()
 	}
@@ -173,7 +171,7 @@ func (t *turn) rounds() *rounds.Pace {
 
 // learn takes note of a watch on the node. The first one tells the token. Only guard and
 // watchOwn call it.
-func (t *turn) learn(own *core.Watch, czxid int64) {
+func (t *Turn) learn(own *core.Watch, czxid int64) {
 	t.mu.Lock()
 	t.own = own
 	t.mu.Unlock()
@@ -181,14 +179,14 @@ func (t *turn) learn(own *core.Watch, czxid int64) {
 }
 
 // learnRefusal takes note that the server refuses to tell about the node. Only watchOwn calls it.
-func (t *turn) learnRefusal(err error) {
+func (t *Turn) learnRefusal(err error) {
 	t.mu.Lock()
 	t.own = nil
 	t.mu.Unlock()
 	t.setToken(0, err)
 }
 
-func (t *turn) setToken(czxid int64, err error) {
+func (t *Turn) setToken(czxid int64, err error) {
 	if !t.known.Has() { // it does not change any more
 		t.token, t.tokenErr = czxid, err
 		t.known.Tell()
@@ -197,12 +195,12 @@ func (t *turn) setToken(czxid int64, err error) {
 
 // noticeRevoke calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
 // lock is not handed over after that. Only guard and watchOwn call it.
-func (t *turn) noticeRevoke(data []byte) {
+func (t *Turn) noticeRevoke(data []byte) {
 	if t.r.Revoked == nil || string(data) != kinds.RevokeMessage || t.ended() != nil {
 		return
 	}
-	if t.local != nil {
-		t.local.makeLast(t)
+	if t.by != nil {
+		t.by.MakeLast()
 	}
 	t.mu.Lock()
 	again, holders := t.asked, slices.Clone(t.holders)
@@ -211,7 +209,7 @@ func (t *turn) noticeRevoke(data []byte) {
 	if again {
 		return
 	}
-	for _, l := range holders { // begin calls Revoked for those that have not begun
+	for _, l := range holders { // Begin calls Revoked for those that have not begun
 		go t.r.Revoked(l)
 	}
 }
@@ -223,7 +221,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 		return l.t.token, l.t.tokenErr
 	}
 	if ctx.Err() == nil && l.hold.Err() == nil {
-		l.t.watchNow()
+		l.t.WatchNow()
 	}
 	select {
 	case <-l.t.known.Wait():
@@ -235,10 +233,10 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	}
 }
 
-// begin begins a hold. ctx is that of the caller that gets the lease. The previous hold has ended.
-func (t *turn) begin(ctx context.Context) *Lease {
+// Begin begins a hold. ctx is that of the caller that gets the lease. The previous hold has ended.
+func (t *Turn) Begin(ctx context.Context) *Lease {
 	l := newLease(ctx, t)
-	// The hook gets the lease, which can end before the hook returns. Then a Local hands the turn
+	// The hook gets the lease, which can end before the hook returns. Then a sharer hands the turn
 	// over, and the next hold begins. So the turn has to know of this hold before the hook.
 	t.mu.Lock()
 	t.holders = append(t.holders, l)

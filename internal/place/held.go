@@ -29,8 +29,8 @@ type heldTurns struct {
 // and the last turn is over.
 type heldIn struct {
 	log   *slog.Logger
-	turns map[string]*turn   // by the path of the node
-	lazy  map[string][]*turn // those whose places may be kept, by the queue's path
+	turns map[string]*Turn   // by the path of the node
+	lazy  map[string][]*Turn // those whose places may be kept, by the queue's path
 	ended bool               // the session has ended
 	lost  int                // holds that ended with the session
 	some  []string           // paths of the first locks that were lost
@@ -41,14 +41,14 @@ const namedLosses = 5
 
 // add notes that a turn has begun. The end of its session ends it, also if that has come. The caller calls
 // remove when it is over.
-func (h *heldTurns) add(t *turn) {
+func (h *heldTurns) add(t *Turn) {
 	s := t.s
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.sessions[s]
 	if in == nil {
 		in = &heldIn{
-			log: t.q.m.Logger(), turns: make(map[string]*turn), lazy: make(map[string][]*turn),
+			log: t.q.m.Logger(), turns: make(map[string]*Turn), lazy: make(map[string][]*Turn),
 		}
 		h.sessions[s] = in
 		s.OnShortage(func(nodes, bytes int) bool { return h.spare(s, nodes, bytes) })
@@ -63,7 +63,7 @@ func (h *heldTurns) add(t *turn) {
 
 // remove notes that a turn is over, and how many holds the end of the session took away. Further calls
 // for the same turn do nothing.
-func (h *heldTurns) remove(t *turn, lost int) {
+func (h *heldTurns) remove(t *Turn, lost int) {
 	s := t.s
 	h.mu.Lock()
 	in := h.sessions[s]
@@ -103,7 +103,7 @@ func (h *heldTurns) end(s *core.Session) {
 }
 
 // loseSession ends the turn because its session has ended.
-func (t *turn) loseSession() { t.lose(t.s.Err()) }
+func (t *Turn) loseSession() { t.lose(t.s.Err()) }
 
 // settle forgets a session that has ended, once no turn is left, and returns what is to be reported
 // of it. h.mu is held.
@@ -129,7 +129,7 @@ func (in *heldIn) report(s *core.Session) {
 // It returns zero values if this session has no turn by that node.
 func (h *heldTurns) look(s *core.Session, node string) (since time.Time, kept bool) {
 	h.mu.Lock()
-	var t *turn
+	var t *Turn
 	if in := h.sessions[s]; in != nil {
 		t = in.turns[node]
 	}
@@ -137,11 +137,11 @@ func (h *heldTurns) look(s *core.Session, node string) (since time.Time, kept bo
 	if t == nil {
 		return time.Time{}, false
 	}
-	return t.heldSince(), t.tenure != nil && t.tenure.keptAt.Load() != 0
+	return t.HeldSince(), t.keptAt.Load() != 0
 }
 
 // reportDeleted logs that a lock was lost because its node was deleted, and not by us.
-func (t *turn) reportDeleted() {
+func (t *Turn) reportDeleted() {
 	t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",
 		"lock", t.q.dir, "node", t.path, "session", hexID(t.s))
 }
@@ -149,7 +149,7 @@ func (t *turn) reportDeleted() {
 func hexID(s *core.Session) string { return fmt.Sprintf("0x%x", uint64(s.ID())) }
 
 // lazyAt returns the turns of a session at a path whose places may be kept.
-func (h *heldTurns) lazyAt(s *core.Session, dir string) []*turn {
+func (h *heldTurns) lazyAt(s *core.Session, dir string) []*Turn {
 	if h.lazy.Load() == 0 {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (h *heldTurns) spare(s *core.Session, nodes, bytes int) (some bool) {
 		if oldest == nil {
 			break
 		}
-		if oldest.local.giveUpKept(oldest, false) { // otherwise it was used again, or given up, in the meantime
+		if oldest.by.GiveUpKept(false) { // otherwise it was used again, or given up, in the meantime
 			some = true
 			nodes--
 			bytes -= s.NodeBytes(oldest.path, false)
@@ -179,7 +179,7 @@ func (h *heldTurns) spare(s *core.Session, nodes, bytes int) (some bool) {
 }
 
 // oldestKept returns the turn of a session that has been kept for longest without a use, or nil.
-func (h *heldTurns) oldestKept(s *core.Session) (oldest *turn) {
+func (h *heldTurns) oldestKept(s *core.Session) (oldest *Turn) {
 	if h.lazy.Load() == 0 {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (h *heldTurns) oldestKept(s *core.Session) (oldest *turn) {
 	}
 	for _, turns := range in.lazy {
 		for _, t := range turns {
-			if since := t.tenure.keptAt.Load(); since != 0 && (oldest == nil || since < first) {
+			if since := t.keptAt.Load(); since != 0 && (oldest == nil || since < first) {
 				oldest, first = t, since
 			}
 		}
@@ -200,8 +200,8 @@ func (h *heldTurns) oldestKept(s *core.Session) (oldest *turn) {
 }
 
 // addLazy notes that the place of a turn may be kept. h.mu is held.
-func (h *heldTurns) addLazy(in *heldIn, t *turn) {
-	if t.tenure == nil || !t.tenure.fit {
+func (h *heldTurns) addLazy(in *heldIn, t *Turn) {
+	if !t.lazy {
 		return
 	}
 	dir := path.Dir(t.path)
@@ -210,7 +210,7 @@ func (h *heldTurns) addLazy(in *heldIn, t *turn) {
 }
 
 // removeLazy undoes addLazy. h.mu is held.
-func (h *heldTurns) removeLazy(in *heldIn, t *turn) {
+func (h *heldTurns) removeLazy(in *heldIn, t *Turn) {
 	dir := path.Dir(t.path)
 	turns := in.lazy[dir]
 	i := slices.Index(turns, t)

@@ -14,7 +14,7 @@ import (
 
 // Nothing stays of a turn that is over, nor of a session that has ended.
 func TestHeldForgets(t *testing.T) {
-	p := newProcess(t, testserver.Path(t), Request{}, 1)
+	p := newProcess(t, testserver.Path(t), Request{})
 	s := (*core.Session)(testserver.Session(t, p.m))
 	turns := func() int {
 		held.mu.Lock()
@@ -48,13 +48,13 @@ func TestHeldForgets(t *testing.T) {
 
 // A turn that begins after its session has ended is lost at once, whether or not others are still there.
 func TestHeldAfterEnd(t *testing.T) {
-	p := newProcess(t, testserver.Path(t), Request{}, 1)
+	p := newProcess(t, testserver.Path(t), Request{})
 	l := p.hold(t)
 	s := l.t.s
 	noError(t, p.proxy.Expire(patience(t), s.ID()))
 	for what, h := range map[string]*heldTurns{
 		"the last was lost": {sessions: make(map[*core.Session]*heldIn)},
-		"others are there":  {sessions: map[*core.Session]*heldIn{s: {ended: true, turns: map[string]*turn{"/other": nil}}}},
+		"others are there":  {sessions: map[*core.Session]*heldIn{s: {ended: true, turns: map[string]*Turn{"/other": nil}}}},
 	} {
 		<-s.Done()
 		late := newTurn(t.Context(), &attempt{place: &place{q: l.t.q, s: s, r: l.t.r, path: l.t.path}}, nil)
@@ -66,12 +66,12 @@ func TestHeldAfterEnd(t *testing.T) {
 // The line about a session waits for its last turn, in whatever order the news of the end comes.
 func TestHeldReportsOnce(t *testing.T) {
 	var log bytes.Buffer
-	p := newProcess(t, testserver.Path(t), Request{}, 1)
-	other := newProcess(t, testserver.Path(t), Request{}, 1, session.WithLogger(slog.New(slog.DiscardHandler)))
+	p := newProcess(t, testserver.Path(t), Request{})
+	other := newProcess(t, testserver.Path(t), Request{}, session.WithLogger(slog.New(slog.DiscardHandler)))
 	s := (*core.Session)(testserver.Session(t, p.m))
 	first, second := p.hold(t), other.hold(t)
 	// Two turns of one session.
-	turns := []*turn{first.t, {place: &place{s: s, q: first.t.q, path: second.t.path}}}
+	turns := []*Turn{first.t, {place: &place{s: s, q: first.t.q, path: second.t.path}}}
 	h := heldTurns{sessions: make(map[*core.Session]*heldIn)}
 	for _, turn := range turns {
 		h.add(turn)

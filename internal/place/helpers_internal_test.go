@@ -19,23 +19,29 @@ var mutexKind = &kinds.Kind{
 	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
 }
 
-// process is a client that locks by way of a local queue, behind a proxy.
+// process is a client with a queue, behind a proxy.
 type process struct {
-	*Local
+	q     *Queue
+	r     Request
 	m     *session.Manager
 	proxy *zktest.Proxy
 }
 
-func newProcess(t *testing.T, dir string, r Request, handovers int, opts ...session.Option) *process {
+func newProcess(t *testing.T, dir string, r Request, opts ...session.Option) *process {
 	t.Helper()
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), append(opts, session.WithTimeout(testserver.Patience))...)
 	q, err := New((*core.Manager)(m), dir)
 	noError(t, err)
 	r.Kind = mutexKind
-	l, err := q.Local(r, LocalConfig{Handovers: handovers})
+	return &process{q, r, m, proxy}
+}
+
+func (p *process) hold(t *testing.T) *Lease {
+	t.Helper()
+	l, err := p.q.Acquire(patience(t), p.r)
 	noError(t, err)
-	return &process{l, m, proxy}
+	return l
 }
 
 func noError(t *testing.T, err error) {
@@ -49,73 +55,6 @@ func patience(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// waits is an Acquire that is under way.
-type waits struct {
-	cancel context.CancelFunc
-	done   chan outcome
-}
-
-// outcome is what an Acquire returned.
-type outcome struct {
-	lease *Lease
-	err   error
-}
-
-// wait begins an Acquire, and returns when there are n waiters.
-func (p *process) wait(t *testing.T, n int) *waits {
-	t.Helper()
-	return p.waitWith(t, patience(t), n)
-}
-
-func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
-	t.Helper()
-	w := p.begin(ctx)
-	p.settle(t, n)
-	return w
-}
-
-// begin begins an Acquire.
-func (p *process) begin(ctx context.Context) *waits {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &waits{cancel, make(chan outcome, 1)}
-	go func() {
-		lease, err := p.Acquire(ctx)
-		w.done <- outcome{lease, err}
-	}()
-	return w
-}
-
-// settle waits until there are n waiters.
-func (p *process) settle(t *testing.T, n int) {
-	t.Helper()
-	zktest.Eventually(t, testserver.Patience, "the number of waiters", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.waiting.Len() == n
-	})
-}
-
-func (w *waits) lease(t *testing.T) *Lease {
-	t.Helper()
-	g := <-w.done // bounded by its context
-	noError(t, g.err)
-	return g.lease
-}
-
-func (w *waits) fails(t *testing.T, target error) {
-	t.Helper()
-	if g := <-w.done; !errors.Is(g.err, target) {
-		t.Fatalf("Acquire: %v, want %v", g.err, target)
-	}
-}
-
-func (p *process) hold(t *testing.T) *Lease {
-	t.Helper()
-	l, err := p.Acquire(patience(t))
-	noError(t, err)
-	return l
 }
 
 func giveBack(t *testing.T, l *Lease) {
@@ -138,5 +77,12 @@ func lostBy(t *testing.T, l *Lease) {
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, session.ErrLost) || !errors.Is(l.Err(), session.ErrLost) {
 		t.Fatalf("cause %v, error %v", cause, l.Err())
+	}
+}
+
+func wantBusy(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrBusy) {
+		t.Errorf("try: %v", err)
 	}
 }

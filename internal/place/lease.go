@@ -15,7 +15,7 @@ import (
 // Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes
 // held again. The methods may be called by several goroutines at once. Package queue says what they promise.
 type Lease struct {
-	t   *turn
+	t   *Turn
 	ctx context.Context // the values of the holder's context, for hooks; never ends
 
 	// hold ends with the lease, with its cause. finish ends it, once.
@@ -40,7 +40,7 @@ func (l *Lease) Made() *Lease {
 }
 
 // newLease returns a lease that no hook has been told of.
-func newLease(ctx context.Context, t *turn) *Lease {
+func newLease(ctx context.Context, t *Turn) *Lease {
 	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), since: time.Now()}
 	l.hold, l.endHold = context.WithCancelCause(l.ctx)
 	if most := t.r.MaxHold; most > 0 && ctx.Value(severalKey{}) == nil {

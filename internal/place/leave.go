@@ -28,7 +28,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		a.entry.renews = nil
 		defer old.quit(ctx, why)
 	}
-	if shown := a.entry.shown; shown != nil && ctx.Err() == nil {
+	if shown := a.entry.Shown; shown != nil && ctx.Err() == nil {
 		shown.view.Store(nil) // nothing tells it any more when a node ahead goes, and the next attempt has its own
 	}
 	if !a.created() {
@@ -124,11 +124,11 @@ func awaitsRemoval(why error) bool {
 	return false
 }
 
-// restartFrom is the sequence number from which on the client that leaves the directory empty
+// RestartFrom is the sequence number from which on the client that leaves the directory empty
 // deletes it, so that counting starts again. The counter has 32 bits and a sign. Past its end,
 // servers repeat a number or go negative, and two contenders can hold at once, whatever library
 // they use. It is a variable for tests.
-var restartFrom int32 = 1 << 30
+var RestartFrom int32 = 1 << 30
 
 // remove deletes the node for certain. If the reply to a create was lost, it deletes all nodes
 // with our id. ctx is for hooks alone.
@@ -146,7 +146,7 @@ func (n *place) removeBy(ctx context.Context, remove remover) *core.Removal {
 	}
 	r := remove(ctx, n.path)
 	// Negative is past the end of the counter, not before its beginning.
-	if n.node.Sequence >= restartFrom || n.node.Sequence < 0 {
+	if n.node.Sequence >= RestartFrom || n.node.Sequence < 0 {
 		go func() {
 			<-r.Done()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.s.Timeout())

@@ -10,7 +10,7 @@ import (
 )
 
 // lose ends the turn and its present hold by a loss. A turn that nobody holds is simply over.
-func (t *turn) lose(cause error) {
+func (t *Turn) lose(cause error) {
 	first := t.conclude(decide.Lost, cause)
 	loss, deleted := t.lossOf(cause), errors.Is(cause, errDeleted)
 	lost, withSession := 0, 0
@@ -28,8 +28,8 @@ func (t *turn) lose(cause error) {
 		// has found that.
 		t.remove(t.ctx, t.s.Remove)
 	}
-	if t.local != nil {
-		t.local.turnOver(t)
+	if t.by != nil {
+		t.by.TurnOver()
 	}
 	if lost > 0 && deleted {
 		t.reportDeleted()
@@ -39,23 +39,23 @@ func (t *turn) lose(cause error) {
 
 // loseNode ends the turn because its node was deleted. If the holder has released its lease, the
 // delete was ours, and loseNode changes nothing.
-func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", core.ErrLost, errDeleted)) }
+func (t *Turn) loseNode() { t.lose(fmt.Errorf("%w: %w", core.ErrLost, errDeleted)) }
 
 // release follows the release of a lease. It returns the removal of the node, or nil if the lock
 // was handed over or its place is kept.
 //
-// When waiters of the Local remain, the node is deleted after their next contender has its place
+// When waiters of the sharer remain, the node is deleted after their next contender has its place
 // in the queue. So no contender that enters after the delete gets ahead of them. Otherwise it is
 // deleted with the nodes of the other leases that are released together.
-func (t *turn) release(ctx context.Context, l *Lease, end End, with *parting) *core.Removal {
+func (t *Turn) release(ctx context.Context, l *Lease, end End, with *parting) *core.Removal {
 	t.drop(l)
-	if t.local == nil {
+	if t.by == nil {
 		return t.retire(ctx, with.remover(t.s))
 	}
-	if t.local.passOn(t, end) {
+	if t.by.PassOn(end) {
 		return nil
 	}
-	if placed := t.local.turnOver(t); placed != nil {
+	if placed := t.by.TurnOver(); placed != nil {
 		return t.retire(ctx, func(ctx context.Context, path string) *core.Removal {
 			return t.s.RemoveAfter(ctx, path, placed)
 		})
@@ -63,8 +63,8 @@ func (t *turn) release(ctx context.Context, l *Lease, end End, with *parting) *c
 	return t.retire(ctx, with.remover(t.s))
 }
 
-// giveUp gives up a place that was kept, and that its Local has left. It does nothing if t is nil.
-func (t *turn) giveUp() {
+// GiveUp gives up a place that was kept, after Forgo. It does nothing if t is nil.
+func (t *Turn) GiveUp() {
 	if t == nil {
 		return
 	}
@@ -72,14 +72,14 @@ func (t *turn) giveUp() {
 }
 
 // retire ends the turn after the last release, and has the node deleted.
-func (t *turn) retire(ctx context.Context, by remover) *core.Removal {
+func (t *Turn) retire(ctx context.Context, by remover) *core.Removal {
 	t.conclude(decide.Quit, ErrReleased)
 	held.remove(t, 0)
 	return t.remove(ctx, by)
 }
 
 // remove has the node deleted. ctx is for hooks alone. Further calls return the first removal.
-func (t *turn) remove(ctx context.Context, by remover) *core.Removal {
+func (t *Turn) remove(ctx context.Context, by remover) *core.Removal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.removal == nil {

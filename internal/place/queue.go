@@ -72,7 +72,7 @@ type Request struct {
 	Revoked func(*Lease)
 	*Terms  // nil: none
 
-	handedOn bool // a Local's node: it outlives the acquisition that creates it
+	handedOn bool // the node outlives the acquisition that creates it
 }
 
 // Terms are what else the options of a lock say. All its acquisitions, which can be thousands that wait, share them. They
@@ -131,6 +131,12 @@ func (r *Request) complete() error {
 		return fmt.Errorf("%w: prefix %q is not one of the kind's", core.ErrInvalid, r.Prefix)
 	}
 	return nil
+}
+
+// HandOn is complete, for a request whose node outlives the acquisition that creates it.
+func (r *Request) HandOn() error {
+	r.handedOn = true
+	return r.complete()
 }
 
 // Manager returns the session manager that was given to New.

@@ -25,7 +25,7 @@ func (all entrants) peek() error {
 }
 
 func (a entrant) readsFirst() bool {
-	return a.r.ReadFirst && a.entry.try && a.entry.beside == nil && a.entry.renews == nil
+	return a.r.ReadFirst && a.entry.Try && a.entry.beside == nil && a.entry.renews == nil
 }
 
 // peek is asked before there is a node, so survey lists behind a sync.

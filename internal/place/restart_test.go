@@ -209,7 +209,7 @@ func TestRestartPastTheEnd(t *testing.T) {
 	for _, seq := range []string{"2147483647", "-000000005", "-2147483648"} {
 		dir := oldDir(t, 0)
 		q, _ := testQueue(t, dir)
-		a := newAttempt(q, (*core.Session)(testserver.Session(t, (*session.Manager)(q.Manager()))), &Request{Kind: mutexKind, Prefix: kinds.PrefixLock, Weight: 1}, &entry{})
+		a := newAttempt(q, (*core.Session)(testserver.Session(t, (*session.Manager)(q.Manager()))), &Request{Kind: mutexKind, Prefix: kinds.PrefixLock, Weight: 1}, &Entry{})
 		name := kinds.NodeName(a.id, kinds.PrefixLock, 1, false) + seq
 		if _, err := testserver.Admin(t).Create(path.Join(dir, name), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)

@@ -3,103 +3,36 @@ package place
 import (
 	"context"
 	"path"
-	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// An acquisition reserves room in its session before it creates a node. Several locks that are taken together
-// reserve the room for all of them at once, and keep it to the end (advance): otherwise goroutines that need
-// one node would take what comes free, and a MultiLock would never have enough.
+// An acquisition reserves room in its session before it creates a node, or gets it from the room of several locks that
+// are taken together.
 
-// advance is the room for the nodes of locks that are taken together. In each session it is reserved when the
-// first of them is to be created there.
-type advance struct {
-	locks []*Lock         // those that need a node
-	over  <-chan struct{} // closed when all of them are given up
-
-	mu    sync.Mutex
-	rooms map[*core.Session]*core.Reservation // nil after the end
+// RoomInAdvance has room for the nodes of several locks.
+type RoomInAdvance interface {
+	// In returns the room in a session, or nil if there is none.
+	In(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error)
 }
 
-// InAdvance returns a context in which the locks, of any managers, are acquired together. Each session then
-// has to have room for all of their nodes before the first is created, and keeps it for them. The caller
-// calls end when the acquisition is over, before it gives up the locks if it has failed. Nodes that are there
-// keep their room. A Local that has a node already needs none: the lock is taken with that one.
-func InAdvance(ctx context.Context, locks []*Lock) (_ context.Context, end func()) {
-	v := &advance{over: ctx.Done(), rooms: make(map[*core.Session]*core.Reservation)}
-	for _, one := range locks {
-		if one.Local == nil || !one.Local.hasNode() {
-			v.locks = append(v.locks, one)
-		}
-	}
-	return context.WithValue(ctx, advanceKey{}, v), v.end
+// advanceKey is the context key of a RoomInAdvance.
+type advanceKey struct{}
+
+// WithRoom returns a context for acquisitions whose nodes have room in advance.
+func WithRoom(ctx context.Context, v RoomInAdvance) context.Context {
+	return context.WithValue(ctx, advanceKey{}, v)
 }
 
-// in returns the room in a session. It reserves it, if nobody has. It returns nil after the end, and if the
-// locks need none.
-func (v *advance) in(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error) {
-	v.mu.Lock()
-	room, over := v.rooms[s], v.rooms == nil
-	v.mu.Unlock()
-	if room != nil || over {
-		return room, nil
+// RoomFor returns the bytes of room that the node of a request needs. It returns false if the request is not valid:
+// the acquisition says what is wrong.
+func (q *Queue) RoomFor(s *core.Session, r Request, lazy bool) (bytes int, ok bool) {
+	if r.complete() != nil {
+		return 0, false
 	}
-	w := v.want(m, s)
-	if w.Nodes == 0 {
-		return nil, nil
-	}
-	w.Over = v.over // ctx can be that of a contender which others share: it ends when that is granted
-	mine, err := s.Reserve(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.rooms == nil || v.rooms[s] != nil { // the end has come, or a shared contender was quicker
-		mine.End()
-		return v.rooms[s], nil
-	}
-	v.rooms[s] = mine
-	return mine, nil
-}
-
-// want returns what the locks need in a session of a manager.
-func (v *advance) want(m *core.Manager, s *core.Session) (w core.Want) {
-	for _, one := range v.locks {
-		if one.Queue.m != m {
-			continue
-		}
-		r, lazy := one.Request, false
-		if one.Local != nil {
-			r, lazy = one.Local.r, one.Local.lazy > 0
-		}
-		if r.complete() != nil {
-			continue // the acquisition says what is wrong
-		}
-		w.Nodes++
-		w.Bytes += s.NodeBytes(path.Join(one.Queue.dir, kinds.NodeName(sampleID, r.Prefix, r.Weight, lazy)), true)
-	}
-	return w
+	return s.NodeBytes(path.Join(q.dir, kinds.NodeName(sampleID, r.Prefix, r.Weight, lazy)), true), true
 }
 
 // sampleID is as long as the id of an attempt.
 const sampleID = "00000000-0000-0000-0000-000000000000"
-
-func (v *advance) end() {
-	v.mu.Lock()
-	rooms := v.rooms
-	v.rooms = nil
-	v.mu.Unlock()
-	for _, r := range rooms {
-		r.End()
-	}
-}
-
-// hasNode reports whether the Local has a node in the directory, or is about to have one.
-func (l *Local) hasNode() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.idleLocked()
-}

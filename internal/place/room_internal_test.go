@@ -23,9 +23,9 @@ func TestRenewalWithoutRoom(t *testing.T) {
 	}
 	kind := &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: func(kinds.Node) kinds.Policy { return kinds.Policy{} }}
 	r := &Request{Kind: kind, Prefix: kinds.PrefixLock}
-	old := newAttempt(q, (*core.Session)(s), r, &entry{})
+	old := newAttempt(q, (*core.Session)(s), r, &Entry{})
 	old.path = "/old"
-	a := newAttempt(q, (*core.Session)(s), r, &entry{renews: old, before: &turn{place: &place{path: "/before"}}, shown: &shown{}})
+	a := newAttempt(q, (*core.Session)(s), r, &Entry{renews: old, Before: &Turn{place: &place{path: "/before"}}, Shown: &Shown{}})
 	if _, _, err := (entrants{{a, t.Context()}}).reserve(t.Context()); !errors.Is(err, session.ErrTooManyNodes) {
 		t.Errorf("%v, want %v", err, session.ErrTooManyNodes)
 	}

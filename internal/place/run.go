@@ -17,7 +17,7 @@ func (a *attempt) run(ctx context.Context) (out decide.Outcome, err error) {
 	defer func() {
 		if out == decide.GoesOn { // cut short
 			a.step(decide.Quit)
-			a.leave(ctx, errCut)
+			a.leave(ctx, ErrCut)
 		}
 	}()
 	in, err := a.enter(ctx)
@@ -100,11 +100,11 @@ func (a *attempt) judge(ctx context.Context) (decide.Input, error) {
 		return decide.Quit, err
 	case ahead.MayGo():
 		return a.free()
-	case a.r.Kind.Unfair && !a.entry.try:
+	case a.r.Kind.Unfair && !a.entry.Try:
 		return decide.InUse, nil
-	case a.entry.try && a.inUse(ahead):
+	case a.entry.Try && a.inUse(ahead):
 		return decide.Quit, ErrBusy
-	case a.entry.try && a.limited == nil:
+	case a.entry.Try && a.limited == nil:
 		a.limited, a.end = context.WithTimeout(ctx, leavingTime(a.entering))
 	}
 	a.ahead = ahead

@@ -90,7 +90,7 @@ func (a *attempt) found(made string) error {
 	name := path.Base(made)
 	n, ok := kinds.ParseNode(name, a.r.Kind.Prefixes...)
 	if !ok {
-		return fmt.Errorf("the server created %q when asked for %q", name, kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy))
+		return fmt.Errorf("the server created %q when asked for %q", name, kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.Lazy))
 	}
 	a.node, a.path, a.entered = n, made, time.Now()
 	if n.ID == a.id {

@@ -84,7 +84,7 @@ func (a *attempt) listChildren(ctx context.Context) (names []string, stat *zk.St
 	switch {
 	case a.is() == decide.Outside:
 		return a.s.SyncedChildren(ctx, a.q.dir)
-	case !a.entry.lazy || a.waited:
+	case !a.entry.Lazy || a.waited:
 		return a.s.Children(ctx, a.q.dir)
 	}
 	names, stat, a.children, err = a.s.List(ctx, a.q.dir)
@@ -105,7 +105,7 @@ func (a *attempt) decide(ctx context.Context, names []string) (*decide.Tail, err
 		return nil, err
 	}
 	a.takeOver(ctx)
-	if shown := a.entry.shown; shown != nil {
+	if shown := a.entry.Shown; shown != nil {
 		shown.listed.Store(&listed{a.children, a.crowded})
 	}
 	if a.position < 0 {
@@ -122,7 +122,7 @@ func (a *attempt) decide(ctx context.Context, names []string) (*decide.Tail, err
 // read reads the names of a listing, and notes whether others wait for our node. It fails with ErrConflict
 // if a name is that of another kind of lock.
 func (a *attempt) read(ctx context.Context, names []string) (*decide.Tail, error) {
-	me := decide.Contender{Kind: a.r.Kind, Node: a.node, Rule: a.policy, Slack: a.slack, Doubt: a.doubt, Lazy: a.entry.lazy}
+	me := decide.Contender{Kind: a.r.Kind, Node: a.node, Rule: a.policy, Slack: a.slack, Doubt: a.doubt, Lazy: a.entry.Lazy}
 	if a.entry.beside != nil {
 		me.Beside = a.entry.beside.t.node.Name
 	}
@@ -152,7 +152,7 @@ func (a *attempt) rivals(ctx context.Context, names []string) error {
 		case err != nil:
 			return err
 		case len(decide.ParseNodes(children)) > 0:
-			return fmt.Errorf("%w: %s lock finds contenders below %s", ErrConflict, called(a.r.Kind), path.Join(a.q.dir, name))
+			return fmt.Errorf("%w: %s lock finds contenders below %s", ErrConflict, Called(a.r.Kind), path.Join(a.q.dir, name))
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
@@ -12,12 +13,16 @@ import (
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// turn is a granted node, from the grant until the node is given up or lost. It is held by one
-// lease at a time, or kept while nobody holds it. The package documentation has a diagram.
-type turn struct {
+// Turn is a granted node, from the grant until the node is given up or lost. It is held by one
+// lease at a time, or by several that share it, or kept while nobody holds it.
+type Turn struct {
 	*place                 // only its watch changes any more
-	local  sharer          // nil for a turn of a single lease
+	by     Sharer          // nil for a turn of a single lease
 	ctx    context.Context // the values of the acquisition's context, for hooks; never ends
+
+	lazy     bool         // the place may be kept
+	children *core.Watch  // on the directory, set by the listing that granted the place; nil if there is none, or if it is not lazy
+	keptAt   atomic.Int64 // since when nobody holds the node (UnixNano), or 0
 
 	known    news.News // that token or tokenErr is set, which then never change
 	token    int64
@@ -25,40 +30,39 @@ type turn struct {
 
 	pace *rounds.Pace // of watchOwn, which runs once at a time; nil until it is needed
 
-	tenure *tenure // of a Local; otherwise nil
-
 	// The place's mu guards the rest, and own.
 	cause   error         // why the turn is over; nil while it lasts
 	removal *core.Removal // of the node; nil until it has begun
 	holders []*Lease      // the leases that have begun and have not ended
 	asked   bool          // the holder was asked to give the lock up
 
-	// Of guard and of what it starts, which set them while the turn lasts.
+	// Of Guard and of what it starts, which set them while the turn lasts.
 	delay        *time.Timer // sets the first watch; nil once that was done
 	stopNode     func()
 	stopChildren func()
 }
 
-// sharer has the leases of a turn follow each other, or hold at once: a Local.
-type sharer interface {
-	// passOn follows the release of a lease. It returns false if the turn has to end.
-	passOn(t *turn, end End) bool
-	// turnOver follows the end of the turn. If others wait, it returns a channel that is closed when they have a place.
-	turnOver(t *turn) (placed <-chan struct{})
-	// makeLast makes the present hold the last one of the turn.
-	makeLast(t *turn)
-	// intrude follows the end of the watch w on the children.
-	intrude(t *turn, w *core.Watch)
-	// giveUpKept gives up the place of the turn if it is kept, and reports whether it was. taken says that another
+// Sharer has the leases of a turn follow each other, or hold at once.
+type Sharer interface {
+	// PassOn follows the release of a lease. It returns false if the turn has to end.
+	PassOn(end End) bool
+	// TurnOver follows the end of the turn. If others wait, it returns a channel that is closed when they have a place.
+	TurnOver() (placed <-chan struct{})
+	// MakeLast makes the present hold the last one of the turn.
+	MakeLast()
+	// Intrude follows the end of the watch w on the children.
+	Intrude(w *core.Watch)
+	// GiveUpKept gives up the place of the turn if it is kept, and reports whether it was. taken says that another
 	// contender wants it.
-	giveUpKept(t *turn, taken bool) bool
+	GiveUpKept(taken bool) bool
 }
 
-// newTurn returns the turn of an attempt that was granted. The caller calls guard and then begin.
-func newTurn(ctx context.Context, a *attempt, local sharer) *turn {
-	t := &turn{place: a.place, local: local, ctx: holderContext(ctx, a.q.hooks())}
-	if local != nil {
-		t.tenure = newTenure(a, time.Now())
+// newTurn returns the turn of an attempt that was granted. The caller calls Guard and then Begin.
+func newTurn(ctx context.Context, a *attempt, by Sharer) *Turn {
+	t := &Turn{place: a.place, by: by, ctx: holderContext(ctx, a.q.hooks())}
+	// Near the end of the sequence numbers, the directory has to become empty.
+	if t.lazy = a.entry.Lazy && !a.crowded && a.node.Sequence >= 0 && a.node.Sequence < RestartFrom; t.lazy {
+		t.children = a.children
 	}
 	if s := a.seat; s != nil {
 		t.token, t.tokenErr = s.token, s.tokenErr
@@ -68,21 +72,21 @@ func newTurn(ctx context.Context, a *attempt, local sharer) *turn {
 }
 
 // info says for hooks what is held.
-func (t *turn) info() hooks.HoldInfo {
+func (t *Turn) info() hooks.HoldInfo {
 	return hooks.HoldInfo{Kind: t.r.Kind.Name, Name: t.r.Name, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.path}
 }
 
-func (t *turn) hooks() *hooks.Trace { return t.q.hooks() }
+func (t *Turn) hooks() *hooks.Trace { return t.q.hooks() }
 
 // present returns the leases that have begun and were not released.
-func (t *turn) present() []*Lease {
+func (t *Turn) present() []*Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.holders)
 }
 
 // drop takes note that a lease was released.
-func (t *turn) drop(l *Lease) {
+func (t *Turn) drop(l *Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := slices.Index(t.holders, l); i >= 0 {
@@ -92,7 +96,7 @@ func (t *turn) drop(l *Lease) {
 
 // removed returns a channel that is closed once our delete of the node was answered. It is closed already if there was
 // none.
-func (t *turn) removed() <-chan struct{} {
+func (t *Turn) removed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.removal == nil {
@@ -101,9 +105,9 @@ func (t *turn) removed() <-chan struct{} {
 	return t.removal.Done()
 }
 
-// heldSince returns when the present hold has begun, the first of several. It returns the zero time if
+// HeldSince returns when the present hold has begun, the first of several. It returns the zero time if
 // there is none.
-func (t *turn) heldSince() time.Time {
+func (t *Turn) HeldSince() time.Time {
 	for _, l := range t.present() {
 		if l.hold.Err() == nil {
 			return l.since
@@ -112,20 +116,20 @@ func (t *turn) heldSince() time.Time {
 	return time.Time{}
 }
 
-// stands reports whether the node is ours for certain, as far as this process knows.
-func (t *turn) stands() bool {
-	return !t.deleted() && t.ended() == nil && t.s.Err() == nil // in this order: the clock comes last
+// Stands reports whether the node is ours for certain, as far as this process knows.
+func (t *Turn) Stands() bool {
+	return !t.Deleted() && t.ended() == nil && t.s.Err() == nil // in this order: the clock comes last
 }
 
 // ended returns why the turn is over, or nil while it lasts.
-func (t *turn) ended() error {
+func (t *Turn) ended() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cause
 }
 
-// deleted reports whether the watch on the node has told that the node was deleted.
-func (t *turn) deleted() bool {
+// Deleted reports whether the watch on the node has told that the node was deleted.
+func (t *Turn) Deleted() bool {
 	t.mu.Lock()
 	own := t.own
 	t.mu.Unlock()
@@ -133,7 +137,7 @@ func (t *turn) deleted() bool {
 }
 
 // conclude ends the turn, by Lost or Quit, and stops guarding it. It reports whether this was the first call.
-func (t *turn) conclude(by decide.Input, cause error) (first bool) {
+func (t *Turn) conclude(by decide.Input, cause error) (first bool) {
 	t.mu.Lock()
 	if _, first = t.stepLocked(by); first {
 		t.cause = cause
@@ -150,4 +154,4 @@ func (t *turn) conclude(by decide.Input, cause error) (first bool) {
 }
 
 // lossOf returns a cause with the path of the lock that was lost.
-func (t *turn) lossOf(cause error) error { return Failed("lock", t.q.dir, cause) }
+func (t *Turn) lossOf(cause error) error { return Failed("lock", t.q.dir, cause) }

@@ -32,7 +32,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	if err := r.complete(); err != nil {
 		t.Fatal(err)
 	}
-	a := newAttempt(q, (*core.Session)(s), &r, &entry{})
+	a := newAttempt(q, (*core.Session)(s), &r, &Entry{})
 	a.doubt = true
 	name := path.Join(dir, kinds.NodeName(a.id, kinds.PrefixLock, 1, false))
 	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
@@ -42,8 +42,8 @@ func TestLateTwinIsRemoved(t *testing.T) {
 		t.Fatalf("outcome %d, %v", out, err)
 	}
 	granted := newTurn(t.Context(), a, nil)
-	l := granted.begin(t.Context())
-	go granted.guard()
+	l := granted.Begin(t.Context())
+	go granted.Guard()
 	testserver.WaitChildren(t, dir, 1)
 	if err := l.Release(t.Context(), Done); err != nil {
 		t.Fatal(err)

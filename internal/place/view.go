@@ -165,9 +165,9 @@ func (v *view) describe(target int, now time.Time) string {
 	}
 	out := v.who(v.targets[target].Node, data, stat)
 	if v.unfair {
-		return out + " for " + short(v.age(stat, now))
+		return out + " for " + Short(v.age(stat, now))
 	}
-	return out + ", in the queue for " + short(v.age(stat, now))
+	return out + ", in the queue for " + Short(v.age(stat, now))
 }
 
 // short returns the part of the node's name that people can read.
@@ -215,8 +215,8 @@ func quoted(id string) string {
 	return id
 }
 
-// short returns a duration in seconds, or in milliseconds if it is below one second.
-func short(d time.Duration) string {
+// Short returns a duration in seconds, or in milliseconds if it is below one second.
+func Short(d time.Duration) string {
 	if d >= time.Second {
 		return d.Truncate(time.Second).String()
 	}

@@ -19,7 +19,7 @@ func (p *process) behind(t *testing.T) *attempt {
 	t.Helper()
 	r := Request{Kind: mutexKind}
 	noError(t, r.complete())
-	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &entry{})
+	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &Entry{})
 	a.waits(t)
 	return a
 }
@@ -30,6 +30,13 @@ func (a *attempt) waits(t *testing.T) {
 	if out, err := a.run(patience(t)); out != decide.Waits || err != nil {
 		t.Fatalf("the attempt does not wait: outcome %d, %v", out, err)
 	}
+}
+
+// lease begins the hold of an attempt that was granted.
+func (a *attempt) lease(t *testing.T) *Lease {
+	turn := newTurn(patience(t), a, nil)
+	turn.Guard()
+	return turn.Begin(patience(t))
 }
 
 // ended waits until a watch has ended.
@@ -50,8 +57,8 @@ func (p *process) leaves(t *testing.T, a *attempt) {
 
 // The next wait of an attempt takes over the watches that are pending.
 func TestWatchesAreTakenOver(t *testing.T) {
-	p := newProcess(t, testserver.Path(t), Request{}, 1)
-	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
+	p := newProcess(t, testserver.Path(t), Request{})
+	holder := newProcess(t, p.q.dir, Request{}).hold(t)
 	a := p.behind(t)
 	w, own := a.view.watches[0], a.own
 	<-own.Ready()
@@ -70,11 +77,11 @@ func TestWatchesAreTakenOver(t *testing.T) {
 // The contender of a Local has lost its place, and the next one has not listed yet. Until then nobody can say who is
 // ahead: nothing tells the last view any more when that node goes.
 func TestLostPlaceLeavesNoView(t *testing.T) {
-	p := newProcess(t, testserver.Path(t), Request{}, 1)
-	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
-	var shown shown
+	p := newProcess(t, testserver.Path(t), Request{})
+	holder := newProcess(t, p.q.dir, Request{}).hold(t)
+	var shown Shown
 	a := p.behind(t)
-	a.entry.shown = &shown
+	a.entry.Shown = &shown
 	a.show(a.view)
 	<-a.own.Ready()
 	testserver.Delete(t, a.path)
@@ -91,8 +98,8 @@ func TestLostPlaceLeavesNoView(t *testing.T) {
 // The timer of a wait runs in the moment in which the turn comes. The attempt goes without a request: a check of
 // the nodes would delay it, and fail it if the server did not answer.
 func TestTurnComesBeforeCheck(t *testing.T) {
-	p := newProcess(t, testserver.Path(t), Request{}, 1)
-	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
+	p := newProcess(t, testserver.Path(t), Request{})
+	holder := newProcess(t, p.q.dir, Request{}).hold(t)
 	a := p.behind(t)
 	giveBack(t, holder)
 	ended(t, a.view.watches[0])
@@ -105,7 +112,7 @@ func TestTurnComesBeforeCheck(t *testing.T) {
 	if n := p.proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, p.q.dir) }); n > 0 {
 		t.Errorf("the attempt has sent %d requests, though its turn had come", n)
 	}
-	giveBack(t, a.hold(patience(t)))
+	giveBack(t, a.lease(t))
 }
 
 // An attempt waits in a call of its caller, with a Watch hook, and goes on in another call after that one has ended. Its
@@ -113,7 +120,7 @@ func TestTurnComesBeforeCheck(t *testing.T) {
 func TestWaitGoesOnInAnotherCall(t *testing.T) {
 	type key struct{}
 	asked := make(chan bool, 1)
-	p := newProcess(t, testserver.Path(t), Request{}, 1, session.WithTrace(session.Trace{
+	p := newProcess(t, testserver.Path(t), Request{}, session.WithTrace(session.Trace{
 		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
 			return context.WithValue(ctx, key{}, true), func(error) {}
 		},
@@ -124,10 +131,10 @@ func TestWaitGoesOnInAnotherCall(t *testing.T) {
 			return ctx, func(error) {}
 		},
 	}))
-	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
+	holder := newProcess(t, p.q.dir, Request{}).hold(t)
 	r := Request{Kind: mutexKind}
 	noError(t, r.complete())
-	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &entry{})
+	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &Entry{})
 	first, cancel := context.WithCancel(patience(t))
 	if out, err := a.run(first); out != decide.Waits || err != nil {
 		t.Fatalf("the attempt does not wait: %v, %v", out, err)
@@ -147,7 +154,7 @@ func TestWaitGoesOnInAnotherCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	giveBack(t, a.hold(patience(t)))
+	giveBack(t, a.lease(t))
 }
 
 // A try has waited for as long as it may. That is busy, unless the caller has gone as well.

@@ -15,7 +15,7 @@ import (
 // show keeps what the attempt knows now, for the error of a wait that ends by its context.
 func (a *attempt) show(v *view) {
 	a.view = v
-	if shown := a.entry.shown; shown != nil {
+	if shown := a.entry.Shown; shown != nil {
 		shown.view.Store(v)
 	}
 }

@@ -15,8 +15,9 @@ var (
 	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
 		"internal/clock", "internal/codec", "internal/digestmd5", "internal/line", "internal/logbook", "internal/news",
 		"internal/room", "internal/rounds", "internal/watches"}
-	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/decide", "internal/maxwait", "internal/nodedata", "internal/leasectx", "internal/label"})
-	locks  = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold", "internal/keyed"})
+	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/hold", "internal/decide",
+		"internal/maxwait", "internal/nodedata", "internal/leasectx", "internal/label"})
+	locks = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/keyed"})
 )
 
 // sections has all sections of the pages.
@@ -27,7 +28,7 @@ var sections = []section{
 	{"starvation", "docs/measured/starvation.md", "make starvation", locks},
 	{"counterexamples", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
 	{"others", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
-	{"worlds", "docs/places.md", "make models WRITE=1", []string{"internal/decide", "internal/place", "kinds"}},
+	{"worlds", "docs/places.md", "make models WRITE=1", []string{"internal/decide", "internal/place", "internal/hold", "kinds"}},
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"timeouts", "docs/performance.md", "make outages WRITE=1", sessions},
@@ -36,8 +37,8 @@ var sections = []section{
 	{"nemesis", "docs/measured/nemesis.md", "make nemesis NEMESIS=10m RIVAL=all WRITE=1", locks},
 	{"attacks", "docs/measured/long.md", "make nemesis NEMESIS=30m TICK=2s ADD=1", locks},
 	{"seeds", "docs/measured/long.md", "make sim SEEDS=10000 FIRST=1 ADD=1", locks},
-	{"ensembles", "docs/measured/ensembles.md", "make ensembles WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
+	{"ensembles", "docs/measured/ensembles.md", "make ensembles WRITE=1", slices.Concat(queues, []string{"zklock"})},
 	{"soak", "docs/measured/soak.md", "make soak SOAK=1h WRITE=1", locks},
 	{"fleet", "docs/measured/load.md", "make load WRITE=1", sessions},
-	{"load", "docs/measured/load.md", "make load WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
+	{"load", "docs/measured/load.md", "make load WRITE=1", slices.Concat(queues, []string{"zklock"})},
 }

@@ -17,7 +17,7 @@
 //
 //	places_test.go: hear           internal/place/run.go: run, enter, carryOut, listAgain
 //	places_test.go: settle         internal/place/run.go: settle
-//	places_test.go: settle         internal/place/acquire.go: attempts
+//	places_test.go: settle         internal/place/acquire.go: Attempts
 //	places_test.go: judge          internal/place/run.go: judge
 //	places_test.go: answerList     internal/place/survey.go: list, listChildren
 //	places_test.go: answerReading  internal/place/survey.go: survey, surveyBoth
@@ -43,8 +43,8 @@
 //	faults_test.go: cut            internal/watches/table.go: breakAll
 //	faults_test.go: cutAttempt     internal/place/enter.go: create
 //	faults_test.go: lose           internal/place/run.go: endOf
-//	calls_test.go: again           internal/place/acquire.go: attempts
-//	calls_test.go: renew           internal/place/acquire.go: attempts
+//	calls_test.go: again           internal/place/acquire.go: Attempts
+//	calls_test.go: renew           internal/place/acquire.go: Attempts
 //	calls_test.go: release         internal/place/over.go: release, retire
 //	calls_test.go: downgrade       internal/place/beside.go: Beside
 //	calls_test.go: standAside      internal/place/unfair.go: standAside
@@ -52,24 +52,24 @@
 //	calls_test.go: decideTogether  internal/place/together.go: attempt, giveUp
 //	calls_test.go: foundTogether   internal/place/seek.go: seek
 //	calls_test.go: goOn            internal/place/together.go: enter
-//	calls_test.go: proceed         internal/place/together.go: take
+//	calls_test.go: proceed         internal/place/together.go: Take
 //	limits_test.go: setRule        internal/place/renew.go: setRule
 //	limits_test.go: isOutdated     internal/place/renew.go: isOutdated
 //	limits_test.go: takeOver        internal/place/renew.go: takeOver
 //	limits_test.go: behind         internal/place/renew.go: behind
-//	local_test.go: join            internal/place/localstate.go: join, takeLocked
-//	local_test.go: usable          internal/place/keep.go: usable
-//	local_test.go: use             internal/place/localstate.go: useLocked
-//	local_test.go: contend         internal/place/localstate.go: goOn, contendLocked, contend
-//	local_test.go: turnBegins      internal/place/localstate.go: holdLocked
-//	local_test.go: turnBegins      internal/place/keep.go: newTenure
-//	local_test.go: passOn          internal/place/localkept.go: passOn, keepLocked
-//	local_test.go: passOn          internal/place/keep.go: undisturbed
-//	local_test.go: endTurn         internal/place/localkept.go: turnOver
-//	local_test.go: leaveKept       internal/place/localkept.go: giveUpKept, leaveLocked
-//	local_test.go: withdraw        internal/place/localstate.go: withdraw
+//	local_test.go: join            internal/hold/localstate.go: join, takeLocked
+//	local_test.go: usable          internal/hold/keep.go: usable
+//	local_test.go: use             internal/hold/localstate.go: useLocked
+//	local_test.go: contend         internal/hold/localstate.go: goOn, contendLocked, contend
+//	local_test.go: turnBegins      internal/hold/localstate.go: holdLocked
+//	local_test.go: turnBegins      internal/hold/keep.go: newTenure
+//	local_test.go: passOn          internal/hold/localkept.go: PassOn, keepLocked
+//	local_test.go: passOn          internal/hold/keep.go: undisturbed
+//	local_test.go: endTurn         internal/hold/localkept.go: TurnOver
+//	local_test.go: leaveKept       internal/hold/localkept.go: GiveUpKept, leaveLocked
+//	local_test.go: withdraw        internal/hold/localstate.go: withdraw
 //	local_test.go: placed          internal/core/removal.go: RemoveAfter
-//	moves_test.go: intrude         internal/place/localkept.go: intrude
-//	moves_test.go: expireKept      internal/place/localkept.go: expire
+//	moves_test.go: intrude         internal/hold/localkept.go: Intrude
+//	moves_test.go: expireKept      internal/hold/localkept.go: expire
 //	moves_test.go: loseNode        internal/place/over.go: lose, loseNode
 package placemodel

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -63,12 +63,12 @@ func libraryOf(t *testing.T) library {
 }
 
 // kindOf returns the kind of a public lock.
-func kindOf(t *testing.T, lock place.Named, err error) *kinds.Kind {
+func kindOf(t *testing.T, lock hold.Named, err error) *kinds.Kind {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return place.LockOf(lock).Request.Kind
+	return hold.LockOf(lock).Request.Kind
 }
 
 // configsOf has the limits set, one after the other, and returns the configurations. Between two of them lie
@@ -88,7 +88,7 @@ func configsOf(t *testing.T, m *session.Manager, sem *semaphore.Semaphore) (all 
 				t.Fatal(err)
 			}
 		}
-		c, err := place.LockOf(sem).Queue.ReadConfig(t.Context())
+		c, err := hold.LockOf(sem).Queue.ReadConfig(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

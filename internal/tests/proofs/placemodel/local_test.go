@@ -2,7 +2,7 @@ package placemodel
 
 import "github.com/turnstile-go/turnstile/internal/decide"
 
-// The queue of a process: internal/place/localstate.go and keep.go.
+// The queue of a process: internal/hold/localstate.go and keep.go.
 
 // localRules are what a Local was made with.
 type localRules struct {

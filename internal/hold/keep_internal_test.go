@@ -1,0 +1,93 @@
+package hold
+
+import (
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/watches"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+func seen(event core.WatchEvent) *core.Watch { return watches.Seen(nil, nil, event) }
+
+// What a tenure says of a place, at each time and with each reason to end it.
+func TestTenure(t *testing.T) {
+	now := time.Now()
+	fit := func() *tenure {
+		k := &tenure{watch: seen(core.WatchPending), since: now, timeout: 10 * time.Second, fit: true}
+		k.keep(now, 3*time.Second)
+		return k
+	}
+	for _, c := range []struct {
+		what                string
+		change              func(*tenure)
+		later               time.Duration
+		undisturbed, usable bool
+	}{
+		{"a new place", func(*tenure) {}, 0, true, true},
+		{"just before its time is over", func(*tenure) {}, 3*time.Second - 1, true, true},
+		{"its time is over", func(*tenure) {}, 3 * time.Second, true, false},
+		{"used again after half a timeout", func(k *tenure) { k.keep(now.Add(5*time.Second), 3*time.Second) }, 7 * time.Second, true, true},
+		{"after a timeout", func(k *tenure) { k.keep(now.Add(9*time.Second), 3*time.Second) }, 10 * time.Second, false, true},
+		{"kept for long", func(k *tenure) { k.keep(now, time.Minute) }, 10 * time.Second, false, false},
+		{"somebody came", func(k *tenure) { k.watch = seen(core.WatchChanged) }, 0, false, false},
+		{"the connection was lost", func(k *tenure) { k.watch = seen(core.WatchBroken) }, 0, false, false},
+		{"no watch", func(k *tenure) { k.watch = nil }, 0, false, false},
+		{"revoked", func(k *tenure) { k.last = true }, 0, false, false},
+		{"not to be kept", func(k *tenure) { k.fit = false }, 0, false, false},
+	} {
+		k := fit()
+		c.change(k)
+		at := now.Add(c.later)
+		if got := k.undisturbed(at); got != c.undisturbed {
+			t.Errorf("%s: undisturbed %v", c.what, got)
+		}
+		if got := k.usable(at); got != c.usable {
+			t.Errorf("%s: usable %v", c.what, got)
+		}
+	}
+}
+
+// The more places in a row are taken away before they are used again, the fewer are kept. One that was of
+// use ends that.
+func TestHabit(t *testing.T) {
+	var h habit
+	for _, want := range []int{1, 2, 4, 8, 16, 32, 64, 64} {
+		if !h.next() {
+			t.Fatalf("not kept: %+v", h)
+		}
+		h.takenAway(false)
+		for i := range want {
+			if h.next() {
+				t.Fatalf("kept after %d of %d", i, want)
+			}
+		}
+	}
+	if !h.next() {
+		t.Fatalf("not kept: %+v", h)
+	}
+	h.takenAway(true)
+	if h != (habit{}) {
+		t.Errorf("%+v", h)
+	}
+}
+
+// rwKind is the readers' kind of a read-write lock, or the writers'.
+func rwKind(prefixes ...string) *kinds.Kind {
+	writes := func(n kinds.Node) bool { return n.Prefix == kinds.PrefixWrite }
+	return &kinds.Kind{
+		Name:     "rw",
+		Prefixes: prefixes,
+		Policy: func(me kinds.Node) kinds.Policy {
+			return kinds.Policy{Weight: func(ahead kinds.Node) int {
+				if writes(me) || writes(ahead) {
+					return 1
+				}
+				return 0
+			}}
+		},
+	}
+}
+
+var readKind = rwKind(kinds.PrefixRead, kinds.PrefixWrite)

@@ -1,0 +1,143 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// mutexKind is the kind of lock that the tests in package queue use.
+var mutexKind = &kinds.Kind{
+	Name:     "mutex",
+	Prefixes: []string{kinds.PrefixLock},
+	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
+}
+
+// process is a client that locks by way of a local queue, behind a proxy.
+type process struct {
+	*Local
+	m     *session.Manager
+	proxy *zktest.Proxy
+}
+
+func newProcess(t *testing.T, dir string, r place.Request, handovers int, opts ...session.Option) *process {
+	t.Helper()
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), append(opts, session.WithTimeout(testserver.Patience))...)
+	q, err := place.New((*core.Manager)(m), dir)
+	noError(t, err)
+	r.Kind = mutexKind
+	l, err := NewLocal(q, r, LocalConfig{Handovers: handovers})
+	noError(t, err)
+	return &process{l, m, proxy}
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// waits is an Acquire that is under way.
+type waits struct {
+	cancel context.CancelFunc
+	done   chan outcome
+}
+
+// outcome is what an Acquire returned.
+type outcome struct {
+	lease *place.Lease
+	err   error
+}
+
+// wait begins an Acquire, and returns when there are n waiters.
+func (p *process) wait(t *testing.T, n int) *waits {
+	t.Helper()
+	return p.waitWith(t, bounded(t), n)
+}
+
+func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
+	t.Helper()
+	w := p.begin(ctx)
+	p.settle(t, n)
+	return w
+}
+
+// begin begins an Acquire.
+func (p *process) begin(ctx context.Context) *waits {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &waits{cancel, make(chan outcome, 1)}
+	go func() {
+		lease, err := p.Acquire(ctx)
+		w.done <- outcome{lease, err}
+	}()
+	return w
+}
+
+// settle waits until there are n waiters.
+func (p *process) settle(t *testing.T, n int) {
+	t.Helper()
+	zktest.Eventually(t, testserver.Patience, "the number of waiters", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.waiting.Len() == n
+	})
+}
+
+func (w *waits) lease(t *testing.T) *place.Lease {
+	t.Helper()
+	g := <-w.done // bounded by its context
+	noError(t, g.err)
+	return g.lease
+}
+
+func (w *waits) fails(t *testing.T, target error) {
+	t.Helper()
+	if g := <-w.done; !errors.Is(g.err, target) {
+		t.Fatalf("Acquire: %v, want %v", g.err, target)
+	}
+}
+
+func (p *process) hold(t *testing.T) *place.Lease {
+	t.Helper()
+	l, err := p.Acquire(bounded(t))
+	noError(t, err)
+	return l
+}
+
+func giveBack(t *testing.T, l *place.Lease) {
+	t.Helper()
+	noError(t, l.Release(bounded(t), place.Done))
+}
+
+func tokenOf(t *testing.T, l *place.Lease) int64 {
+	t.Helper()
+	n, err := l.Token(bounded(t))
+	noError(t, err)
+	return n
+}
+
+// lostBy waits until a lease is lost.
+func lostBy(t *testing.T, l *place.Lease) {
+	t.Helper()
+	ctx, cancel := l.Context(bounded(t))
+	defer cancel()
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, session.ErrLost) || !errors.Is(l.Err(), session.ErrLost) {
+		t.Fatalf("cause %v, error %v", cause, l.Err())
+	}
+}
