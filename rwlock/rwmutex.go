@@ -89,8 +89,8 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 		return nil, err
 	}
 	rw.door = hold.DoorTo[*RWMutex](&rw.writer)
-	rw.writes.Get, rw.writes.Try = rw.writer.Get, rw.writer.TryAcquire
-	rw.reads.Get = rw.read(rw.reader.Get)
+	rw.writes.Get, rw.writes.Try = rw.writer.Get(), rw.writer.TryAcquire
+	rw.reads.Get = rw.read(rw.reader.Get())
 	rw.reads.Try = func(ctx context.Context) (*place.Lease, error) {
 		return rw.readBeside(ctx, rw.reader.TryAcquire)
 	}

@@ -47,7 +47,7 @@ type MultiLock struct {
 	given []int           // the index of each of locks among those given to Multi
 	joint []*hold.Lock    // of each of locks; nil if it is to be taken by itself
 	paths string          // for messages
-	holds *hold.Holds[*multiHold]
+	holds *hold.Holds[multiHold]
 }
 
 // made returns m. It panics if m is nil or a zero value.
@@ -130,7 +130,7 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 		m.joint = append(m.joint, hold.LockOf(l))
 	}
 	m.paths = strings.Join(paths, ", ")
-	m.holds = hold.Several[*multiHold](m.paths, managersOf(m.locks)...)
+	m.holds = hold.Several[multiHold](m.paths, managersOf(m.locks)...)
 	m.holds.Get, m.holds.Try = hold.InOneStep(m.get), m.try
 	m.holds.Async = !slices.ContainsFunc(m.joint, func(l *hold.Lock) bool { return l == nil || !l.Async })
 	return m, nil
@@ -253,15 +253,15 @@ func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
 }
 
 // get is Acquire as holds need it.
-func (m *MultiLock) get(ctx context.Context) (*multiHold, error) {
+func (m *MultiLock) get(ctx context.Context) (multiHold, error) {
 	l, err := m.untilAll(ctx, false)
-	return (*multiHold)(l), err
+	return multiHold{l}, err
 }
 
 // try is TryAcquire as holds need it.
-func (m *MultiLock) try(ctx context.Context) (*multiHold, error) {
+func (m *MultiLock) try(ctx context.Context) (multiHold, error) {
 	l, err := m.untilAll(ctx, true)
-	return (*multiHold)(l), err
+	return multiHold{l}, err
 }
 
 // errLostEarlier says that a lock was lost during the wait for another.

@@ -129,24 +129,17 @@ func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
 func (l *MultiLease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "zklock: MultiLease.Release")
-	return (*multiHold)(l).Release(ctx, place.Done)
+	return multiHold{l}.Release(ctx, place.Done)
 }
 
 // multiHold is a MultiLease as its MultiLock has it, which says how it ends.
-type multiHold MultiLease
+type multiHold struct{ *MultiLease }
 
-func (h *multiHold) lease() *MultiLease { return (*MultiLease)(h) }
-
-func (h *multiHold) Err() error            { return h.lease().Err() }
-func (h *multiHold) Done() <-chan struct{} { return h.lease().Done() }
-func (h *multiHold) AfterEnd(f func())     { context.AfterFunc(h.hold, f) }
-func (h *multiHold) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	return h.lease().Context(parent)
-}
+func (h multiHold) AfterEnd(f func()) { context.AfterFunc(h.hold, f) }
 
 // Release gives up all of the locks. It is that of MultiLease.
-func (h *multiHold) Release(ctx context.Context, end place.End) error {
-	errs := h.lease().release(ctx, end)
+func (h multiHold) Release(ctx context.Context, end place.End) error {
+	errs := h.release(ctx, end)
 	if others := slices.DeleteFunc(slices.Clone(errs), isPending); len(others) > 0 {
 		errs = others
 	}

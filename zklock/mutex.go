@@ -91,7 +91,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 		}
 	}
 	mx.door = hold.DoorTo[*Mutex](&mx.lock)
-	mx.holds.Get, mx.holds.Try = mx.lock.Get, mx.lock.TryAcquire
+	mx.holds.Get, mx.holds.Try = mx.lock.Get(), mx.lock.TryAcquire
 	return mx, nil
 }
 

@@ -15,12 +15,12 @@ type Lock struct {
 	Async   bool   // Unlock waits for no server; for Multi
 }
 
-// Get is the Get of its Holds.
-func (l *Lock) Get(ctx context.Context) Acquisition[*place.Lease] {
+// Get returns the Get of its Holds.
+func (l *Lock) Get() Get[*place.Lease] {
 	if l.Local != nil {
-		return InOneStep(l.Local.Acquire)(ctx)
+		return InOneStep(l.Local.Acquire)
 	}
-	return l.Queue.Begin(ctx, l.Request)
+	return func(ctx context.Context) Acquisition[*place.Lease] { return l.Queue.Begin(ctx, l.Request) }
 }
 
 // Acquire waits for the lock.

@@ -73,8 +73,8 @@ func (k *tenure) fresh(now time.Time) bool {
 
 func (k *tenure) pending() bool { return k.watch != nil && k.watch.Event() == core.WatchPending }
 
-// keep begins to keep the place for d.
-func (k *tenure) keep(now time.Time, d time.Duration) { k.until = now.Add(min(d, k.timeout)) }
+// keepFor begins to keep the place for d.
+func (k *tenure) keepFor(now time.Time, d time.Duration) { k.until = now.Add(min(d, k.timeout)) }
 
 // usable reports whether a place that is kept may be used again.
 func (k *tenure) usable(now time.Time) bool {

@@ -16,7 +16,7 @@ func TestTenure(t *testing.T) {
 	now := time.Now()
 	fit := func() *tenure {
 		k := &tenure{watch: seen(core.WatchPending), since: now, timeout: 10 * time.Second, fit: true}
-		k.keep(now, 3*time.Second)
+		k.keepFor(now, 3*time.Second)
 		return k
 	}
 	for _, c := range []struct {
@@ -28,9 +28,9 @@ func TestTenure(t *testing.T) {
 		{"a new place", func(*tenure) {}, 0, true, true},
 		{"just before its time is over", func(*tenure) {}, 3*time.Second - 1, true, true},
 		{"its time is over", func(*tenure) {}, 3 * time.Second, true, false},
-		{"used again after half a timeout", func(k *tenure) { k.keep(now.Add(5*time.Second), 3*time.Second) }, 7 * time.Second, true, true},
-		{"after a timeout", func(k *tenure) { k.keep(now.Add(9*time.Second), 3*time.Second) }, 10 * time.Second, false, true},
-		{"kept for long", func(k *tenure) { k.keep(now, time.Minute) }, 10 * time.Second, false, false},
+		{"used again after half a timeout", func(k *tenure) { k.keepFor(now.Add(5*time.Second), 3*time.Second) }, 7 * time.Second, true, true},
+		{"after a timeout", func(k *tenure) { k.keepFor(now.Add(9*time.Second), 3*time.Second) }, 10 * time.Second, false, true},
+		{"kept for long", func(k *tenure) { k.keepFor(now, time.Minute) }, 10 * time.Second, false, false},
 		{"somebody came", func(k *tenure) { k.watch = seen(core.WatchChanged) }, 0, false, false},
 		{"the connection was lost", func(k *tenure) { k.watch = seen(core.WatchBroken) }, 0, false, false},
 		{"no watch", func(k *tenure) { k.watch = nil }, 0, false, false},

@@ -68,29 +68,23 @@ func (l *Local) why(w *waiter, now time.Time) (out kinds.WaitError) {
 
 // get is Acquire or TryAcquire without the Acquire hook.
 func (l *Local) get(c *place.Acquiring, try bool) (*place.Lease, error) {
-	if !try {
-		t, w, lazy, err := l.join(c.Context())
-		switch {
-		case err != nil:
-			return nil, err
-		case t != nil:
-			return t.Begin(c.Context()), nil
-		case w != nil:
-			return l.await(c, w)
-		}
-		return l.try(c.Acquisition(l.request(), &place.Entry{Lazy: lazy}))
-	}
-	if t := l.take(); t != nil {
+	t, w, lazy, err := l.join(c.Context(), try)
+	switch {
+	case err != nil:
+		return nil, err
+	case t != nil:
 		return t.Begin(c.Context()), nil
+	case w != nil:
+		return l.await(c, w)
 	}
-	if l.many {
-		return l.tryShared(c)
+	g := c.Acquisition(l.request(), &place.Entry{Try: try, Lazy: lazy})
+	if !l.many {
+		return l.try(g)
 	}
-	lazy, ok := l.startTrying()
-	if !ok {
-		return nil, place.ErrBusy
+	if err := g.Granted(); err != nil { // a reader, whom those of this process do not keep waiting
+		return nil, err
 	}
-	return l.try(c.Acquisition(l.request(), &place.Entry{Try: true, Lazy: lazy}))
+	return l.hold(g), nil
 }
 
 // try runs the contender of a caller, in its goroutine. If the contender has to wait, it becomes the shared one.
@@ -113,18 +107,6 @@ func (l *Local) try(g *place.Acquisition) (*place.Lease, error) {
 		return nil, err
 	}
 	over = false
-	return l.hold(g), nil
-}
-
-// tryShared is TryAcquire for readers. Others of this process that hold or wait are not in their way.
-func (l *Local) tryShared(c *place.Acquiring) (*place.Lease, error) {
-	l.mu.Lock()
-	lazy := l.idleLocked() && l.nextLazyLocked()
-	l.mu.Unlock()
-	g := c.Acquisition(l.request(), &place.Entry{Try: true, Lazy: lazy})
-	if err := g.Granted(); err != nil {
-		return nil, err
-	}
 	return l.hold(g), nil
 }
 

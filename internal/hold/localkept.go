@@ -54,7 +54,7 @@ func (l *Local) keepLocked(now time.Time) bool {
 	if !t.Keep(now) {
 		return false
 	}
-	t.keep(now, l.lazy)
+	t.keepFor(now, l.lazy)
 	if !l.ticking {
 		l.tickLocked(t.until.Sub(now))
 	}

@@ -9,24 +9,46 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// join takes the place that is kept, joins the readers that hold, or adds a waiter. If the Local is idle, it
-// returns neither: the caller contends, and its place may be kept if lazy is true. For readers, and behind a
-// place of ours that has to leave first, the Local begins to contend. If too many are ahead already, join fails
-// with ErrBusy.
-func (l *Local) join(ctx context.Context) (t *tenure, w *waiter, lazy bool, err error) {
+// join takes the place that is kept, joins the readers that hold, or adds a waiter. A caller that gets neither contends
+// by itself, and its place may be kept if lazy is true.
+func (l *Local) join(ctx context.Context, try bool) (t *tenure, w *waiter, lazy bool, err error) {
 	l.mu.Lock()
 	t, gone := l.takeLocked()
-	if t == nil && gone == nil {
-		err = l.letInLocked()
+	switch {
+	case t != nil:
+	case try:
+		lazy, err = l.tryLocked()
+	default:
+		w, lazy, err = l.waitLocked(ctx, gone)
 	}
-	if t != nil || err != nil {
-		l.mu.Unlock()
-		return t, nil, false, err
+	l.mu.Unlock()
+	gone.GiveUp()
+	return t, w, lazy, err
+}
+
+// tryLocked has a caller that does not wait contend by itself. It fails with ErrBusy while others of this process hold or
+// wait, unless these are readers, who are not in its way.
+func (l *Local) tryLocked() (lazy bool, err error) {
+	idle := l.idleLocked()
+	if !idle && !l.many {
+		return false, place.ErrBusy
 	}
-	if l.idleLocked() && !l.many && gone == nil {
-		defer l.mu.Unlock()
-		l.trying = true
-		return nil, nil, l.nextLazyLocked(), nil
+	l.trying = !l.many
+	return idle && l.nextLazyLocked(), nil
+}
+
+// waitLocked adds a waiter. If the Local is idle, it adds none: the caller contends by itself. For readers, and behind a
+// place of ours that has to leave first, the Local begins to contend. If too many are ahead already, waitLocked fails
+// with ErrBusy.
+func (l *Local) waitLocked(ctx context.Context, gone *place.Turn) (w *waiter, lazy bool, err error) {
+	if gone == nil {
+		if err := l.letInLocked(); err != nil {
+			return nil, false, err
+		}
+		if l.idleLocked() && !l.many {
+			l.trying = true
+			return nil, l.nextLazyLocked(), nil
+		}
 	}
 	l.splitLocked()
 	w = &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
@@ -34,9 +56,7 @@ func (l *Local) join(ctx context.Context) (t *tenure, w *waiter, lazy bool, err 
 	if l.idleLocked() {
 		l.contendLocked(&sharedContender{before: gone, fresh: true})
 	}
-	l.mu.Unlock()
-	gone.GiveUp()
-	return nil, w, false, nil
+	return w, false, nil
 }
 
 // takeLocked takes the place that is kept, or shares that of readers, and returns its turn. If a place
@@ -86,24 +106,16 @@ func (l *Local) splitLocked() {
 	}
 }
 
-// take is takeLocked for a try. It gives up a place that must not be used again.
-func (l *Local) take() *tenure {
-	l.mu.Lock()
-	t, gone := l.takeLocked()
-	l.mu.Unlock()
-	gone.GiveUp()
-	return t
-}
-
-// startTrying reports whether the Local was idle, and whether the place that is tried for may be kept.
+// startTrying reports whether the Local was idle, and whether the place that is tried for may be kept. Readers have a
+// shared contender.
 func (l *Local) startTrying() (lazy, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.idleLocked() || l.many {
+	if l.many {
 		return false, false
 	}
-	l.trying = true
-	return l.nextLazyLocked(), true
+	lazy, err := l.tryLocked()
+	return lazy, err == nil
 }
 
 // goOn makes the contender of a caller, which has to wait, the shared one. The caller is the first of its waiters.
