@@ -137,7 +137,7 @@ var mutants = []mutant{
 	{"some-for-all", "multi", "of nodes whose transaction's reply was lost, one is found and taken for all",
 		[]edit{{"internal/place/seek.go", "\tcase n == len(all):\n", "\tcase n > 0:\n"}}},
 	{"rest-kept", "multi", "who waits for one lock stands in the queues of those behind it, and keeps out others who want only these",
-		[]edit{{"internal/place/together.go", "return p[i+1:].giveUp(ctx)", "return ctx.Err()"}}},
+		[]edit{{"internal/place/together.go", "return p[i+1:].giveUp(ctx)", "return p[i+1 : i+1].giveUp(ctx)"}}},
 	{"pass-lost", "local", "who has lost the lock hands it on to the next of the process",
 		[]edit{
 			{"internal/place/releasing.go", "\t\tr.err = l.Err()\n\t\treturn r\n", "\t\tr.err = l.Err()\n"},
