@@ -209,10 +209,11 @@ func prepareClose(data []byte) supervise.Closer {
 	return func(ctx context.Context, s supervise.Session) { how.close(ctx, newDialer(cfg), s) }
 }
 
-// Bounds of one try to close a session, and of the pause after a round of tries.
+// Bounds of one try to close a session, and of the pause after a round of tries, which grows.
 const (
 	closeTry   = 2 * time.Second
-	closePause = 50 * time.Millisecond
+	firstPause = 50 * time.Millisecond
+	mostPause  = time.Second
 )
 
 // close closes a session on the first server that answers. It begins with the one that the session was connected to.
@@ -220,7 +221,7 @@ func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
 	visit := wire.Visit{Hello: codec.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password}}
 	visit.Identities, visit.SASL = splitSASL(how.Identities)
 	servers := append([]string{s.Server}, how.Servers...)
-	for ctx.Err() == nil {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, mostPause) {
 		for _, server := range servers {
 			out := d.visit(ctx, server, visit)
 			if out.Gone {
@@ -232,7 +233,7 @@ func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(closePause):
+		case <-time.After(pause):
 		}
 	}
 }
