@@ -75,6 +75,8 @@ type locks struct {
 	rwKeyed      *rwlock.Keyed
 	rw, keptRW   []*rwlock.RWMutex
 	sem, curator []*semaphore.Semaphore
+	boundedRW    []*rwlock.RWMutex // at the places of rw, as boundedSem is at those of sem
+	boundedSem   []*semaphore.Semaphore
 	multi        *zklock.MultiLock
 	multiPlaces  []referee.Place // what multi takes, in its order, with the weights
 	multiWeights []int
@@ -114,6 +116,8 @@ func newLocks(m *session.Manager) (*locks, error) {
 	}
 	l.rw, l.keptRW = rwlocks(rwPlaces, rwlock.WithReadFirst()), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
 	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease(), semaphore.WithReadFirst(), semaphore.WithMaxHold(maxHold))
+	l.boundedRW = rwlocks(rwPlaces, rwlock.WithMaxWaiters(maxWaiters))
+	l.boundedSem = semaphores(semPlaces, semaphore.WithMaxWaiters(maxWaiters))
 	l.curator = semaphores(curatorPlaces, semaphore.WithCuratorLayout())
 	var err error
 	l.keyed, err = zklock.NewKeyed(m, "/soak/keys", zklock.WithLocalHandover(handovers), zklock.WithLazyRelease(keepFor))

@@ -85,15 +85,21 @@ func (w *worker) once(ctx context.Context) (string, error) {
 		return "unfair mutex", w.mutex(ctx, unfairPlaces[i], l.unfair[i])
 	case n < 54:
 		return "multi", w.several(ctx)
-	case n < 65:
+	case n < 61:
 		i := w.rng.IntN(len(l.rw))
 		return "rwlock", w.readWrite(ctx, rwPlaces[i], l.rw[i])
+	case n < 65:
+		i := w.rng.IntN(len(l.boundedRW))
+		return "rwlock with bounds", w.readWrite(ctx, rwPlaces[i], l.boundedRW[i])
 	case n < 75:
 		i := w.rng.IntN(len(l.keptRW))
 		return "rwlock, places kept", w.again(func() error { return w.readWrite(ctx, keptRWPlaces[i], l.keptRW[i]) })
-	case n < 84:
+	case n < 81:
 		i := w.rng.IntN(len(l.sem))
 		return "semaphore", w.semaphore(ctx, semPlaces[i], l.sem[i], 1+w.rng.IntN(semPlaces[i].Capacity))
+	case n < 84:
+		i := w.rng.IntN(len(l.boundedSem))
+		return "semaphore with bounds", w.semaphore(ctx, semPlaces[i], l.boundedSem[i], 1+w.rng.IntN(semPlaces[i].Capacity))
 	case n < 86:
 		i := w.rng.IntN(len(l.sem))
 		return "resize", w.resize(ctx, semPlaces[i], l.sem[i])
