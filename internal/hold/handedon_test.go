@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -17,7 +18,7 @@ func TestHandedOnAttemptKnowsWhoIsAhead(t *testing.T) {
 	dir := testserver.Path(t)
 	holder := newProcess(t, dir, place.Request{}, 1).hold(t)
 	p := newProcess(t, dir, place.Request{}, 1)
-	ctx, cancel := context.WithCancel(bounded(t))
+	ctx, cancel := context.WithCancel(expect.Patient(t))
 	failed := make(chan error, 1)
 	go func() {
 		_, err := p.Acquire(ctx)
@@ -43,7 +44,7 @@ func TestTryOfBusyLockWatchesNothing(t *testing.T) {
 	dir := testserver.Path(t)
 	holder := newProcess(t, dir, place.Request{}, 1).hold(t)
 	p := newProcess(t, dir, place.Request{}, 1)
-	if _, err := p.q.TryAcquire(bounded(t), place.Request{Kind: mutexKind}); !errors.Is(err, place.ErrBusy) {
+	if _, err := p.q.TryAcquire(expect.Patient(t), place.Request{Kind: mutexKind}); !errors.Is(err, place.ErrBusy) {
 		t.Errorf("error %v, want %v", err, place.ErrBusy)
 	}
 	if n := p.proxy.Count(zktest.On(zktest.OpGetData, dir)); n > 0 {

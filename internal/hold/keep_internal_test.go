@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/watches"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -73,21 +74,5 @@ func TestHabit(t *testing.T) {
 	}
 }
 
-// rwKind is the readers' kind of a read-write lock, or the writers'.
-func rwKind(prefixes ...string) *kinds.Kind {
-	writes := func(n kinds.Node) bool { return n.Prefix == kinds.PrefixWrite }
-	return &kinds.Kind{
-		Name:     "rw",
-		Prefixes: prefixes,
-		Policy: func(me kinds.Node) kinds.Policy {
-			return kinds.Policy{Weight: func(ahead kinds.Node) int {
-				if writes(me) || writes(ahead) {
-					return 1
-				}
-				return 0
-			}}
-		},
-	}
-}
-
-var readKind = rwKind(kinds.PrefixRead, kinds.PrefixWrite)
+// readKind is the readers' kind of a read-write lock.
+var readKind = &kinds.Kind{Name: "rw", Prefixes: []string{kinds.PrefixRead, kinds.PrefixWrite}, Policy: decide.ReadWrite}

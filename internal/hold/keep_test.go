@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -30,9 +31,9 @@ func keeperOf(t *testing.T, dir string, r place.Request, handovers int, d time.D
 func localOn(t *testing.T, m *session.Manager, dir string, r place.Request, handovers int, d time.Duration) *Local {
 	t.Helper()
 	q, err := place.New((*core.Manager)(m), dir)
-	noError(t, err)
+	expect.NoError(t, err)
 	l, err := NewLocal(q, r, LocalConfig{Handovers: handovers, Lazy: d})
-	noError(t, err)
+	expect.NoError(t, err)
 	return l
 }
 
@@ -124,13 +125,13 @@ func TestKeepReuse(t *testing.T) {
 	}
 	p.proxy.ResetRequests()
 	for i := range 100 {
-		l, err := p.Acquire(bounded(t))
+		l, err := p.Acquire(expect.Patient(t))
 		if i%2 == 1 {
-			noError(t, err)
+			expect.NoError(t, err)
 			giveBack(t, l)
-			l, err = p.TryAcquire(bounded(t))
+			l, err = p.TryAcquire(expect.Patient(t))
 		}
-		noError(t, err)
+		expect.NoError(t, err)
 		if l.Path() != node || tokenOf(t, l) != token || l.Err() != nil {
 			t.Fatalf("%s, token %d, %v", l.Path(), tokenOf(t, l), l.Err())
 		}
@@ -212,7 +213,7 @@ func TestKeepTry(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "a try", func() bool { // a busy machine can be slow to give a place up
 		giveBack(t, p.hold(t))
 		p.forgetHabit()
-		l, err := other.TryAcquire(bounded(t))
+		l, err := other.TryAcquire(expect.Patient(t))
 		if got = err == nil; got {
 			giveBack(t, l)
 		}
@@ -220,7 +221,7 @@ func TestKeepTry(t *testing.T) {
 		return got
 	})
 	l := p.hold(t)
-	if _, err := other.TryAcquire(bounded(t)); !errors.Is(err, place.ErrBusy) {
+	if _, err := other.TryAcquire(expect.Patient(t)); !errors.Is(err, place.ErrBusy) {
 		t.Errorf("while it is held: %v", err)
 	}
 	giveBack(t, l)
@@ -306,7 +307,7 @@ func TestKeepSessionLost(t *testing.T) {
 	p := newKeeper(t, dir, 0)
 	l := p.kept(t)
 	session := p.present().Holder().Session
-	noError(t, p.proxy.Expire(bounded(t), testserver.Session(t, p.m).ID()))
+	expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
 	p.wantState(t, idle)
 	p.forgetHabit() // the end of the node may have been told before that of the session
 	next := p.hold(t)
@@ -315,7 +316,7 @@ func TestKeepSessionLost(t *testing.T) {
 	}
 	giveBack(t, next)
 	testserver.WaitChildren(t, dir, 1)
-	noError(t, p.m.Close())
+	expect.NoError(t, p.m.Close())
 	testserver.WaitChildren(t, dir, 0)
 	if p.in() != idle {
 		p.wantState(t, idle)
@@ -333,7 +334,7 @@ func TestKeepLooksFirst(t *testing.T) {
 		},
 		"the session has ended": func(p *process, kept *tenure) {
 			s := testserver.Session(t, p.m)
-			noError(t, p.proxy.Expire(bounded(t), s.ID()))
+			expect.NoError(t, p.proxy.Expire(expect.Patient(t), s.ID()))
 			<-s.Done()
 			kept.watch = seen(core.WatchPending) // as if it were pending
 		},

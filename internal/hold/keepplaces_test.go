@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
@@ -38,8 +39,8 @@ func TestKeepLimitOfNodes(t *testing.T) {
 	}
 	use := func(l *Local) {
 		t.Helper()
-		lease, err := l.Acquire(bounded(t))
-		noError(t, err)
+		lease, err := l.Acquire(expect.Patient(t))
+		expect.NoError(t, err)
 		giveBack(t, lease)
 	}
 	use(all[0])
@@ -49,20 +50,20 @@ func TestKeepLimitOfNodes(t *testing.T) {
 	if a, b, c := all[0].in(), all[1].in(), all[2].in(); a != keeping || b != idle || c != keeping {
 		t.Errorf("states %v, %v, %v", a, b, c)
 	}
-	x, err := all[0].Acquire(bounded(t))
-	noError(t, err)
-	y, err := all[2].Acquire(bounded(t))
-	noError(t, err)
-	if _, err := all[1].Acquire(bounded(t)); !errors.Is(err, session.ErrTooManyNodes) {
+	x, err := all[0].Acquire(expect.Patient(t))
+	expect.NoError(t, err)
+	y, err := all[2].Acquire(expect.Patient(t))
+	expect.NoError(t, err)
+	if _, err := all[1].Acquire(expect.Patient(t)); !errors.Is(err, session.ErrTooManyNodes) {
 		t.Errorf("all places are in use: %v", err)
 	}
 	giveBack(t, x)
 	giveBack(t, y)
 	// A lock without the option gets the room too.
 	q, err := place.New((*core.Manager)(m), dir)
-	noError(t, err)
-	plain, err := q.Acquire(bounded(t), place.Request{Kind: mutexKind})
-	noError(t, err)
+	expect.NoError(t, err)
+	plain, err := q.Acquire(expect.Patient(t), place.Request{Kind: mutexKind})
+	expect.NoError(t, err)
 	if all[0].in() != idle || all[2].in() != keeping {
 		t.Errorf("states %v, %v", all[0].in(), all[2].in())
 	}
@@ -75,7 +76,7 @@ func TestKeepLimitWhileLeaving(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newKeeper(t, dir+"a", 0, session.WithMaxNodes(1))
 	q, err := place.New((*core.Manager)(p.m), dir+"b")
-	noError(t, err)
+	expect.NoError(t, err)
 	giveBack(t, p.hold(t))
 	del := p.proxy.HoldRequest(zktest.Any(zktest.OpDelete))
 	other := newProcess(t, dir+"a", place.Request{}, 1)
@@ -83,7 +84,7 @@ func TestKeepLimitWhileLeaving(t *testing.T) {
 	<-del.Hit()
 	mine := make(chan outcome, 1)
 	go func() {
-		l, err := q.Acquire(bounded(t), place.Request{Kind: mutexKind})
+		l, err := q.Acquire(expect.Patient(t), place.Request{Kind: mutexKind})
 		mine <- outcome{l, err}
 	}()
 	del.Release()
@@ -133,11 +134,11 @@ func TestKeepOwnProcess(t *testing.T) {
 	p := newKeeper(t, dir, 0)
 	second := localOn(t, p.m, dir, place.Request{Kind: mutexKind}, 0, maxKeep)
 	giveBack(t, p.hold(t))
-	l, err := second.TryAcquire(bounded(t))
+	l, err := second.TryAcquire(expect.Patient(t))
 	for errors.Is(err, place.ErrBusy) { // a busy machine can take longer than a try waits for kept places
-		l, err = second.TryAcquire(bounded(t))
+		l, err = second.TryAcquire(expect.Patient(t))
 	}
-	noError(t, err)
+	expect.NoError(t, err)
 	if p.in() != idle {
 		t.Errorf("state %v", p.in())
 	}
@@ -154,7 +155,7 @@ func TestKeepCrowdedListing(t *testing.T) {
 	p, other := newKeeper(t, dir, 0), newProcess(t, dir, place.Request{}, 1)
 	giveBack(t, other.hold(t)) // so that there is a directory
 	listing := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
-	mine := p.begin(bounded(t))
+	mine := p.begin(expect.Patient(t))
 	<-listing.Hit()
 	testserver.WaitChildren(t, dir, 1)
 	theirs := other.wait(t, 1)
@@ -265,8 +266,8 @@ func TestKeepContenders(t *testing.T) {
 	p := newKeeper(t, dir, 0)
 	look := func(by *Local) kinds.Contender {
 		t.Helper()
-		all, err := by.q.Contenders(bounded(t), mutexKind)
-		noError(t, err)
+		all, err := by.q.Contenders(expect.Patient(t), mutexKind)
+		expect.NoError(t, err)
 		if len(all) != 1 {
 			t.Fatalf("%d contenders", len(all))
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -18,9 +19,9 @@ func TestKeepLooksAreBounded(t *testing.T) {
 	p.kept(t)
 	before := p.proxy.Count(zktest.On(zktest.OpGetChildren2, dir))
 	zktest.Eventually(t, testserver.Patience, "the end of the place", func() bool {
-		l, err := others.Acquire(bounded(t))
-		noError(t, err)
-		noError(t, l.Release(bounded(t), place.Unwanted)) // so that it goes
+		l, err := others.Acquire(expect.Patient(t))
+		expect.NoError(t, err)
+		expect.NoError(t, l.Release(expect.Patient(t), place.Unwanted)) // so that it goes
 		return p.in() == idle
 	})
 	if looks := p.proxy.Count(zktest.On(zktest.OpGetChildren2, dir)) - before; looks == 0 || looks > maxLooks {
@@ -49,8 +50,8 @@ func TestWaitForLookNamesNobody(t *testing.T) {
 	mine := p.hold(t)
 	tokenOf(t, mine)
 	list := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
-	theirs, err := others.Acquire(bounded(t))
-	noError(t, err)
+	theirs, err := others.Acquire(expect.Patient(t))
+	expect.NoError(t, err)
 	<-list.Hit() // by which this process finds out whether a writer has come
 	w := p.wait(t, 1)
 	w.cancel()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -35,7 +36,7 @@ func TestLocalOrder(t *testing.T) {
 		if next == l || !errors.Is(l.Err(), place.ErrReleased) || next.Err() != nil || next.Path() != node || tokenOf(t, next) != token {
 			t.Fatalf("%s, %v; then %s, %v", l.Path(), l.Err(), next.Path(), next.Err())
 		}
-		if err := l.Release(bounded(t), place.Done); !errors.Is(err, place.ErrReleased) || next.Err() != nil {
+		if err := l.Release(expect.Patient(t), place.Done); !errors.Is(err, place.ErrReleased) || next.Err() != nil {
 			t.Fatalf("released again: %v; the next: %v", err, next.Err())
 		}
 		l = next
@@ -63,13 +64,13 @@ func TestLocalBound(t *testing.T) {
 	mine := tokenOf(t, l) // a lease that was released may not know it
 	deletes := p.proxy.Count(zktest.On(zktest.OpDelete, dir))
 	create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
-	released := l.StartRelease(bounded(t), place.Done)
+	released := l.StartRelease(expect.Patient(t), place.Done)
 	<-create.Hit()
 	if p.proxy.Count(zktest.On(zktest.OpDelete, dir)) != deletes || !errors.Is(l.Err(), place.ErrReleased) {
 		t.Errorf("its node is gone, or the lease is held still: %v", l.Err())
 	}
 	create.Release()
-	noError(t, released())
+	expect.NoError(t, released())
 	o := other.lease(t)
 	testserver.WaitChildren(t, dir, 2)
 	p.settle(t, 1)
@@ -139,7 +140,7 @@ func TestLocalRevoked(t *testing.T) {
 	giveBack(t, first)
 	l := second.lease(t)
 	_, err := testserver.Admin(t).Set(l.Path(), []byte(kinds.RevokeMessage), -1)
-	noError(t, err)
+	expect.NoError(t, err)
 	if got := <-asked; got != l {
 		t.Errorf("another lease was asked for: %v", got.Err())
 	}
@@ -160,15 +161,15 @@ func TestLocalTry(t *testing.T) {
 	busy := func(requests bool) {
 		t.Helper()
 		p.proxy.ResetRequests()
-		if _, err := p.TryAcquire(bounded(t)); !errors.Is(err, place.ErrBusy) {
+		if _, err := p.TryAcquire(expect.Patient(t)); !errors.Is(err, place.ErrBusy) {
 			t.Fatalf("TryAcquire: %v", err)
 		}
 		if n := p.proxy.Count(zktest.On(zktest.OpCreate, dir)); (n > 0) != requests {
 			t.Errorf("%d creates", n)
 		}
 	}
-	l, err := p.TryAcquire(bounded(t))
-	noError(t, err)
+	l, err := p.TryAcquire(expect.Patient(t))
+	expect.NoError(t, err)
 	busy(false)
 	w := p.wait(t, 1)
 	busy(false)
@@ -193,7 +194,7 @@ func TestLocalTry(t *testing.T) {
 		hold := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
 		tried := make(chan outcome, 1)
 		go func() {
-			l, err := p.TryAcquire(bounded(t))
+			l, err := p.TryAcquire(expect.Patient(t))
 			tried <- outcome{l, err}
 		}()
 		zktest.Eventually(t, testserver.Patience, "the try", func() bool { return p.in() == trying })
@@ -211,7 +212,7 @@ func TestLocalTry(t *testing.T) {
 			giveBack(t, w.lease(t))
 			continue
 		}
-		noError(t, g.err)
+		expect.NoError(t, g.err)
 		giveBack(t, g.lease)
 		next := w.lease(t)
 		if next.Path() != g.lease.Path() {
@@ -231,11 +232,11 @@ func TestLocalErrors(t *testing.T) {
 	p := newProcess(t, dir, place.Request{}, 1)
 	one, two := p.wait(t, 1), p.wait(t, 2)
 	testserver.WaitChildren(t, dir, 2)
-	noError(t, p.m.Close())
+	expect.NoError(t, p.m.Close())
 	one.fails(t, session.ErrClosed)
 	two.fails(t, session.ErrClosed)
 	three := other.wait(t, 1)
-	noError(t, other.m.Close())
+	expect.NoError(t, other.m.Close())
 	three.fails(t, session.ErrClosed)
 	if !errors.Is(h.Err(), session.ErrClosed) {
 		t.Error(h.Err())
@@ -244,11 +245,11 @@ func TestLocalErrors(t *testing.T) {
 
 	fails := newProcess(t, dir, place.Request{}, 1)
 	q := fails.q
-	conflicting, err := q.Acquire(bounded(t), place.Request{Kind: &kinds.Kind{Name: "read", Prefixes: []string{kinds.PrefixRead},
+	conflicting, err := q.Acquire(expect.Patient(t), place.Request{Kind: &kinds.Kind{Name: "read", Prefixes: []string{kinds.PrefixRead},
 		Policy: func(kinds.Node) kinds.Policy { return kinds.Policy{} }}})
-	noError(t, err)
+	expect.NoError(t, err)
 	for range 2 { // the second finds nothing left of the first
-		if _, err := fails.Acquire(bounded(t)); !errors.Is(err, place.ErrConflict) {
+		if _, err := fails.Acquire(expect.Patient(t)); !errors.Is(err, place.ErrConflict) {
 			t.Errorf("Acquire: %v", err)
 		}
 	}
@@ -266,7 +267,7 @@ func TestLocalErrors(t *testing.T) {
 // Invalid arguments are an error before any I/O.
 func TestLocalInvalid(t *testing.T) {
 	q, err := place.New(new(core.Manager), "/a")
-	noError(t, err)
+	expect.NoError(t, err)
 	unfair := &kinds.Kind{Name: "unfair", Prefixes: []string{kinds.PrefixUnfair}, Unfair: true}
 	for _, c := range []struct {
 		r place.Request

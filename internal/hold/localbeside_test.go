@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -23,13 +24,13 @@ func TestLocalBeside(t *testing.T) {
 			p := newProcess(t, dir, place.Request{}, 10)
 			var err error
 			p.Local, err = NewLocal(p.q, place.Request{Kind: write}, LocalConfig{Handovers: 10})
-			noError(t, err)
+			expect.NoError(t, err)
 			w := p.hold(t)
 			next := p.wait(t, 1)
 			create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
 			beside := make(chan outcome, 1)
 			go func() {
-				l, err := w.Beside(bounded(t), place.Request{Kind: read})
+				l, err := w.Beside(expect.Patient(t), place.Request{Kind: read})
 				beside <- outcome{l, err}
 			}()
 			<-create.Hit()
@@ -38,16 +39,16 @@ func TestLocalBeside(t *testing.T) {
 				create.Release()
 				g = <-beside
 			}
-			released := w.StartRelease(bounded(t), place.Done)
+			released := w.StartRelease(expect.Patient(t), place.Done)
 			if early {
 				create.Release()
 				g = <-beside
 			}
-			noError(t, g.err)
-			noError(t, released())
+			expect.NoError(t, g.err)
+			expect.NoError(t, released())
 			testserver.WaitChildren(t, dir, 2) // the reader's, and that of the waiter
 			p.settle(t, 1)
-			noError(t, g.lease.Err())
+			expect.NoError(t, g.lease.Err())
 			giveBack(t, g.lease)
 			giveBack(t, next.lease(t))
 			testserver.WaitChildren(t, dir, 0)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -42,7 +43,7 @@ func TestLocalCalledBack(t *testing.T) {
 			<-watching
 			if granted {
 				giveBack(t, h)
-				noError(t, <-ended)
+				expect.NoError(t, <-ended)
 			}
 			first.cancel()
 			first.fails(t, context.Canceled)
@@ -74,7 +75,7 @@ func TestLocalCalledBackAlone(t *testing.T) {
 	first := p.wait(t, 1)
 	<-watching
 	giveBack(t, h)
-	noError(t, <-ended)
+	expect.NoError(t, <-ended)
 	first.cancel()
 	first.fails(t, context.Canceled)
 	close(proceed)

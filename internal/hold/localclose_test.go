@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -44,7 +45,7 @@ func TestLocalCloseMeanwhile(t *testing.T) {
 		for range 10 * round {
 			<-held
 		}
-		noError(t, p.m.Close())
+		expect.NoError(t, p.m.Close())
 		all.Wait()
 		testserver.WaitChildren(t, dir, 0)
 		p.mu.Lock()

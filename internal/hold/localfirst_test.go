@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
@@ -23,7 +24,7 @@ import (
 func (p *process) first(t *testing.T, dir string) (one, two *waits, listing *zktest.Fault) {
 	t.Helper()
 	listing = p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
-	one = p.begin(bounded(t))
+	one = p.begin(expect.Patient(t))
 	<-listing.Hit()
 	if s := p.in(); s != trying {
 		t.Errorf("state %v", s)
@@ -113,7 +114,7 @@ func TestLocalFirstWhy(t *testing.T) {
 	p.proxy.Refuse(true)
 	p.proxy.Disconnect()
 	zktest.Eventually(t, testserver.Patience, "the end of the connection", func() bool { return p.m.State() != session.Connected })
-	one := p.begin(bounded(t))
+	one := p.begin(expect.Patient(t))
 	zktest.Eventually(t, testserver.Patience, "the first", func() bool { return p.in() == trying })
 	two := p.wait(t, 1)
 	two.cancel()
@@ -131,7 +132,7 @@ func TestLocalFirstLoss(t *testing.T) {
 	p := newProcess(t, dir, place.Request{}, 1)
 	giveBack(t, p.hold(t))
 	one, two, listing := p.first(t, dir)
-	noError(t, p.proxy.Expire(bounded(t), testserver.Session(t, p.m).ID()))
+	expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
 	listing.Release()
 	l := one.lease(t)
 	giveBack(t, l)
@@ -145,7 +146,7 @@ func TestLocalFirstPanics(t *testing.T) {
 	policy := errors.New("a policy panics")
 	armed := true
 	q, err := place.New((*core.Manager)(testserver.Connect(t, testserver.Server(t).Addr(0))), dir)
-	noError(t, err)
+	expect.NoError(t, err)
 	local, err := NewLocal(q, place.Request{Kind: &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: func(kinds.Node) kinds.Policy {
 		if armed {
 			armed = false
@@ -153,18 +154,18 @@ func TestLocalFirstPanics(t *testing.T) {
 		}
 		return kinds.Policy{}
 	}}}, LocalConfig{Handovers: 1})
-	noError(t, err)
+	expect.NoError(t, err)
 	func() {
 		defer func() {
 			if r := recover(); r != policy {
 				t.Errorf("recovered %v", r)
 			}
 		}()
-		_, err := local.Acquire(bounded(t))
+		_, err := local.Acquire(expect.Patient(t))
 		t.Errorf("Acquire returned %v", err)
 	}()
-	l, err := local.Acquire(bounded(t))
-	noError(t, err)
+	l, err := local.Acquire(expect.Patient(t))
+	expect.NoError(t, err)
 	giveBack(t, l)
 	testserver.WaitChildren(t, dir, 0)
 }

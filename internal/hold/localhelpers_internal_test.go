@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
@@ -14,11 +16,7 @@ import (
 )
 
 // mutexKind is the kind of lock that the tests in package queue use.
-var mutexKind = &kinds.Kind{
-	Name:     "mutex",
-	Prefixes: []string{kinds.PrefixLock},
-	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
-}
+var mutexKind = &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: decide.Exclusive}
 
 // process is a client that locks by way of a local queue, behind a proxy.
 type process struct {
@@ -32,24 +30,11 @@ func newProcess(t *testing.T, dir string, r place.Request, handovers int, opts .
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), append(opts, session.WithTimeout(testserver.Patience))...)
 	q, err := place.New((*core.Manager)(m), dir)
-	noError(t, err)
+	expect.NoError(t, err)
 	r.Kind = mutexKind
 	l, err := NewLocal(q, r, LocalConfig{Handovers: handovers})
-	noError(t, err)
+	expect.NoError(t, err)
 	return &process{l, m, proxy}
-}
-
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // waits is an Acquire that is under way.
@@ -67,7 +52,7 @@ type outcome struct {
 // wait begins an Acquire, and returns when there are n waiters.
 func (p *process) wait(t *testing.T, n int) *waits {
 	t.Helper()
-	return p.waitWith(t, bounded(t), n)
+	return p.waitWith(t, expect.Patient(t), n)
 }
 
 func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
@@ -101,7 +86,7 @@ func (p *process) settle(t *testing.T, n int) {
 func (w *waits) lease(t *testing.T) *place.Lease {
 	t.Helper()
 	g := <-w.done // bounded by its context
-	noError(t, g.err)
+	expect.NoError(t, g.err)
 	return g.lease
 }
 
@@ -114,27 +99,27 @@ func (w *waits) fails(t *testing.T, target error) {
 
 func (p *process) hold(t *testing.T) *place.Lease {
 	t.Helper()
-	l, err := p.Acquire(bounded(t))
-	noError(t, err)
+	l, err := p.Acquire(expect.Patient(t))
+	expect.NoError(t, err)
 	return l
 }
 
 func giveBack(t *testing.T, l *place.Lease) {
 	t.Helper()
-	noError(t, l.Release(bounded(t), place.Done))
+	expect.NoError(t, l.Release(expect.Patient(t), place.Done))
 }
 
 func tokenOf(t *testing.T, l *place.Lease) int64 {
 	t.Helper()
-	n, err := l.Token(bounded(t))
-	noError(t, err)
+	n, err := l.Token(expect.Patient(t))
+	expect.NoError(t, err)
 	return n
 }
 
 // lostBy waits until a lease is lost.
 func lostBy(t *testing.T, l *place.Lease) {
 	t.Helper()
-	ctx, cancel := l.Context(bounded(t))
+	ctx, cancel := l.Context(expect.Patient(t))
 	defer cancel()
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, session.ErrLost) || !errors.Is(l.Err(), session.ErrLost) {

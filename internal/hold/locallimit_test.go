@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -39,10 +40,10 @@ func TestLocalBeyondLimitOfNodes(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, place.Request{}, 1, session.WithMaxNodes(1))
 	q, err := place.New((*core.Manager)(p.m), testserver.Path(t))
-	noError(t, err)
-	other, err := q.Acquire(bounded(t), place.Request{Kind: mutexKind})
-	noError(t, err)
-	if _, err := p.Acquire(bounded(t)); !errors.Is(err, session.ErrTooManyNodes) {
+	expect.NoError(t, err)
+	other, err := q.Acquire(expect.Patient(t), place.Request{Kind: mutexKind})
+	expect.NoError(t, err)
+	if _, err := p.Acquire(expect.Patient(t)); !errors.Is(err, session.ErrTooManyNodes) {
 		t.Errorf("Acquire: %v", err)
 	}
 	giveBack(t, other)

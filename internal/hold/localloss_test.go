@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -18,7 +19,7 @@ func TestLocalLoss(t *testing.T) {
 		lose func(t *testing.T, p *process, l *place.Lease)
 	}{
 		{"session", func(t *testing.T, p *process, _ *place.Lease) {
-			noError(t, p.proxy.Expire(bounded(t), testserver.Session(t, p.m).ID()))
+			expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
 		}},
 		{"node", func(t *testing.T, _ *process, l *place.Lease) { testserver.Delete(t, l.Path()) }},
 	} {
@@ -37,7 +38,7 @@ func TestLocalLoss(t *testing.T) {
 				t.Errorf("token %d after %d", tokenOf(t, next), token)
 			}
 			last := p.wait(t, 1)
-			if err := l.Release(bounded(t), place.Done); !errors.Is(err, session.ErrLost) {
+			if err := l.Release(expect.Patient(t), place.Done); !errors.Is(err, session.ErrLost) {
 				t.Errorf("Release of what was lost: %v", err)
 			}
 			if next.Err() != nil || !errors.Is(first.Err(), place.ErrReleased) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -20,14 +21,14 @@ func TestLocalFirstLeavesItsPlace(t *testing.T) {
 	p, q := newProcess(t, dir, place.Request{}, 1, asks), newProcess(t, dir, place.Request{}, 1)
 	held := q.hold(t)
 	reply := p.proxy.HoldReply(zktest.On(zktest.OpGetData, dir+"/"))
-	first := p.begin(bounded(t))
+	first := p.begin(expect.Patient(t))
 	<-reply.Hit()
 	testserver.WaitChildren(t, dir, 2)
 	p.mu.Lock()
 	waiting := p.waiting.Len() // with the first, if another goroutine contends for it by now
 	p.mu.Unlock()
 	second := p.wait(t, waiting+1)
-	later := newProcess(t, dir, place.Request{}, 1).begin(bounded(t))
+	later := newProcess(t, dir, place.Request{}, 1).begin(expect.Patient(t))
 	testserver.WaitChildren(t, dir, 3)
 	first.cancel()
 	first.fails(t, context.Canceled)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -48,9 +49,9 @@ func TestLocalTrace(t *testing.T) {
 		Loss:        func(ctx context.Context, _ session.HoldInfo, _ error) { write(ctx, "loss") },
 		Traceparent: func(ctx context.Context) string { write(ctx, "node"); return "00-trace-parent-01" },
 	}))
-	as := func(who string) context.Context { return context.WithValue(bounded(t), name{}, who) }
+	as := func(who string) context.Context { return context.WithValue(expect.Patient(t), name{}, who) }
 	a, err := p.Acquire(as("a"))
-	noError(t, err)
+	expect.NoError(t, err)
 	data, _, err := testserver.Admin(t).Get(a.Path())
 	if err != nil || !strings.HasPrefix(string(data), `{"id":"`) || strings.Contains(string(data), "traceparent") {
 		t.Errorf("data %s, %v", data, err)
@@ -60,15 +61,15 @@ func TestLocalTrace(t *testing.T) {
 	if !errors.Is(err, place.ErrBusy) {
 		t.Fatal(err)
 	}
-	release := a.StartRelease(bounded(t), place.Done)
+	release := a.StartRelease(expect.Patient(t), place.Done)
 	l := b.lease(t)
-	noError(t, release())
+	expect.NoError(t, release())
 	d := p.waitWith(t, as("d"), 2)
 	d.cancel()
 	d.fails(t, context.Canceled)
-	release = l.StartRelease(bounded(t), place.Done)
+	release = l.StartRelease(expect.Patient(t), place.Done)
 	last := c.lease(t)
-	noError(t, release())
+	expect.NoError(t, release())
 	testserver.Delete(t, last.Path())
 	lostBy(t, last)
 	zktest.Eventually(t, testserver.Patience, "the loss", func() bool {
@@ -95,7 +96,7 @@ func TestLocalTrace(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("the hooks were told\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if err := last.Release(bounded(t), place.Done); !errors.Is(err, session.ErrLost) {
+	if err := last.Release(expect.Patient(t), place.Done); !errors.Is(err, session.ErrLost) {
 		t.Error(err)
 	}
 }

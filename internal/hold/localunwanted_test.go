@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -70,5 +71,5 @@ func TestUnwantedByReader(t *testing.T) {
 // unwanted gives back a lease that nobody has used.
 func (p *process) unwanted(t *testing.T, l *place.Lease) {
 	t.Helper()
-	noError(t, l.Release(bounded(t), place.Unwanted))
+	expect.NoError(t, l.Release(expect.Patient(t), place.Unwanted))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
@@ -21,13 +22,13 @@ func TestUnfairTryWaitsInTurn(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience))
 	q, err := place.New((*core.Manager)(m), dir)
-	noError(t, err)
+	expect.NoError(t, err)
 	r := place.Request{Kind: &kinds.Kind{Name: "unfair", Prefixes: []string{kinds.PrefixLock}, Unfair: true}}
 
 	leaves := keeper.proxy.HoldRequest(zktest.On(zktest.OpDelete, dir))
 	first := make(chan error, 1)
 	go func() {
-		_, err := q.TryAcquire(bounded(t), r)
+		_, err := q.TryAcquire(expect.Patient(t), r)
 		first <- err
 	}()
 	<-leaves.Hit() // the keeper has been told of the node of the first try
@@ -38,7 +39,7 @@ func TestUnfairTryWaitsInTurn(t *testing.T) {
 	second := make(chan error, 1)
 	for over := false; !over; {
 		go func() {
-			_, err := q.TryAcquire(bounded(t), r)
+			_, err := q.TryAcquire(expect.Patient(t), r)
 			second <- err
 		}()
 		select {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -18,16 +19,16 @@ func TestRoomOfEntrantThatGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
 		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()), session.WithMaxNodes(1))
-		noError(t, err)
+		expect.NoError(t, err)
 		defer m.Close()
 		s, err := m.Session(t.Context())
-		noError(t, err)
+		expect.NoError(t, err)
 		_, err = s.Create(t.Context(), "/mx", nil, session.Persistent)
-		noError(t, err)
+		expect.NoError(t, err)
 		q, err := New((*core.Manager)(m), "/mx")
-		noError(t, err)
+		expect.NoError(t, err)
 		r := Request{Kind: mutexKind}
-		noError(t, r.complete())
+		expect.NoError(t, r.complete())
 		a := newAttempt(q, (*core.Session)(s), &r, &Entry{})
 		ctx, cancel := context.WithCancel(t.Context())
 		list := server.HoldReply(zktest.On(zktest.OpGetChildren2, "/mx"))
@@ -50,6 +51,6 @@ func TestRoomOfEntrantThatGivesUp(t *testing.T) {
 		synctest.Wait()
 		list.Release()
 		a.leave(ctx, context.Canceled)
-		noError(t, <-reserved)
+		expect.NoError(t, <-reserved)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -51,7 +52,7 @@ func TestHeldAfterEnd(t *testing.T) {
 	p := newProcess(t, testserver.Path(t), Request{})
 	l := p.hold(t)
 	s := l.t.s
-	noError(t, p.proxy.Expire(patience(t), s.ID()))
+	expect.NoError(t, p.proxy.Expire(expect.Patient(t), s.ID()))
 	for what, h := range map[string]*heldTurns{
 		"the last was lost": {sessions: make(map[*core.Session]*heldIn)},
 		"others are there":  {sessions: map[*core.Session]*heldIn{s: {ended: true, turns: map[string]*Turn{"/other": nil}}}},

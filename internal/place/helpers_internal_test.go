@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
@@ -13,11 +15,7 @@ import (
 )
 
 // mutexKind is the kind of lock that the tests in package queue use.
-var mutexKind = &kinds.Kind{
-	Name:     "mutex",
-	Prefixes: []string{kinds.PrefixLock},
-	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
-}
+var mutexKind = &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: decide.Exclusive}
 
 // process is a client with a queue, behind a proxy.
 type process struct {
@@ -32,47 +30,34 @@ func newProcess(t *testing.T, dir string, r Request, opts ...session.Option) *pr
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), append(opts, session.WithTimeout(testserver.Patience))...)
 	q, err := New((*core.Manager)(m), dir)
-	noError(t, err)
+	expect.NoError(t, err)
 	r.Kind = mutexKind
 	return &process{q, r, m, proxy}
 }
 
 func (p *process) hold(t *testing.T) *Lease {
 	t.Helper()
-	l, err := p.q.Acquire(patience(t), p.r)
-	noError(t, err)
+	l, err := p.q.Acquire(expect.Patient(t), p.r)
+	expect.NoError(t, err)
 	return l
-}
-
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func patience(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func giveBack(t *testing.T, l *Lease) {
 	t.Helper()
-	noError(t, l.Release(patience(t), Done))
+	expect.NoError(t, l.Release(expect.Patient(t), Done))
 }
 
 func tokenOf(t *testing.T, l *Lease) int64 {
 	t.Helper()
-	n, err := l.Token(patience(t))
-	noError(t, err)
+	n, err := l.Token(expect.Patient(t))
+	expect.NoError(t, err)
 	return n
 }
 
 // lostBy waits until a lease is lost.
 func lostBy(t *testing.T, l *Lease) {
 	t.Helper()
-	ctx, cancel := l.Context(patience(t))
+	ctx, cancel := l.Context(expect.Patient(t))
 	defer cancel()
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, session.ErrLost) || !errors.Is(l.Err(), session.ErrLost) {

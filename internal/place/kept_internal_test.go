@@ -5,29 +5,14 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// rwKind is the readers' kind of a read-write lock, or the writers'.
-func rwKind(prefixes ...string) *kinds.Kind {
-	writes := func(n kinds.Node) bool { return n.Prefix == kinds.PrefixWrite }
-	return &kinds.Kind{
-		Name:     "rw",
-		Prefixes: prefixes,
-		Policy: func(me kinds.Node) kinds.Policy {
-			return kinds.Policy{Weight: func(ahead kinds.Node) int {
-				if writes(me) || writes(ahead) {
-					return 1
-				}
-				return 0
-			}}
-		},
-	}
-}
-
+// readKind and writeKind are those of a read-write lock.
 var (
-	readKind  = rwKind(kinds.PrefixRead, kinds.PrefixWrite)
-	writeKind = rwKind(kinds.PrefixWrite, kinds.PrefixRead)
+	readKind  = &kinds.Kind{Name: "rw", Prefixes: []string{kinds.PrefixRead, kinds.PrefixWrite}, Policy: decide.ReadWrite}
+	writeKind = &kinds.Kind{Name: "rw", Prefixes: []string{kinds.PrefixWrite, kinds.PrefixRead}, Policy: decide.ReadWrite}
 )
 
 // A node keeps some contenders behind it waiting and others not. Some requests can hold together.
@@ -59,7 +44,7 @@ func TestKeepsWaiting(t *testing.T) {
 	}
 	for kind, want := range map[*kinds.Kind]bool{mutexKind: false, readKind: true, writeKind: false} {
 		r := Request{Kind: kind}
-		noError(t, r.complete())
+		expect.NoError(t, r.complete())
 		if r.IsShared() != want {
 			t.Errorf("%s, %v: shared %v", kind.Name, kind.Prefixes, !want)
 		}
@@ -69,7 +54,7 @@ func TestKeepsWaiting(t *testing.T) {
 // Readers set their watch again as long as their node is there, no writer is, and contenders are few.
 func TestAloneIn(t *testing.T) {
 	r := Request{Kind: readKind}
-	noError(t, r.complete())
+	expect.NoError(t, r.complete())
 	me, _ := kinds.ParseNode("_c_me-keep-__READ__0000000005")
 	turn := &Turn{place: &place{r: &r, node: me}}
 	readers := func(n int) (names []string) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -23,13 +24,13 @@ func (s *aSharer) GiveUpKept(bool) bool      { s.turn.Forgo(); s.turn.GiveUp(); 
 func (p *process) keeps(t *testing.T) *Turn {
 	t.Helper()
 	r := p.r
-	noError(t, r.HandOn())
-	g := p.q.Acquisition(patience(t), &r, &Entry{Lazy: true})
-	noError(t, g.Granted())
+	expect.NoError(t, r.HandOn())
+	g := p.q.Acquisition(expect.Patient(t), &r, &Entry{Lazy: true})
+	expect.NoError(t, g.Granted())
 	by := &aSharer{}
 	by.turn = g.Turn(by)
 	by.turn.Guard()
-	giveBack(t, by.turn.Begin(patience(t)))
+	giveBack(t, by.turn.Begin(expect.Patient(t)))
 	return by.turn
 }
 
@@ -57,7 +58,7 @@ func TestKeptIsKnown(t *testing.T) {
 func TestStands(t *testing.T) {
 	for what, end := range map[string]func(*process, *Turn){
 		"the session has ended": func(p *process, turn *Turn) {
-			noError(t, p.proxy.Expire(patience(t), turn.s.ID()))
+			expect.NoError(t, p.proxy.Expire(expect.Patient(t), turn.s.ID()))
 			<-turn.s.Done()
 		},
 		"the node is gone": func(_ *process, turn *Turn) {

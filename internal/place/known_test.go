@@ -6,6 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/internal/watches"
 )
@@ -22,8 +23,8 @@ func TestKnownIsCopied(t *testing.T) {
 	p := newProcess(t, dir, Request{Data: []byte("web-3")})
 	l := p.hold(t)
 	for range 2 { // both watch the node, and share what it says
-		first, err := p.q.Line(mutexKind).Next(patience(t))
-		noError(t, err)
+		first, err := p.q.Line(mutexKind).Next(expect.Patient(t))
+		expect.NoError(t, err)
 		if string(first.Data) != "web-3" {
 			t.Errorf("%q", first.Data)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -24,16 +25,16 @@ func TestLookingCallsNoHook(t *testing.T) {
 		Loss: func(context.Context, session.HoldInfo, error) { calls <- "Loss"; <-goOn },
 	}))
 	q, err := New((*core.Manager)(m), "/lock")
-	noError(t, err)
-	l, err := q.Acquire(patience(t), Request{Kind: mutexKind})
-	noError(t, err)
-	s, err := m.Session(patience(t))
-	noError(t, err)
+	expect.NoError(t, err)
+	l, err := q.Acquire(expect.Patient(t), Request{Kind: mutexKind})
+	expect.NoError(t, err)
+	s, err := m.Session(expect.Patient(t))
+	expect.NoError(t, err)
 
 	held.mu.Lock() // the end of the session ends no turn before this is unlocked
 	unlock := sync.OnceFunc(held.mu.Unlock)
 	defer unlock()
-	noError(t, srv.Expire(patience(t), s.ID()))
+	expect.NoError(t, srv.Expire(expect.Patient(t), s.ID()))
 	<-s.Done()
 	looked := make(chan error, 1)
 	go func() { looked <- l.Err() }()
@@ -54,7 +55,7 @@ func TestLookingCallsNoHook(t *testing.T) {
 	if first := <-calls; first != "Loss" {
 		t.Errorf("the first call is %s", first)
 	}
-	if err := l.Release(patience(t), Done); !errors.Is(err, session.ErrLost) { // waits for no hook either
+	if err := l.Release(expect.Patient(t), Done); !errors.Is(err, session.ErrLost) { // waits for no hook either
 		t.Errorf("Release: %v", err)
 	}
 	select {
@@ -90,9 +91,9 @@ func TestLossInHoldHook(t *testing.T) {
 		Loss: func(context.Context, session.HoldInfo, error) { calls <- "Loss" },
 	}))
 	q, err := New((*core.Manager)(m), "/lock")
-	noError(t, err)
-	l, err := q.Acquire(patience(t), Request{Kind: mutexKind})
-	noError(t, err)
+	expect.NoError(t, err)
+	l, err := q.Acquire(expect.Patient(t), Request{Kind: mutexKind})
+	expect.NoError(t, err)
 	if err := l.Err(); !errors.Is(err, session.ErrLost) {
 		t.Errorf("Err: %v", err)
 	}

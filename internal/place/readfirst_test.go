@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -15,13 +16,13 @@ func TestReadFirstOwnLeaves(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience))
 	q, err := New((*core.Manager)(m), dir)
-	noError(t, err)
+	expect.NoError(t, err)
 	r := Request{Kind: mutexKind, Terms: &Terms{ReadFirst: true}}
-	l, err := q.Acquire(patience(t), r)
-	noError(t, err)
+	l, err := q.Acquire(expect.Patient(t), r)
+	expect.NoError(t, err)
 	try := func() (creates int) {
 		before := proxy.Count(zktest.On(zktest.OpCreate, dir))
-		_, err := q.TryAcquire(patience(t), r)
+		_, err := q.TryAcquire(expect.Patient(t), r)
 		wantBusy(t, err)
 		return proxy.Count(zktest.On(zktest.OpCreate, dir)) - before
 	}
@@ -32,5 +33,5 @@ func TestReadFirstOwnLeaves(t *testing.T) {
 	if n := try(); n != 1 {
 		t.Errorf("beside one that leaves: %d nodes", n)
 	}
-	noError(t, l.Release(patience(t), Done))
+	expect.NoError(t, l.Release(expect.Patient(t), Done))
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
@@ -73,8 +74,8 @@ func testQueue(t *testing.T, dir string) (*Queue, *zktest.Proxy) {
 
 func lock(t *testing.T, q *Queue) *Lease {
 	t.Helper()
-	l, err := q.Acquire(patience(t), Request{Kind: mutexKind})
-	noError(t, err)
+	l, err := q.Acquire(expect.Patient(t), Request{Kind: mutexKind})
+	expect.NoError(t, err)
 	return l
 }
 

@@ -21,8 +21,7 @@ func TestRenewalWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: func(kinds.Node) kinds.Policy { return kinds.Policy{} }}
-	r := &Request{Kind: kind, Prefix: kinds.PrefixLock}
+	r := &Request{Kind: mutexKind, Prefix: kinds.PrefixLock}
 	old := newAttempt(q, (*core.Session)(s), r, &Entry{})
 	old.path = "/old"
 	a := newAttempt(q, (*core.Session)(s), r, &Entry{renews: old, Before: &Turn{place: &place{path: "/before"}}, Shown: &Shown{}})

@@ -27,8 +27,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	if err := (*core.Session)(s).MakeParents(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	kind := &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: func(kinds.Node) kinds.Policy { return kinds.Policy{} }}
-	r := Request{Kind: kind}
+	r := Request{Kind: mutexKind}
 	if err := r.complete(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -18,7 +19,7 @@ import (
 func (p *process) behind(t *testing.T) *attempt {
 	t.Helper()
 	r := Request{Kind: mutexKind}
-	noError(t, r.complete())
+	expect.NoError(t, r.complete())
 	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &Entry{})
 	a.waits(t)
 	return a
@@ -27,16 +28,16 @@ func (p *process) behind(t *testing.T) *attempt {
 // waits runs the attempt, which has to wait.
 func (a *attempt) waits(t *testing.T) {
 	t.Helper()
-	if out, err := a.run(patience(t)); out != decide.Waits || err != nil {
+	if out, err := a.run(expect.Patient(t)); out != decide.Waits || err != nil {
 		t.Fatalf("the attempt does not wait: outcome %d, %v", out, err)
 	}
 }
 
 // lease begins the hold of an attempt that was granted.
 func (a *attempt) lease(t *testing.T) *Lease {
-	turn := newTurn(patience(t), a, nil)
+	turn := newTurn(expect.Patient(t), a, nil)
 	turn.Guard()
-	return turn.Begin(patience(t))
+	return turn.Begin(expect.Patient(t))
 }
 
 // ended waits until a watch has ended.
@@ -48,7 +49,7 @@ func ended(t *testing.T, w *core.Watch) {
 // leaves has the attempt find that its context has ended.
 func (p *process) leaves(t *testing.T, a *attempt) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(patience(t))
+	ctx, cancel := context.WithCancel(expect.Patient(t))
 	cancel()
 	if out, err := a.run(ctx); out != decide.Failed || !errors.Is(err, context.Canceled) {
 		t.Fatalf("the attempt goes on: outcome %d, %v", out, err)
@@ -63,7 +64,7 @@ func TestWatchesAreTakenOver(t *testing.T) {
 	w, own := a.view.watches[0], a.own
 	<-own.Ready()
 	_, err := testserver.Admin(t).Set(a.path, nil, -1)
-	noError(t, err)
+	expect.NoError(t, err)
 	ended(t, own)
 	a.waits(t)
 	if a.own == own || a.view.watches[0] != w {
@@ -86,7 +87,7 @@ func TestLostPlaceLeavesNoView(t *testing.T) {
 	<-a.own.Ready()
 	testserver.Delete(t, a.path)
 	ended(t, a.own)
-	if out, err := a.run(patience(t)); out != decide.Again || !errors.Is(err, errDeleted) {
+	if out, err := a.run(expect.Patient(t)); out != decide.Again || !errors.Is(err, errDeleted) {
 		t.Fatalf("the attempt has its node: outcome %d, %v", out, err)
 	}
 	giveBack(t, holder)
@@ -106,7 +107,7 @@ func TestTurnComesBeforeCheck(t *testing.T) {
 	a.waiting.late = true // the timer is that of the check after a session timeout
 	a.waiting.ring(a.wake)
 	p.proxy.ResetRequests()
-	if out, err := a.run(patience(t)); out != decide.Granted || err != nil {
+	if out, err := a.run(expect.Patient(t)); out != decide.Granted || err != nil {
 		t.Fatalf("outcome %d, %v", out, err)
 	}
 	if n := p.proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, p.q.dir) }); n > 0 {
@@ -133,9 +134,9 @@ func TestWaitGoesOnInAnotherCall(t *testing.T) {
 	}))
 	holder := newProcess(t, p.q.dir, Request{}).hold(t)
 	r := Request{Kind: mutexKind}
-	noError(t, r.complete())
+	expect.NoError(t, r.complete())
 	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &Entry{})
-	first, cancel := context.WithCancel(patience(t))
+	first, cancel := context.WithCancel(expect.Patient(t))
 	if out, err := a.run(first); out != decide.Waits || err != nil {
 		t.Fatalf("the attempt does not wait: %v, %v", out, err)
 	}
@@ -148,9 +149,9 @@ func TestWaitGoesOnInAnotherCall(t *testing.T) {
 	}
 	giveBack(t, holder)
 	for out := decide.Waits; out != decide.Granted; {
-		a.block(patience(t))
+		a.block(expect.Patient(t))
 		var err error
-		if out, err = a.run(patience(t)); err != nil {
+		if out, err = a.run(expect.Patient(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
