@@ -57,8 +57,14 @@ func newTenure(l *Local, g *place.Acquisition) *tenure {
 	k := &tenure{of: l, since: time.Now(), leases: 1}
 	k.Turn = g.Turn(k)
 	k.timeout = k.Timeout()
-	k.watch, k.fit = k.Lazy()
+	k.watch, k.fit = g.MayBeKept()
 	return k
+}
+
+// guard guards the turn, and tells the Local when a further contender comes.
+func (k *tenure) guard() {
+	k.Guard()
+	k.GuardChildren(k.watch)
 }
 
 // undisturbed reports whether nobody of another process has come since the listing that set the watch,

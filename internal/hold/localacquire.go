@@ -116,6 +116,6 @@ func (l *Local) hold(g *place.Acquisition) *place.Lease {
 	l.trying = false
 	t := l.holdLocked(g)
 	l.mu.Unlock()
-	t.Guard()
+	t.guard()
 	return t.Begin(g.Context())
 }

@@ -194,7 +194,7 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	}
 	setAgain := l.startSettingLocked(t)
 	l.mu.Unlock()
-	t.Guard()
+	t.guard()
 	if setAgain {
 		go l.setAgain(t)
 	}

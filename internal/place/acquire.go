@@ -114,6 +114,20 @@ func (g *Acquisition) Granted() error {
 // Turn begins the turn of the attempt that was granted. The caller calls Guard and then Begin.
 func (g *Acquisition) Turn(by Sharer) *Turn { return newTurn(g.ctx, g.stands, by) }
 
+// MayBeKept reports whether the place that was granted may be kept, and returns the watch on the children that is pending
+// since the listing which granted it, or nil.
+func (g *Acquisition) MayBeKept() (children *core.Watch, may bool) {
+	if !g.stands.mayBeKept() {
+		return nil, false
+	}
+	return g.stands.children, true
+}
+
+// mayBeKept is MayBeKept. Near the end of the sequence numbers, the directory has to become empty.
+func (a *attempt) mayBeKept() bool {
+	return a.entry.Lazy && !a.crowded && a.node.Sequence >= 0 && a.node.Sequence < RestartFrom
+}
+
 // hold begins the hold of the attempt that was granted.
 func (g *Acquisition) hold() *Lease {
 	t := g.Turn(nil)

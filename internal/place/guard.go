@@ -24,7 +24,6 @@ const watchAfter = 5 * time.Millisecond
 // Guard starts to guard the turn, until it ends.
 func (t *Turn) Guard() {
 	t.guardSession()
-	t.GuardChildren(t.children)
 	data, stat := known(t.own)
 	if stat == nil {
 		t.delayWatch()

@@ -11,10 +11,6 @@ import (
 
 // What the sharer of a turn does with it. It has a mutex of its own, so that each of these is done once.
 
-// Lazy reports whether the place may be kept, and returns the watch on the children that was set by the listing which
-// granted it, or nil.
-func (t *Turn) Lazy() (children *core.Watch, lazy bool) { return t.children, t.lazy }
-
 // Timeout returns that of the session.
 func (t *Turn) Timeout() time.Duration { return t.s.Timeout() }
 

@@ -20,9 +20,7 @@ type Turn struct {
 	by     Sharer          // nil for a turn of a single lease
 	ctx    context.Context // the values of the acquisition's context, for hooks; never ends
 
-	lazy     bool         // the place may be kept
-	children *core.Watch  // on the directory, set by the listing that granted the place; nil if there is none, or if it is not lazy
-	keptAt   atomic.Int64 // since when nobody holds the node (UnixNano), or 0
+	keptAt atomic.Int64 // since when nobody holds the node (UnixNano), or 0
 
 	known    news.News // that token or tokenErr is set, which then never change
 	token    int64
@@ -35,6 +33,7 @@ type Turn struct {
 	removal *core.Removal // of the node; nil until it has begun
 	holders []*Lease      // the leases that have begun and have not ended
 	asked   bool          // the holder was asked to give the lock up
+	lazy    bool          // the place may be kept; never changes
 
 	// Of Guard and of what it starts, which set them while the turn lasts.
 	delay        *time.Timer // sets the first watch; nil once that was done
@@ -59,11 +58,7 @@ type Sharer interface {
 
 // newTurn returns the turn of an attempt that was granted. The caller calls Guard and then Begin.
 func newTurn(ctx context.Context, a *attempt, by Sharer) *Turn {
-	t := &Turn{place: a.place, by: by, ctx: holderContext(ctx, a.q.hooks())}
-	// Near the end of the sequence numbers, the directory has to become empty.
-	if t.lazy = a.entry.Lazy && !a.crowded && a.node.Sequence >= 0 && a.node.Sequence < RestartFrom; t.lazy {
-		t.children = a.children
-	}
+	t := &Turn{place: a.place, by: by, ctx: holderContext(ctx, a.q.hooks()), lazy: a.mayBeKept()}
 	if s := a.seat; s != nil {
 		t.token, t.tokenErr = s.token, s.tokenErr
 		t.known.Tell()
