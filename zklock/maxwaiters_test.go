@@ -63,6 +63,8 @@ func TestMaxWaiters(t *testing.T) {
 					return err
 				},
 				"MultiLock": newMulti(t, newMutex(t, ours, dir+"-other"), mx).Lock,
+				"MultiLock with a shared place": newMulti(t, newMutex(t, ours, dir+"-other"),
+					newMutex(t, ours, dir, zklock.WithMaxWaiters(n), zklock.WithLocalHandover(1))).Lock,
 			}
 			if ahead <= n {
 				got := background(func() error { return mx.Lock(patient(t)) })

@@ -31,8 +31,8 @@
 //
 // Calls wait in the goroutine of their caller. A Local has one goroutine more while a shared contender contends, and one while
 // readers list again. Holds.mu is held for a look at the list of holds only, and never while a lease is asked for, looked
-// at or given back. Local.mu is held while it is decided who is next. Below it, only the mutexes of a place and of the
-// session's account of nodes are locked, and nothing is sent, waited for or called.
+// at or given back. Local.mu is held while it is decided who is next. Below it, only mutexes of places, watches and the
+// session are locked, and nothing is sent, waited for or called.
 //
 // # Files
 //

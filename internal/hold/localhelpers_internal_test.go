@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/core"
@@ -71,6 +72,16 @@ func (p *process) begin(ctx context.Context) *waits {
 		w.done <- outcome{lease, err}
 	}()
 	return w
+}
+
+// deaf keeps the events of watches from the turns of the process, until hear is called.
+func (p *process) deaf(t *testing.T) (hear func()) {
+	t.Helper()
+	goOn := make(chan struct{})
+	(*core.Session)(testserver.Session(t, p.m)).InTurn(func() { <-goOn })
+	hear = sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(hear)
+	return hear
 }
 
 // settle waits until there are n waiters.

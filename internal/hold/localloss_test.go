@@ -51,7 +51,7 @@ func TestLocalLoss(t *testing.T) {
 	}
 }
 
-// A turn that is known to be lost is not handed over, whether or not its Local has been told.
+// A turn that is known to be lost is not handed over, although it has not been told.
 func TestLocalPassesNothingLost(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, place.Request{}, 10)
@@ -62,11 +62,13 @@ func TestLocalPassesNothingLost(t *testing.T) {
 	if !standing.Stands() {
 		t.Fatal("a lease that is held is not known to be")
 	}
+	hear := p.deaf(t)
 	testserver.Delete(t, l.Path())
-	zktest.Eventually(t, testserver.Patience, "the news", func() bool { return !standing.Stands() })
+	zktest.Eventually(t, testserver.Patience, "the news", standing.Deleted)
 	if standing.PassOn(place.Done) {
 		t.Error("a turn whose node is gone was passed on")
 	}
+	hear()
 	giveBack(t, w.lease(t))
 	testserver.WaitChildren(t, dir, 0)
 }

@@ -94,7 +94,7 @@ func (m *member) stopTrying() {
 // granted with the others. Otherwise it waits.
 func (p *Party) Next() (*place.Lease, error) {
 	m := p.members[0]
-	p.members = p.members[1:]
+	p.members = slices.Delete(p.members, 0, 1) // which forgets m, and the listing that its acquisition has read
 	defer m.Cut()
 	l, err := m.take(p.try)
 	return m.Conclude(l, err)

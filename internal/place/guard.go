@@ -168,7 +168,7 @@ func (t *Turn) rounds() *rounds.Pace {
 	return t.pace
 }
 
-// learn takes note of a watch on the node. The first one tells the token. Only guard and
+// learn takes note of a watch on the node. The first one tells the token. Only Guard and
 // watchOwn call it.
 func (t *Turn) learn(own *core.Watch, czxid int64) {
 	t.mu.Lock()
@@ -193,7 +193,7 @@ func (t *Turn) setToken(czxid int64, err error) {
 }
 
 // noticeRevoke calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
-// lock is not handed over after that. Only guard and watchOwn call it.
+// lock is not handed over after that. Only Guard and watchOwn call it.
 func (t *Turn) noticeRevoke(data []byte) {
 	if t.r.Revoked == nil || string(data) != kinds.RevokeMessage || t.ended() != nil {
 		return

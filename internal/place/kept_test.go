@@ -51,6 +51,9 @@ func TestKeptIsKnown(t *testing.T) {
 	if n := len(held.lazyAt(turn.s, p.q.dir)); n != 0 || turn.is() != decide.Left || turn.Use() || turn.Keep(time.Now()) || turn.Pass() {
 		t.Errorf("%d turns are known, state %v", n, turn.is())
 	}
+	if n := held.lazy.Load(); n != 0 {
+		t.Errorf("%d turns are counted", n)
+	}
 	testserver.WaitChildren(t, p.q.dir, 0)
 }
 

@@ -1,6 +1,6 @@
 // Package placemodel explores all that can happen to a few contenders for a lock, on the functions that
 // decide in package decide: Step, Read of a Contender, BySight, the tails, and the policies of the lock
-// packages. Around them is a small model of the servers, of the connections, and of what package place does
+// packages. Around them is a small model of the servers, of the connections, and of what packages place and hold do
 // between two decisions. The explorer visits each state of a world once, and says in which of them a promise
 // is broken, with a schedule that a person can read.
 //

@@ -154,7 +154,7 @@ func (r *run) passOn(c int8) {
 	r.endTurn(client)
 }
 
-// endTurn ends the turn of a Local, which contends for those that wait: see turnOver and release.
+// endTurn ends the turn of a Local, which contends for those that wait: see TurnOver and release.
 func (r *run) endTurn(c int8) {
 	l := &r.world.clients[c]
 	turn := l.turn

@@ -235,7 +235,8 @@ var mutants = []mutant{
 		}},
 	{"kept-lost", "kept", "a place is used again after its session has ended",
 		[]edit{
-			{"internal/hold/localstate.go", "!(t.usable(now) && t.Stands()):", "!(t.usable(now) && t.Stands() || !t.Deleted() && now.Before(t.until)):"},
+			{"internal/hold/localstate.go", "!(t.usable(now) && t.Stands()):", "!(t.usable(now) && t.Stands() || t.Lost() && now.Before(t.until)):"},
+			{"internal/place/kept.go", "// Timeout returns", "func (t *Turn) Lost() bool { return t.s.Err() != nil }\n\n// Timeout returns"},
 			// The place is still there then: neither the end of its connection nor that of its session ends it.
 			{"internal/hold/localkept.go", "case !t.GiveUpKept(changed):", "case !changed || !t.GiveUpKept(changed):"},
 			{"internal/place/over.go", "func (t *Turn) lose(cause error) {\n", "func (t *Turn) lose(cause error) {\n\tif t.keptAt.Load() != 0 && !errors.Is(cause, errDeleted) {\n\t\treturn\n\t}\n"},
