@@ -96,11 +96,11 @@ func (p *Party) Next() (*place.Lease, error) {
 	m := p.members[0]
 	p.members = slices.Delete(p.members, 0, 1) // which forgets m, and the listing that its acquisition has read
 	defer m.Cut()
-	l, err := m.take(p.try)
+	l, err := m.take()
 	return m.Conclude(l, err)
 }
 
-func (m *member) take(try bool) (*place.Lease, error) {
+func (m *member) take() (*place.Lease, error) {
 	switch {
 	case m.local == nil:
 		return m.Take()
@@ -108,7 +108,7 @@ func (m *member) take(try bool) (*place.Lease, error) {
 		m.trying = false
 		return m.local.try(m.Acquisition)
 	}
-	return m.local.get(m.Acquiring, try)
+	return m.local.get(m.Acquiring, m.Tries())
 }
 
 // Leave gives up the locks that were not fetched. It waits until the servers have confirmed that, or

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -20,20 +21,20 @@ func TestPartyKeepsNothingTaken(t *testing.T) {
 	var locks []*Lock
 	for _, name := range []string{"-a", "-b"} {
 		q, err := place.New((*core.Manager)(m), dir+name)
-		noError(t, err)
+		expect.NoError(t, err)
 		locks = append(locks, &Lock{Queue: q, Request: place.Request{Kind: mutexKind}})
 	}
-	ctx, cancel := context.WithCancel(bounded(t))
+	ctx, cancel := context.WithCancel(expect.Patient(t))
 	defer cancel()
 	p, err := Together(ctx, locks, false)
-	noError(t, err)
+	expect.NoError(t, err)
 	taken := weak.Make(p.members[0].Acquisition)
 	one, err := p.Next()
-	noError(t, err)
+	expect.NoError(t, err)
 	zktest.Eventually(t, testserver.Patience, "the end of an acquisition", func() bool {
 		runtime.GC()
 		return taken.Value() == nil
 	})
-	noError(t, p.Leave(ctx, nil))
+	expect.NoError(t, p.Leave(ctx, nil))
 	giveBack(t, one)
 }

@@ -137,7 +137,7 @@ func (h *heldTurns) look(s *core.Session, node string) (since time.Time, kept bo
 	if t == nil {
 		return time.Time{}, false
 	}
-	return t.HeldSince(), t.keptAt.Load() != 0
+	return t.heldSince(), t.keptAt.Load() != 0
 }
 
 // reportDeleted logs that a lock was lost because its node was deleted, and not by us.

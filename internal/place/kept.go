@@ -73,6 +73,6 @@ func (t *Turn) aloneIn(names []string) bool {
 // Holder says who holds the turn: we.
 func (t *Turn) Holder() kinds.Contender {
 	return kinds.Contender{
-		Path: t.path, Sequence: t.node.Sequence, Session: t.s.ID(), Holder: true, Own: true, HeldSince: t.HeldSince(),
+		Path: t.path, Sequence: t.node.Sequence, Session: t.s.ID(), Holder: true, Own: true, HeldSince: t.heldSince(),
 	}
 }

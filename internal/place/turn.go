@@ -100,9 +100,9 @@ func (t *Turn) removed() <-chan struct{} {
 	return t.removal.Done()
 }
 
-// HeldSince returns when the present hold has begun, the first of several. It returns the zero time if
+// heldSince returns when the present hold has begun, the first of several. It returns the zero time if
 // there is none.
-func (t *Turn) HeldSince() time.Time {
+func (t *Turn) heldSince() time.Time {
 	for _, l := range t.present() {
 		if l.hold.Err() == nil {
 			return l.since
