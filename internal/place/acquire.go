@@ -130,7 +130,7 @@ func (a *attempt) mayBeKept() bool {
 
 // hold begins the hold of the attempt that was granted.
 func (g *Acquisition) hold() *Lease {
-	t := g.Turn(nil)
+	t := newTurn(g.ctx, g.stands, nil)
 	t.Guard()
 	return t.Begin(g.ctx)
 }
