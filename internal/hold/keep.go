@@ -54,35 +54,35 @@ type tenure struct {
 
 // newTenure begins a turn with a contender that was granted, and grants its first lease.
 func newTenure(l *Local, g *place.Acquisition) *tenure {
-	k := &tenure{of: l, since: time.Now(), leases: 1}
-	k.Turn = g.Turn(k)
-	k.timeout = k.Timeout()
-	k.watch, k.fit = g.MayBeKept()
-	return k
+	t := &tenure{of: l, since: time.Now(), leases: 1}
+	t.Turn = g.Turn(t)
+	t.timeout = t.Timeout()
+	t.watch, t.fit = g.MayBeKept()
+	return t
 }
 
 // guard guards the turn, and tells the Local when a further contender comes.
-func (k *tenure) guard() {
-	k.Guard()
-	k.GuardChildren(k.watch)
+func (t *tenure) guard() {
+	t.Guard()
+	t.GuardChildren(t.watch)
 }
 
 // undisturbed reports whether nobody of another process has come since the listing that set the watch,
 // as far as the server has told. A server stops to tell when it takes the right to read the directory
 // away, and does not say so. So after a session timeout the watch no longer counts.
-func (k *tenure) undisturbed(now time.Time) bool { return k.fresh(now) && k.pending() }
+func (t *tenure) undisturbed(now time.Time) bool { return t.fresh(now) && t.pending() }
 
 // fresh reports whether the place may be used again if nobody of another process has come.
-func (k *tenure) fresh(now time.Time) bool {
-	return k.fit && !k.last && now.Sub(k.since) < k.timeout
+func (t *tenure) fresh(now time.Time) bool {
+	return t.fit && !t.last && now.Sub(t.since) < t.timeout
 }
 
-func (k *tenure) pending() bool { return k.watch != nil && k.watch.Event() == core.WatchPending }
+func (t *tenure) pending() bool { return t.watch != nil && t.watch.Event() == core.WatchPending }
 
 // keepFor begins to keep the place for d.
-func (k *tenure) keepFor(now time.Time, d time.Duration) { k.until = now.Add(min(d, k.timeout)) }
+func (t *tenure) keepFor(now time.Time, d time.Duration) { t.until = now.Add(min(d, t.timeout)) }
 
 // usable reports whether a place that is kept may be used again.
-func (k *tenure) usable(now time.Time) bool {
-	return k.fit && !k.last && k.pending() && now.Before(k.until)
+func (t *tenure) usable(now time.Time) bool {
+	return t.fit && !t.last && t.pending() && now.Before(t.until)
 }

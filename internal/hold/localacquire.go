@@ -49,10 +49,10 @@ func (l *Local) await(c *place.Acquiring, w *waiter) (*place.Lease, error) {
 func (l *Local) why(w *waiter, now time.Time) (out kinds.WaitError) {
 	l.mu.Lock()
 	by, held := w.in.by, l.turn
-	asks := by != nil || l.trying || held != nil && held.setting // then the readers that hold are not in the way
+	asks := l.trying || held != nil && held.setting // then the readers that hold are not in the way
 	l.mu.Unlock()
 	switch {
-	case asks && by != nil:
+	case by != nil:
 		return l.q.Why(&by.Shown, now)
 	case asks:
 		return l.q.Why(nil, now)

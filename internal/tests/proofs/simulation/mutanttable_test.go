@@ -230,7 +230,7 @@ var mutants = []mutant{
 		[]edit{{"internal/decide/listing.go", "seen.Crowded = seen.Crowded || c.Lazy && WaitsFor(c.Kind, n, c.Node)", "seen.Crowded = false"}}},
 	{"kept-reconnected", "kept", "a place is used again on the next connection, on which there is no watch yet",
 		[]edit{
-			{"internal/hold/keep.go", "k.watch.Event() == core.WatchPending }", "(k.watch.Event() == core.WatchPending || k.watch.Event() == core.WatchBroken) }"},
+			{"internal/hold/keep.go", "t.watch.Event() == core.WatchPending }", "(t.watch.Event() == core.WatchPending || t.watch.Event() == core.WatchBroken) }"},
 			{"internal/hold/localkept.go", "case !t.GiveUpKept(changed):", "case !changed || !t.GiveUpKept(changed):"},
 		}},
 	{"kept-lost", "kept", "a place is used again after its session has ended",
@@ -242,7 +242,7 @@ var mutants = []mutant{
 			{"internal/place/over.go", "func (t *Turn) lose(cause error) {\n", "func (t *Turn) lose(cause error) {\n\tif t.keptAt.Load() != 0 && !errors.Is(cause, errDeleted) {\n\t\treturn\n\t}\n"},
 		}},
 	{"kept-for-ever", "kept", "a place is kept after its time",
-		[]edit{{"internal/hold/keep.go", "k.until = now.Add(min(d, k.timeout))", "k.until = now.Add(max(d, time.Hour))"}}},
+		[]edit{{"internal/hold/keep.go", "t.until = now.Add(min(d, t.timeout))", "t.until = now.Add(max(d, time.Hour))"}}},
 	{"kept-and-left", "kept", "a place that was given up stays",
 		[]edit{{"internal/place/over.go", "\tt.retire(t.ctx, t.s.Remove)\n", "\tt.conclude(decide.Quit, ErrReleased)\n"}}},
 	{"kept-passed-on", "kept", "a place is handed over again and again although another contender may have come",
