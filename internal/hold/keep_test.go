@@ -10,6 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -362,5 +363,48 @@ func TestKeepLooksFirst(t *testing.T) {
 			hear()
 			p.wantState(t, idle)
 		})
+	}
+}
+
+// A place whose node is gone is neither kept nor shared, although its Local has not been told yet.
+func TestKeepNothingLost(t *testing.T) {
+	for what, c := range map[string]struct {
+		kind *kinds.Kind
+		uses func(*process, *tenure) bool
+	}{
+		"a release": {mutexKind, func(_ *process, t *tenure) bool { return t.PassOn(place.Done) }},
+		"a reader": {readKind, func(p *process, _ *tenure) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			taken, _ := p.takeLocked()
+			return taken != nil
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := keeperOf(t, testserver.Path(t), place.Request{Kind: c.kind}, 0, maxKeep)
+			l := p.hold(t)
+			tokenOf(t, l) // the watch is set
+			turn, hear := p.present(), p.deaf(t)
+			testserver.Delete(t, l.Path())
+			zktest.Eventually(t, testserver.Patience, "the news", turn.Deleted)
+			p.mu.Lock()
+			turn.watch = seen(core.WatchPending) // as if it were pending
+			p.mu.Unlock()
+			if c.uses(p, turn) {
+				t.Error("the place is used on")
+			}
+			hear()
+			p.wantState(t, idle)
+		})
+	}
+}
+
+// The end of a watch that another has replaced changes nothing.
+func TestKeepOldWatch(t *testing.T) {
+	p := newKeeper(t, testserver.Path(t), 0)
+	p.kept(t)
+	p.present().Intrude(seen(core.WatchChanged))
+	if p.in() != keeping {
+		t.Errorf("state %v", p.in())
 	}
 }
