@@ -20,7 +20,7 @@ func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 
 // Begin returns the acquisition that Acquire makes. Nothing is sent before the first Next.
 func (q *Queue) Begin(ctx context.Context, r Request) *Acquisition {
-	return q.Acquisition(ctx, &r, &Entry{})
+	return &Acquisition{Acquiring: q.Acquiring(ctx), r: &r}
 }
 
 // Acquisition is the way to a lease: one attempt after another, until one is granted or fails for good. It
