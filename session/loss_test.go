@@ -163,7 +163,11 @@ func TestServerPausedAndRestarted(t *testing.T) {
 	_, _, err = s.Get(patient(t), "/node")
 	must(t, err)
 	must(t, e.Restart(t.Context(), 0))
-	_, _, err = s.Get(patient(t), "/node")
+	// While it starts, a server of 3.9 can take a connection that it then neither serves nor ends. The client gives it half
+	// of what remains of the session.
+	ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, _, err = s.Get(ctx, "/node")
 	must(t, err)
 	must(t, s.Err())
 
