@@ -2,8 +2,10 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"path"
 	"time"
 
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -92,6 +94,29 @@ func (o *operator) disturb(d time.Duration) {
 		default:
 			o.touch(one.path)
 		}
+	}
+}
+
+// removeDirectories removes the directories of locks that are no containers. A manager whose connection has ended three times
+// in a row on the create of a container takes it that its servers have none.
+func (o *operator) removeDirectories() {
+	if o.m == nil {
+		return
+	}
+	ctx, cancel := within(time.Second)
+	defer cancel()
+	s, err := o.m.Session(ctx)
+	if err != nil {
+		return
+	}
+	for _, p := range o.w.plan.paths {
+		below, _, _ := s.Children(ctx, p) // it may be gone
+		for _, name := range below {
+			if _, ok := queue.ParseNode(name); !ok { // a contender's is seen by what follows
+				_ = s.Delete(ctx, path.Join(p, name), -1) // it may be in use
+			}
+		}
+		_ = s.Delete(ctx, p, -1)
 	}
 }
 

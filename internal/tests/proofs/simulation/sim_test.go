@@ -364,6 +364,7 @@ func (w *world) checkEmpty() {
 	w.limits.forget()
 	w.useAll()
 	w.reap() // a watch on a directory's configuration goes with the directory
+	w.operator.removeDirectories()
 	w.sleep(faultSlot, time.Second)
 	for _, name := range []string{"zk_ephemerals_count", "zk_watch_count"} {
 		all, err := w.server.Metrics()
