@@ -1,18 +1,18 @@
-// Package hold is the process's side of a lock: its owners in this process, the goroutines that wait, and their order. The
-// locks of zklock, rwlock and semaphore consist of a [Holds] and a [Lock]. Package place is below: it has the
-// places in the queue on the servers, and knows no goroutines that share one.
+// Package hold is the process's side of a lock: its owners in this process, the goroutines that wait, and
+// their order. The locks of zklock, rwlock and semaphore consist of a [Holds] and a [Lock]. Package place is
+// below: it has the places in the queue on the servers, and knows no goroutines that share one.
 //
 // # Holds
 //
-// A [Holds] keeps the holds that Lock, TryLock and Do of one lock object have taken. It enters an owner's hold again, and
-// decides which hold an Unlock gives back, since Unlock has no handle. An object for one hold at a time has a slot: a hold that
-// is lost keeps it until its Unlock, and nobody gets a lease meanwhile.
+// A [Holds] keeps the holds that Lock, TryLock and Do of one lock object have taken. It enters an owner's hold
+// again, and decides which hold an Unlock gives back, since Unlock has no handle. An object for one hold at a
+// time has a slot: a hold that is lost keeps it until its Unlock, and nobody gets a lease meanwhile.
 //
 // # Places that a process shares
 //
-// A [Lock] with a [Local] shares places; without one each call has a place of its own. At most one place of a Local is open to
-// goroutines: one that a single goroutine contends for, one that a shared contender contends for, or that of a turn, which is
-// held or kept. A goroutine that comes is admitted so:
+// A [Lock] with a [Local] shares places. Without one each call has a place of its own. At most one place of a
+// Local is open to goroutines: one that a single goroutine contends for, one that a shared contender contends
+// for, or that of a turn, which is held or kept. A goroutine that comes is admitted so:
 //
 //	no place is open        it contends by itself; readers have a shared contender
 //	one contends by itself  it waits; if that has to wait for others too, it becomes the shared contender of both
@@ -20,8 +20,8 @@
 //	a turn that is held     it waits until the lock is handed over to it; a reader holds at once
 //	a turn that is kept     it holds at once, without a request
 //
-// When the turn is over, those that still wait get a shared contender. The place of readers is closed to further ones as soon
-// as another contender may have come: then the next reader has a place of its own.
+// When the turn is over, the waiters that are left get a shared contender. The place of readers is closed to
+// further ones as soon as another contender may have come: then the next reader has a place of its own.
 //
 // A place that is kept is used again only while a watch on the children is pending that was set, on this
 // connection, by a listing that shows our node and no contender that has to wait for it. So contenders
@@ -29,10 +29,11 @@
 //
 // # Goroutines and mutexes
 //
-// Calls wait in the goroutine of their caller. A Local has one goroutine more while a shared contender contends, and one while
-// readers list again. Holds.mu is held for a look at the list of holds only, and never while a lease is asked for, looked
-// at or given back. Local.mu is held while it is decided who is next. Below it, only mutexes of places, watches and the
-// session are locked, and nothing is sent, waited for or called.
+// Calls wait in the goroutine of their caller. A Local has one goroutine more while a shared contender
+// contends, and one while readers list again. Holds.mu is held for a look at the list of holds only, and never
+// while a lease is asked for, looked at or given back. Local.mu is held while a Local decides which waiter is
+// next. Below it, only mutexes of places, watches and the session are locked, and no code sends, waits or
+// calls a hook.
 //
 // # Files
 //

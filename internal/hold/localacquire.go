@@ -81,7 +81,7 @@ func (l *Local) get(c *place.Acquiring, try bool) (*place.Lease, error) {
 	if !l.many {
 		return l.try(g)
 	}
-	if err := g.Granted(); err != nil { // a reader, whom those of this process do not keep waiting
+	if err := g.Granted(); err != nil { // a reader: no other reader of this process is in its way
 		return nil, err
 	}
 	return l.hold(g), nil

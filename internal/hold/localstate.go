@@ -26,8 +26,8 @@ func (l *Local) join(ctx context.Context, try bool) (t *tenure, w *waiter, lazy 
 	return t, w, lazy, err
 }
 
-// tryLocked has a caller that does not wait contend by itself. It fails with ErrBusy while others of this process hold or
-// wait, unless these are readers, who are not in its way.
+// tryLocked has a caller that does not wait contend by itself. It fails with ErrBusy while another goroutine
+// of this process holds or waits. Readers do not block each other, so a reader contends in any case.
 func (l *Local) tryLocked() (lazy bool, err error) {
 	idle := l.idleLocked()
 	if !idle && !l.many {
@@ -37,9 +37,9 @@ func (l *Local) tryLocked() (lazy bool, err error) {
 	return idle && l.nextLazyLocked(), nil
 }
 
-// waitLocked adds a waiter. If the Local is idle, it adds none: the caller contends by itself. For readers, and behind a
-// place of ours that has to leave first, the Local begins to contend. If too many are ahead already, waitLocked fails
-// with ErrBusy.
+// waitLocked adds a waiter. If the Local is idle, it adds none: the caller contends by itself. For readers, and
+// behind a place of ours that has to leave first, the Local begins to contend. If too many are ahead already,
+// waitLocked fails with ErrBusy.
 func (l *Local) waitLocked(ctx context.Context, gone *place.Turn) (w *waiter, lazy bool, err error) {
 	if gone == nil {
 		if err := l.letInLocked(); err != nil {

@@ -114,8 +114,8 @@ func (g *Acquisition) Granted() error {
 // Turn begins the turn of the attempt that was granted. The caller calls Guard and then Begin.
 func (g *Acquisition) Turn(by Sharer) *Turn { return newTurn(g.ctx, g.stands, by) }
 
-// MayBeKept reports whether the place that was granted may be kept, and returns the watch on the children that is pending
-// since the listing which granted it, or nil.
+// MayBeKept reports whether the place that was granted may be kept, and returns the watch on the children that
+// the listing has set which granted the place, or nil.
 func (g *Acquisition) MayBeKept() (children *core.Watch, may bool) {
 	if !g.stands.mayBeKept() {
 		return nil, false

@@ -26,9 +26,9 @@
 //
 // # What a process shares
 //
-// A turn whose leases follow each other, or hold at once, has a [Sharer], which is asked what becomes of its place. Such
-// turns are those of a Local of package hold, which is the layer above: owners, waiters, hand-over and kept places.
-// This package knows of it only what Sharer, [Entry] and [Shown] say.
+// A turn whose leases follow each other, or hold at once, has a [Sharer], which is asked what becomes of its
+// place. Such turns are those of a Local of package hold, which is the layer above: owners, waiters, hand-over
+// and kept places. This package knows of it only what Sharer, [Entry] and [Shown] say.
 //
 // # Files
 //

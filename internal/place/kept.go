@@ -70,7 +70,7 @@ func (t *Turn) aloneIn(names []string) bool {
 		!decide.KeepsWaiting(kind, t.node, nodes)
 }
 
-// Holder says who holds the turn: we.
+// Holder describes the contender that holds the turn, which is one of this process.
 func (t *Turn) Holder() kinds.Contender {
 	return kinds.Contender{
 		Path: t.path, Sequence: t.node.Sequence, Session: t.s.ID(), Holder: true, Own: true, HeldSince: t.heldSince(),
