@@ -119,6 +119,29 @@ func TestHangUpsNowAndThen(t *testing.T) {
 	})
 }
 
+// Connections that end before they have answered anything say nothing of containers, however many there are in a row.
+func TestHangUpsOfConnectionsThatDoNotWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, s := virtually(t, "any:2181", srv.Dialer(), session.WithTimeout(time.Minute))
+		var cuts []*zktest.Fault
+		for range 5 {
+			cuts = append(cuts, srv.CutBefore(zktest.Any(zktest.OpExists)))
+		}
+		makeDirectories(t, s, 1)
+		for i, cut := range cuts {
+			select {
+			case <-cut.Hit():
+			default:
+				t.Errorf("cut %d has met no look ahead of a create", i)
+			}
+		}
+		if n := srv.Count(zktest.On(zktest.OpCreate, "/locks0")); n > 0 {
+			t.Errorf("%d persistent nodes", n)
+		}
+	})
+}
+
 // While the answer to the first create of a container is due, the other creates wait, and end with their
 // contexts.
 func TestContainerCreateIsAlone(t *testing.T) {

@@ -84,6 +84,10 @@ func TestTryKeeperInUse(t *testing.T) {
 	const few = 3
 	eachFarKeeper(t, func(t *testing.T, k keeper, try trier) {
 		ctx, stop := context.WithCancel(t.Context())
+		for range 2 { // the second use shows that the place is worth keeping
+			must(t, k.lock(t.Context()))
+			must(t, k.unlock())
+		}
 		uses := background(func() error {
 			for ctx.Err() == nil {
 				if err := k.lock(t.Context()); err != nil {

@@ -31,8 +31,8 @@ const (
 	absent
 )
 
-// hangUpsAssumed is after how many hang-ups without an answer there are taken to be no containers. One or
-// two can be servers that restart.
+// hangUpsAssumed is after how many hang-ups without an answer there are taken to be no containers. One or two can be
+// servers that restart. Before each of them, the session looks whether it has a connection that answers.
 const hangUpsAssumed = 3
 
 func newContainers() *containers { return &containers{asking: make(chan struct{}, 1)} }

@@ -117,6 +117,12 @@ func (s *Session) createDirectory(ctx context.Context, full string) (string, err
 		known.concluded(outcomeNone, alone)
 		return "", err
 	}
+	if alone { // a hang-up says nothing unless the connection works
+		if _, err := await(s.exists(s.life, s.outward("/"))); classify(err) != answered { // a refusal is an answer
+			known.concluded(outcomeNone, alone)
+			return "", err
+		}
+	}
 	conn := s.present()
 	made, err := await(s.create(s.life, full, nil, mode, nil))
 	if mode != Container {

@@ -57,6 +57,21 @@ func TestKeptIsKnown(t *testing.T) {
 	testserver.WaitChildren(t, p.q.dir, 0)
 }
 
+// From the moment at which a place is kept no more its room is on its way, also before its delete is.
+func TestForgoneIsLeaving(t *testing.T) {
+	p := newProcess(t, testserver.Path(t), Request{})
+	turn := p.keeps(t)
+	if turn.s.IsLeaving(turn.path) {
+		t.Error("the room of a kept place is on its way")
+	}
+	turn.Forgo()
+	if !turn.s.IsLeaving(turn.path) || held.oldestKept(turn.s) != nil {
+		t.Error("a place that was given up counts as kept, or its room is not on its way")
+	}
+	turn.GiveUp()
+	testserver.WaitChildren(t, p.q.dir, 0)
+}
+
 // Whether a turn stands is known as soon as the clock or the servers have told, although the turn has not been.
 func TestStands(t *testing.T) {
 	for what, end := range map[string]func(*process, *Turn){
