@@ -145,6 +145,31 @@ func TestOldLook(t *testing.T) {
 	})
 }
 
+// A replica whose tick another one runs between its first look at the record and its lock looks again, under the lock.
+func TestDoneMeanwhile(t *testing.T) {
+	for what, run := range map[string]func(*schedule.Job, context.Context, time.Time, func(context.Context) error) (bool, error){
+		"Run": (*schedule.Job).Run, "TryRun": (*schedule.Job).TryRun,
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+				other, n := newJob(t, connect(), "/jobs/report"), 0
+				before := func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+					ran, err := other.Run(t.Context(), noon, count(&n))
+					must(t, err)
+					if !ran {
+						t.Error("the other one has not run it")
+					}
+					return ctx, func(session.AcquireResult) {}
+				}
+				late := newJob(t, connect(session.WithTrace(session.Trace{Acquire: before})), "/jobs/report")
+				if ran, err := run(late, t.Context(), noon, count(&n)); ran || err != nil || n != 1 {
+					t.Errorf("ran %v, %v; the job was called %d times", ran, err, n)
+				}
+			})
+		})
+	}
+}
+
 // Whichever request of a Run gets no reply, the job runs once, and the record says so.
 func TestLostReplies(t *testing.T) {
 	ops := []zktest.Op{

@@ -48,7 +48,7 @@ var noticedBy = map[string]string{
 	"tick-old-look":     "schedule TestOldLook",
 	"tick-done-first":   "schedule TestHours",
 	"tick-older":        "schedule TestHours",
-	"tick-not-asked":    "schedule TestHours",
+	"tick-not-asked":    "schedule TestDoneMeanwhile",
 	"tick-unlimited":    "schedule TestHours",
 	"tick-not-followed": "schedule TestFollow",
 	"tick-looked-once":  "schedule TestFollow",
