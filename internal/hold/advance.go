@@ -54,14 +54,20 @@ func (v *advance) In(ctx context.Context, m *core.Manager, s *core.Session) (*co
 	if err != nil {
 		return nil, err
 	}
+	return v.keep(s, mine), nil
+}
+
+// keep notes the room that was reserved in a session, and returns what In returns. If the end has come, or a shared
+// contender was quicker, that room is not needed, and keep ends it.
+func (v *advance) keep(s *core.Session, mine *core.Reservation) *core.Reservation {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.rooms == nil || v.rooms[s] != nil { // the end has come, or a shared contender was quicker
+	if v.rooms == nil || v.rooms[s] != nil {
 		mine.End()
-		return v.rooms[s], nil
+		return v.rooms[s]
 	}
 	v.rooms[s] = mine
-	return mine, nil
+	return mine
 }
 
 // want returns what the locks need in a session of a manager.
