@@ -17,15 +17,12 @@ func TestReadersWaitForTheirLook(t *testing.T) {
 		before func(*testing.T, *process, *place.Lease) // the listing
 		within func(*testing.T, *process, *place.Lease) // while it is under way
 	}{
-		"held": {func(*testing.T, *process, *place.Lease) {}, func(*testing.T, *process, *place.Lease) {}},
-		"released meanwhile": {
-			func(*testing.T, *process, *place.Lease) {},
-			func(t *testing.T, p *process, l *place.Lease) {
-				giveBack(t, l)
-				p.wantState(t, keeping)
-			},
-		},
-		"kept": {func(t *testing.T, _ *process, l *place.Lease) { giveBack(t, l) }, func(*testing.T, *process, *place.Lease) {}},
+		"held": {nothing, nothing},
+		"released meanwhile": {nothing, func(t *testing.T, p *process, l *place.Lease) {
+			giveBack(t, l)
+			p.wantState(t, keeping)
+		}},
+		"kept": {func(t *testing.T, _ *process, l *place.Lease) { giveBack(t, l) }, nothing},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p, others := readers(t)
@@ -57,7 +54,7 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 		event  core.WatchEvent
 		before func(*testing.T, *process, *place.Lease)
 	}{
-		"another has come since": {core.WatchChanged, func(*testing.T, *process, *place.Lease) {}},
+		"another has come since": {core.WatchChanged, nothing},
 		"the node is gone": {core.WatchPending, func(t *testing.T, p *process, l *place.Lease) {
 			p.deaf(t) // the turn does not hear of it
 			testserver.Delete(t, l.Path())
@@ -84,6 +81,9 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 		})
 	}
 }
+
+// nothing happens.
+func nothing(*testing.T, *process, *place.Lease) {}
 
 // readers returns the readers of two processes, which keep their places.
 func readers(t *testing.T) (*process, *Local) {
