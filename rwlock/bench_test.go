@@ -44,7 +44,7 @@ func open(b *testing.B, addr, path string) one {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return one{m, rw.Do, rw.RDo, mx.Do}
+	return one{m, rw.Do, rw.Reader().Do, mx.Do}
 }
 
 // cycles lets each session take its lock n times, all sessions at once, the k-th time with lock(k). It returns the

@@ -11,7 +11,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	return lock.RDo(ctx, func(ctx context.Context) error { // Do is for writers
+//	return lock.Reader().Do(ctx, func(ctx context.Context) error { // lock.Do is for writers
 //		return readPrices(ctx) // ctx ends when the lock is lost
 //	})
 //
@@ -46,9 +46,9 @@
 //
 // # When the lock is lost
 //
-// The context that [RWMutex.Do] or [RWMutex.RDo] passes to its function ends, with a cause that
+// The context that [RWMutex.Do] or [Reader.Do] passes to its function ends, with a cause that
 // matches [session.ErrLost]. [RWMutex.Done], [RWMutex.Held] and the error of Unlock show the loss of a
-// write lock too. RDone, RHeld and the error of RUnlock show the loss of a read lock.
+// write lock too. [Reader.Done], [Reader.Held] and the error of RUnlock show the loss of a read lock.
 //
 // Stop the work then. Have the store refuse writes of a former holder, by the token or the guard of
 // the lease: package zklock says how.

@@ -76,8 +76,8 @@ func testDowngrade(t *testing.T, downgrade func(context.Context, *rwlock.RWMutex
 		t.Errorf("%+v, %v; want the writer's sequence %d", all, err, sequence)
 	}
 	pending(t, "the writer behind", written)
-	if rw.Held() || !rw.RHeld() {
-		t.Errorf("held: write %v, read %v", rw.Held(), rw.RHeld())
+	if rw.Held() || !rw.Reader().Held() {
+		t.Errorf("held: write %v, read %v", rw.Held(), rw.Reader().Held())
 	}
 	for range between {
 		must(t, readers.RUnlock())
@@ -188,11 +188,11 @@ func TestDowngradeOfLostLock(t *testing.T) {
 			wantErr(t, "RLock", rw.RLock(owner), session.ErrLost)
 			got, err := rw.TryRLock(owner)
 			wantErr(t, "TryRLock", err, session.ErrLost)
-			wantErr(t, "RDo", rw.RDo(owner, func(context.Context) error {
+			wantErr(t, "Reader.Do", rw.Reader().Do(owner, func(context.Context) error {
 				t.Error("called")
 				return nil
 			}), session.ErrLost)
-			if got || rw.RHeld() {
+			if got || rw.Reader().Held() {
 				t.Error("the read lock is held")
 			}
 			wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)

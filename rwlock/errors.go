@@ -14,7 +14,7 @@ var (
 	ErrUpgrade = errors.New("a read lock cannot become a write lock")
 
 	// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give
-	// back, and by RUnlock when there is no RLock or TryRLock. What a Do or RDo holds does not
+	// back, and by RUnlock when there is no RLock or TryRLock. What a Do holds does not
 	// count. zklock.ErrNotHeld and semaphore.ErrNotHeld are the same value.
 	ErrNotHeld = errNotHeld() // "lock is not held"
 )

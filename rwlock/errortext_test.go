@@ -22,22 +22,22 @@ func TestErrorTexts(t *testing.T) {
 	ended, cancel := context.WithCancel(owner)
 	cancel()
 	texts := map[string]testserver.ErrorText{
-		"nil manager":           {Err: newErr(nil, "/a"), Want: "rwlock: invalid argument: nil session manager"},
-		"bad path":              {Err: newErr(m, "/a/"), Want: `rwlock: invalid argument: path "/a/" ends with a slash`},
-		"bad options":           {Err: newErr(m, "/a", nil, rwlock.WithRevocable(nil)), Want: "rwlock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
-		"nil function":          {Err: lock.Do(owner, nil), Want: "rwlock: invalid argument: Do of a nil function"},
-		"nil function of RDo":   {Err: lock.RDo(owner, nil), Want: "rwlock: invalid argument: RDo of a nil function"},
-		"zero Reader":           {Err: rwlock.Reader{}.Lock(owner), Want: "rwlock: invalid argument: Reader of no RWMutex"},
-		"Unlock without Lock":   {Err: lock.Unlock(), Want: "unlock /a: lock is not held"},
-		"RUnlock without RLock": {Err: lock.RUnlock(), Want: "unlock /a: lock is not held"},
-		"cancelled Lock":        {Err: lock.Lock(ended), Want: "acquire /a: context canceled"},
-		"cancelled RLock":       {Err: lock.RLock(ended), Want: "acquire /a: context canceled"},
+		"nil manager":            {Err: newErr(nil, "/a"), Want: "rwlock: invalid argument: nil session manager"},
+		"bad path":               {Err: newErr(m, "/a/"), Want: `rwlock: invalid argument: path "/a/" ends with a slash`},
+		"bad options":            {Err: newErr(m, "/a", nil, rwlock.WithRevocable(nil)), Want: "rwlock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
+		"nil function":           {Err: lock.Do(owner, nil), Want: "rwlock: invalid argument: Do of a nil function"},
+		"nil function of Reader": {Err: lock.Reader().Do(owner, nil), Want: "rwlock: invalid argument: Do of a nil function"},
+		"zero Reader":            {Err: rwlock.Reader{}.Lock(owner), Want: "rwlock: invalid argument: Reader of no RWMutex"},
+		"Unlock without Lock":    {Err: lock.Unlock(), Want: "unlock /a: lock is not held"},
+		"RUnlock without RLock":  {Err: lock.RUnlock(), Want: "unlock /a: lock is not held"},
+		"cancelled Lock":         {Err: lock.Lock(ended), Want: "acquire /a: context canceled"},
+		"cancelled RLock":        {Err: lock.RLock(ended), Want: "acquire /a: context canceled"},
 	}
 	must(t, lock.RLock(owner))
 	texts["upgrade"] = testserver.ErrorText{Err: lock.Lock(owner), Want: "acquire /a: a read lock cannot become a write lock"}
 	texts["cancelled upgrade"] = testserver.ErrorText{Err: lock.Lock(ended), Want: "acquire /a: context canceled"}
 	expire(t, proxy, m)
-	waitLost(t, lock.RHeld)
+	waitLost(t, lock.Reader().Held)
 	texts["upgrade of a lost one"] = testserver.ErrorText{Err: lock.Lock(owner), Want: "acquire /a: session 0x1: lost: expired by the server"}
 	texts["RLock of a lost one"] = testserver.ErrorText{Err: lock.RLock(owner), Want: "acquire /a: session 0x1: lost: expired by the server"}
 	texts["RUnlock of a lost one"] = testserver.ErrorText{Err: lock.RUnlock(), Want: "unlock /a: session 0x1: lost: expired by the server"}

@@ -33,7 +33,7 @@ func showPrices(ctx context.Context, servers string) error {
 	if err != nil {
 		return err
 	}
-	return lock.RDo(ctx, func(ctx context.Context) error { // Do is for writers
+	return lock.Reader().Do(ctx, func(ctx context.Context) error { // lock.Do is for writers
 		return readPrices(ctx) // ctx ends when the lock is lost
 	})
 }

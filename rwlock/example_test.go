@@ -34,7 +34,7 @@ func connectExample() (m *session.Manager, closeAll func()) {
 
 // Readers hold the lock together, and a writer holds it alone. The context of the work ends when the
 // lock is lost.
-func ExampleRWMutex_RDo() {
+func ExampleReader_Do() {
 	ctx := context.Background()
 	m, closeAll := connectExample()
 	defer closeAll()
@@ -42,8 +42,8 @@ func ExampleRWMutex_RDo() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = lock.RDo(ctx, func(ctx context.Context) error {
-		return lock.RDo(ctx, func(context.Context) error { // as another process might
+	err = lock.Reader().Do(ctx, func(ctx context.Context) error {
+		return lock.Reader().Do(ctx, func(context.Context) error { // as another process might
 			fmt.Println("two are reading")
 			return nil
 		})
@@ -100,7 +100,7 @@ func ExampleWithOwner() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("reading:", lock.RHeld(), "writing:", lock.Held())
+	fmt.Println("reading:", lock.Reader().Held(), "writing:", lock.Held())
 	if err := lock.Lock(ctx); errors.Is(err, rwlock.ErrUpgrade) {
 		fmt.Println("cannot write again:", err)
 	}
@@ -113,8 +113,8 @@ func ExampleWithOwner() {
 	// cannot write again: acquire /locks/prices: a read lock cannot become a write lock
 }
 
-// RAcquire returns a lease, which has its own Release.
-func ExampleRWMutex_RAcquire() {
+// Acquire returns a lease, which has its own Release.
+func ExampleReader_Acquire() {
 	ctx := context.Background()
 	m, closeAll := connectExample()
 	defer closeAll()
@@ -122,7 +122,7 @@ func ExampleRWMutex_RAcquire() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	lease, err := lock.RAcquire(ctx)
+	lease, err := lock.Reader().Acquire(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -158,11 +158,11 @@ func ExampleReader() {
 			return err
 		}
 		return both.Do(context.Background(), func(ctx context.Context) error {
-			fmt.Println(account, "pays; the prices are held for reading:", prices.RHeld())
+			fmt.Println(account, "pays; the prices are held for reading:", prices.Reader().Held())
 			return ctx.Err() // ctx ends when either lock is lost
 		})
 	}
-	err = prices.RDo(context.Background(), func(context.Context) error { // as another process might
+	err = prices.Reader().Do(context.Background(), func(context.Context) error { // as another process might
 		return buy("ann")
 	})
 	if err != nil {

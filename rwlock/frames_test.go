@@ -177,7 +177,7 @@ func testNoHerd(t *testing.T, writers, listings int) {
 		}
 	}
 	for _, rw := range locks { // all hold the lock at once
-		if !rw.RHeld() {
+		if !rw.Reader().Held() {
 			t.Error("a reader has lost its lock")
 		}
 	}

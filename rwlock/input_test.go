@@ -81,14 +81,14 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	for name, f := range map[string]func() error{
 		"Lock": func() error { return rw.Lock(ended) }, "RLock": func() error { return rw.RLock(ended) },
-		"Do": func() error { return rw.Do(ended, nothing) }, "RDo": func() error { return rw.RDo(ended, nothing) },
-		"TryLock":     func() error { _, err := rw.TryLock(ended); return err },
-		"TryRLock":    func() error { _, err := rw.TryRLock(ended); return err },
-		"Acquire":     func() error { _, err := rw.Acquire(ended); return err },
-		"TryAcquire":  func() error { _, err := rw.TryAcquire(ended); return err },
-		"RAcquire":    func() error { _, err := rw.RAcquire(ended); return err },
-		"TryRAcquire": func() error { _, err := rw.TryRAcquire(ended); return err },
-		"Contenders":  func() error { _, err := rw.Contenders(ended); return err },
+		"Do": func() error { return rw.Do(ended, nothing) }, "Reader.Do": func() error { return rw.Reader().Do(ended, nothing) },
+		"TryLock":           func() error { _, err := rw.TryLock(ended); return err },
+		"TryRLock":          func() error { _, err := rw.TryRLock(ended); return err },
+		"Acquire":           func() error { _, err := rw.Acquire(ended); return err },
+		"TryAcquire":        func() error { _, err := rw.TryAcquire(ended); return err },
+		"Reader.Acquire":    func() error { _, err := rw.Reader().Acquire(ended); return err },
+		"Reader.TryAcquire": func() error { _, err := rw.Reader().TryAcquire(ended); return err },
+		"Contenders":        func() error { _, err := rw.Contenders(ended); return err },
 	} {
 		wantErr(t, name, f(), context.Canceled)
 	}
@@ -199,7 +199,7 @@ func TestLockers(t *testing.T) {
 	pending(t, "Lock", written)
 	read.Unlock()
 	must(t, receive(t, "Lock", written))
-	if !rw.Held() || rw.RHeld() {
+	if !rw.Held() || rw.Reader().Held() {
 		t.Error("not held as locked")
 	}
 	write.Unlock()

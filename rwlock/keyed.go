@@ -14,8 +14,8 @@ import (
 // zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines share
 // the places of [WithLazyRelease], readers among themselves, and owners ([WithOwner]) enter their holds of a key again.
 //
-// It has the calls that know their own hold. It has no Unlock and no RUnlock, which could give back that of another
-// goroutine.
+// It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no Unlock
+// and no RUnlock, which could give back the hold of another goroutine.
 //
 // All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made the
 // Keyed. Those that take a context panic if it is nil.
@@ -79,18 +79,18 @@ func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) e
 	return e.Lock.TryDo(ctx, f)
 }
 
-// RDo is [RWMutex.RDo] of the key's lock: Do with the read lock.
+// RDo is [Reader.Do] of the key's lock: Do with the read lock.
 func (k *Keyed) RDo(ctx context.Context, key string, f func(context.Context) error) error {
 	e := k.enter(ctx, key, "rwlock: Keyed.RDo")
 	defer e.Leave()
-	return e.Lock.RDo(ctx, f)
+	return e.Lock.Reader().Do(ctx, f)
 }
 
-// TryRDo is [RWMutex.TryRDo] of the key's lock: TryDo with the read lock.
+// TryRDo is [Reader.TryDo] of the key's lock: TryDo with the read lock.
 func (k *Keyed) TryRDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.TryRDo")
 	defer e.Leave()
-	return e.Lock.TryRDo(ctx, f)
+	return e.Lock.Reader().TryDo(ctx, f)
 }
 
 // Acquire is [RWMutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
@@ -107,18 +107,18 @@ func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error
 	return e.Lock.TryAcquire(ctx)
 }
 
-// RAcquire is [RWMutex.RAcquire] of the key's lock: Acquire of the read lock.
+// RAcquire is [Reader.Acquire] of the key's lock: Acquire of the read lock.
 func (k *Keyed) RAcquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.RAcquire")
 	defer e.Leave()
-	return e.Lock.RAcquire(ctx)
+	return e.Lock.Reader().Acquire(ctx)
 }
 
-// TryRAcquire is [RWMutex.TryRAcquire] of the key's lock: TryAcquire of the read lock.
+// TryRAcquire is [Reader.TryAcquire] of the key's lock: TryAcquire of the read lock.
 func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.TryRAcquire")
 	defer e.Leave()
-	return e.Lock.TryRAcquire(ctx)
+	return e.Lock.Reader().TryAcquire(ctx)
 }
 
 // Contenders is [RWMutex.Contenders] of the key's lock: readers and writers of all processes, in the order of the queue. It

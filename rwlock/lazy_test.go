@@ -29,7 +29,7 @@ func TestLazyReaders(t *testing.T) {
 			must(t, rw.RUnlock())
 		}
 	}
-	first, err := rw.RAcquire(ctx)
+	first, err := rw.Reader().Acquire(ctx)
 	must(t, err)
 	_, err = first.Token(ctx) // its node is watched from now on, which takes a request
 	must(t, err)
@@ -41,7 +41,7 @@ func TestLazyReaders(t *testing.T) {
 	if n := proxy.Count(inDir(dir)); n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	if rw.RHeld() {
+	if rw.Reader().Held() {
 		t.Error("held")
 	}
 	must(t, other.RLock(ctx))
@@ -161,9 +161,9 @@ func TestLazyReadersLost(t *testing.T) {
 	m, proxy := proxied(t)
 	rw := newLock(t, m, dir, lazy)
 	ctx := patient(t)
-	a, err := rw.RAcquire(ctx)
+	a, err := rw.Reader().Acquire(ctx)
 	must(t, err)
-	b, err := rw.RAcquire(ctx)
+	b, err := rw.Reader().Acquire(ctx)
 	must(t, err)
 	expire(t, proxy, m)
 	<-a.Done()

@@ -105,14 +105,14 @@ func TestLoad(t *testing.T) {
 func readOnce(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, p *protected, way int, work func() error) error {
 	switch way % 3 {
 	case 0:
-		return rw.RDo(ctx, func(context.Context) error { return p.read(t, work) })
+		return rw.Reader().Do(ctx, func(context.Context) error { return p.read(t, work) })
 	case 1:
 		if err := rw.RLock(ctx); err != nil {
 			return err
 		}
 		return errors.Join(p.read(t, work), rw.RUnlock())
 	default:
-		l, err := rw.RAcquire(ctx)
+		l, err := rw.Reader().Acquire(ctx)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ type client struct {
 func (c *client) once(ctx context.Context) error {
 	switch n := rand.N(10); {
 	case n < 6:
-		return c.lease(ctx, false, c.rw.RAcquire)
+		return c.lease(ctx, false, c.rw.Reader().Acquire)
 	case n < 8:
 		return c.lease(ctx, true, c.rw.Acquire)
 	}
@@ -284,7 +284,7 @@ func (c *client) once(ctx context.Context) error {
 		return errors.Join(err, c.rw.Unlock())
 	}
 	err := c.rw.Unlock()
-	c.hold(ctx, "one who was a writer", false, c.rw.RHeld)
+	c.hold(ctx, "one who was a writer", false, c.rw.Reader().Held)
 	return errors.Join(err, c.rw.RUnlock())
 }
 
@@ -353,7 +353,7 @@ func testPartition(t *testing.T, cut zktest.Direction, lock func(context.Context
 		entered = append(entered, background(func() error {
 			l, err := acquire(rw, kind)(ctx)
 			// Ask the former holder before anything else is done with the lock.
-			if holder.Held() || holder.RHeld() {
+			if holder.Held() || holder.Reader().Held() {
 				err = errors.Join(err, errors.New("a rival got in while the holder still held"))
 			}
 			if err != nil {

@@ -17,7 +17,7 @@ func (o lockerOption) apply(c *hold.LockerConfig) { o(c) }
 // per hold, as soon as the loss is known, from a goroutine of its own, with an error that matches
 // [session.ErrLost]. A program that cannot go on safely ends itself there. f is not called when
 // the program itself closes the manager. Default, also for nil: nothing is called, and only
-// [RWMutex.Held] and [RWMutex.Done], or [RWMutex.RHeld] and [RWMutex.RDone], show the loss.
+// [RWMutex.Held] and [RWMutex.Done], or [Reader.Held] and [Reader.Done], show the loss.
 func OnLost(f func(error)) LockerOption {
 	return lockerOption(func(c *hold.LockerConfig) { c.OnLost = f })
 }

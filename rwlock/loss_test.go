@@ -22,13 +22,13 @@ func TestReadersLost(t *testing.T) {
 		must(t, rw.RLock(patient(t)))
 	}
 	expire(t, proxy, m)
-	waitLost(t, rw.RHeld)
+	waitLost(t, rw.Reader().Held)
 	for range 2 {
 		must(t, rw.RLock(patient(t)))
 	}
 	for range 3 {
 		wantErr(t, "RUnlock", rw.RUnlock(), session.ErrLost)
-		if !rw.RHeld() {
+		if !rw.Reader().Held() {
 			t.Error("the readers of the new session have lost their lock")
 		}
 		wantPicture(t, another, "R* R* R*")
@@ -38,7 +38,7 @@ func TestReadersLost(t *testing.T) {
 	}
 	wantErr(t, "one RUnlock more", rw.RUnlock(), rwlock.ErrNotHeld)
 	wantPicture(t, another, "R*")
-	if !another.RHeld() {
+	if !another.Reader().Held() {
 		t.Error("another's read lock is gone")
 	}
 	must(t, another.RUnlock())
@@ -129,7 +129,7 @@ func TestBothLost(t *testing.T) {
 	}
 	both()
 	expire(t, proxy, m)
-	waitLost(t, func() bool { return rw.Held() || rw.RHeld() })
+	waitLost(t, func() bool { return rw.Held() || rw.Reader().Held() })
 	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
 	wantErr(t, "Lock", rw.Lock(owner), session.ErrLost) // it still has a lost read lock
 	wantErr(t, "RUnlock", rw.RUnlock(), session.ErrLost)
@@ -143,7 +143,7 @@ func TestBothLost(t *testing.T) {
 	waitLost(t, rw.Held)
 	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
 	wantTry(t, "TryLock of another", another.TryLock, patient(t), false)
-	if !rw.RHeld() {
+	if !rw.Reader().Held() {
 		t.Error("the read lock is gone")
 	}
 	must(t, rw.RUnlock())
@@ -153,16 +153,16 @@ func TestBothLost(t *testing.T) {
 
 var errWork = errors.New("the work went wrong")
 
-// When the lock is lost, Do and RDo end the function's context, return the loss with the function's error, and unlock.
+// When the lock is lost, the Do of writers and of readers ends the function's context, returns the loss with the function's error, and unlocks.
 func TestDo(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
 	rw := newLock(t, m, dir)
 	for name, do := range map[string]func(context.Context, func(context.Context) error) error{
-		"Do": rw.Do, "RDo": rw.RDo, "Reader.Do": rw.Reader().Do,
+		"Do": rw.Do, "Reader.Do": rw.Reader().Do,
 	} {
 		t.Run(name, func(t *testing.T) {
-			held := func() bool { return rw.Held() || rw.RHeld() }
+			held := func() bool { return rw.Held() || rw.Reader().Held() }
 			for _, own := range []error{nil, errWork} {
 				err := do(patient(t), func(ctx context.Context) error {
 					if !held() {

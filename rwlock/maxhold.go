@@ -3,7 +3,7 @@ package rwlock
 import "time"
 
 // WithMaxHold says how long the work under the read lock or the write lock should take at most. When a hold
-// has lasted for d, its contexts end: those of Do and RDo, and those of [queue.Lease.Context]. Their
+// has lasted for d, its contexts end: those of Do, and those of [queue.Lease.Context]. Their
 // [context.Cause] matches [queue.ErrHeldTooLong]. The log and the HeldTooLong hook of [session.Trace] tell.
 // The lock stays held until the work ends and unlocks it. Default: a hold may last for as long as it likes.
 //

@@ -25,7 +25,7 @@ func TestMisuse(t *testing.T) {
 		},
 	})
 	wantErr(t, "Do of nil", rw.Do(patient(t), nil), session.ErrInvalid)
-	wantErr(t, "RDo of nil", rw.RDo(patient(t), nil), session.ErrInvalid)
+	wantErr(t, "Reader.Do of nil", rw.Reader().Do(patient(t), nil), session.ErrInvalid)
 	if rw.Held() {
 		t.Error("held by a call that could not be done")
 	}

@@ -74,7 +74,7 @@ func acquire(rw *rwlock.RWMutex, kind string) func(context.Context) (*queue.Leas
 	if kind == "W" {
 		return rw.Acquire
 	}
-	return rw.RAcquire
+	return rw.Reader().Acquire
 }
 
 // together returns the contenders at the head of a queue that may hold the lock at the same time.
@@ -109,8 +109,8 @@ func TestTry(t *testing.T) {
 			rw := newLock(t, connect(t), dir)
 			for range 5 {
 				wantTry(t, "TryRLock", rw.TryRLock, patient(t), tt.read)
-				if rw.RHeld() != tt.read {
-					t.Errorf("RHeld: %v", rw.RHeld())
+				if rw.Reader().Held() != tt.read {
+					t.Errorf("a reader is held: %v", rw.Reader().Held())
 				}
 				if tt.read {
 					must(t, rw.RUnlock())
@@ -144,7 +144,7 @@ func tryHandles(t *testing.T, rw *rwlock.RWMutex, read, write bool) {
 	for _, try := range []struct {
 		get  func(context.Context) (*queue.Lease, error)
 		want bool
-	}{{rw.TryRAcquire, read}, {rw.TryAcquire, write}, {rw.Reader().TryAcquire, read}} {
+	}{{rw.Reader().TryAcquire, read}, {rw.TryAcquire, write}, {rw.Reader().TryAcquire, read}} {
 		l, err := try.get(patient(t))
 		if try.want {
 			must(t, err)
@@ -193,7 +193,7 @@ func TestQueuedWriterGoes(t *testing.T) {
 			for _, ch := range entered {
 				must(t, receive(t, "RLock when the writer has gone", ch))
 			}
-			if !inside.RHeld() {
+			if !inside.Reader().Held() {
 				t.Error("the reader inside has lost its lock")
 			}
 			if name != "cancelled" { // it is at the end of the queue again

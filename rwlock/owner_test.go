@@ -34,7 +34,7 @@ func TestReaderReenters(t *testing.T) {
 	proxy.ResetRequests()
 	must(t, rw.RLock(owner))
 	wantTry(t, "TryRLock", rw.TryRLock, owner, true)
-	must(t, rw.RDo(owner, func(ctx context.Context) error {
+	must(t, rw.Reader().Do(owner, func(ctx context.Context) error {
 		return errors.Join(rw.RLock(ctx), rw.RUnlock(), ctx.Err())
 	}))
 	if n := proxy.Count(inDir(dir)); n != 0 {
@@ -70,8 +70,8 @@ func TestUpgradeRefused(t *testing.T) {
 			_, err := rw.TryRLock(ctx)
 			return errors.Join(err, f(ctx), rw.RUnlock())
 		},
-		"RDo": func(ctx context.Context, rw *rwlock.RWMutex, f func(context.Context) error) error {
-			return rw.RDo(ctx, f)
+		"Reader.Do": func(ctx context.Context, rw *rwlock.RWMutex, f func(context.Context) error) error {
+			return rw.Reader().Do(ctx, f)
 		},
 		"a downgrade": func(ctx context.Context, rw *rwlock.RWMutex, f func(context.Context) error) error {
 			return errors.Join(rw.Lock(ctx), rw.RLock(ctx), rw.Unlock(), f(ctx), rw.RUnlock())
@@ -98,7 +98,7 @@ func TestUpgradeRefused(t *testing.T) {
 					t.Errorf("%d requests", n)
 				}
 				wantPicture(t, another, "R* R*")
-				if !rw.RHeld() || !another.RHeld() || rw.Held() {
+				if !rw.Reader().Held() || !another.Reader().Held() || rw.Held() {
 					t.Error("not held as before")
 				}
 				return another.RUnlock()
@@ -134,7 +134,7 @@ func TestTwoUpgradesRefused(t *testing.T) {
 		rw := newLock(t, connect(t), dir)
 		ctx := rwlock.WithOwner(patient(t))
 		g.Go(func() error {
-			return rw.RDo(ctx, func(ctx context.Context) error {
+			return rw.Reader().Do(ctx, func(ctx context.Context) error {
 				select { // both hold the read lock
 				case reading <- struct{}{}:
 				case <-reading:
@@ -181,8 +181,8 @@ func TestOthersWaitForOwner(t *testing.T) {
 			}
 			return l.Release(owner)
 		}},
-		{"RAcquire by the owner", func(_, owner context.Context, rw *rwlock.RWMutex) error {
-			l, err := rw.RAcquire(owner)
+		{"Acquire of a reader by the owner", func(_, owner context.Context, rw *rwlock.RWMutex) error {
+			l, err := rw.Reader().Acquire(owner)
 			if err != nil {
 				return err
 			}
@@ -246,7 +246,7 @@ func TestOwnerAmongOthers(t *testing.T) {
 		}
 		wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
 		must(t, rw.RLock(owner))
-		must(t, rw.RDo(owner, rw.RLock))
+		must(t, rw.Reader().Do(owner, rw.RLock))
 		for range 2 {
 			must(t, rw.RUnlock())
 			wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
@@ -259,7 +259,7 @@ func TestOwnerAmongOthers(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Several owners, and readers without an owner, share an RWMutex. No RUnlock of another goroutine takes away what an RDo
+// Several owners, and readers without an owner, share an RWMutex. No RUnlock of another goroutine takes away what a Do of a reader
 // holds. So its function enters again and is refused the write lock, however many others come and go and want to write.
 func TestOwnersShareRWMutex(t *testing.T) {
 	const goroutines, rounds = 4, 12
@@ -267,7 +267,7 @@ func TestOwnersShareRWMutex(t *testing.T) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
 	again := func(ctx context.Context) error {
-		return rw.RDo(ctx, func(ctx context.Context) error { return ctx.Err() })
+		return rw.Reader().Do(ctx, func(ctx context.Context) error { return ctx.Err() })
 	}
 	read := func(ctx context.Context) error {
 		if err := rw.Lock(ctx); !errors.Is(err, rwlock.ErrUpgrade) {
@@ -276,14 +276,14 @@ func TestOwnersShareRWMutex(t *testing.T) {
 		return again(ctx)
 	}
 	write := func(ctx context.Context) error {
-		return rw.RDo(ctx, func(ctx context.Context) error { return rw.Do(ctx, again) })
+		return rw.Reader().Do(ctx, func(ctx context.Context) error { return rw.Do(ctx, again) })
 	}
 	var g errgroup.Group
 	for range goroutines {
 		g.Go(func() error {
 			for range rounds {
 				owner := rwlock.WithOwner(ctx)
-				if err := rw.RDo(owner, read); err != nil {
+				if err := rw.Reader().Do(owner, read); err != nil {
 					return err
 				}
 				if err := rw.Do(owner, write); err != nil {
@@ -359,7 +359,7 @@ func TestOwnerOfLostLock(t *testing.T) {
 			must(t, hold(owner))
 			must(t, hold(owner))
 			expire(t, proxy, m)
-			waitLost(t, func() bool { return rw.Held() || rw.RHeld() })
+			waitLost(t, func() bool { return rw.Held() || rw.Reader().Held() })
 			unlock := rw.RUnlock
 			if name == "write" {
 				unlock = rw.Unlock
@@ -394,10 +394,10 @@ func TestRUnlockLeavesOwners(t *testing.T) {
 	}
 	wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
 	var lease *queue.Lease
-	if lease, err = rw.TryRAcquire(patient(t)); err != nil {
+	if lease, err = rw.Reader().TryAcquire(patient(t)); err != nil {
 		t.Fatal(err)
 	}
-	must(t, rw.RUnlock()) // does not release the lease of RAcquire
+	must(t, rw.RUnlock()) // does not release the lease of Acquire
 	must(t, lease.Err())
 	must(t, lease.Release(patient(t)))
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Reader is the read lock of an [RWMutex], with the method names of other locks: for zklock.Multi, and
-// for code that takes any kind of lock. [RWMutex.RLocker] returns it as a sync.Locker.
+// Reader is the read lock of an [RWMutex], with the method names of other locks. It has all that the RWMutex itself has
+// for the write lock, it goes to zklock.Multi, and code that takes any kind of lock takes it. [RWMutex.RLocker] returns
+// the read lock as a sync.Locker. [RWMutex.Reader] returns a Reader, which is a small value: it need not be kept.
 //
 // The zero Reader is the read lock of no RWMutex. It has no path and is never held. Its methods that
 // return an error fail with [session.ErrInvalid]. Methods that take a context panic if it is nil.
@@ -62,51 +63,62 @@ func (r Reader) Unlock() error {
 	return r.rw.RUnlock()
 }
 
-// Acquire is [RWMutex.RAcquire].
+// Acquire is [RWMutex.Acquire] for the read lock: it returns the read lock as a handle with its own Release, apart from
+// RLock and RUnlock. It waits and fails as RLock does, but does not look at owners.
 func (r Reader) Acquire(ctx context.Context) (*queue.Lease, error) {
 	misuse.Context(ctx, "rwlock: Reader.Acquire")
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	return r.rw.RAcquire(ctx)
+	l, err := r.rw.reader.Acquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
-// TryAcquire is [RWMutex.TryRAcquire].
+// TryAcquire is [RWMutex.TryAcquire] for the read lock.
 func (r Reader) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	misuse.Context(ctx, "rwlock: Reader.TryAcquire")
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	return r.rw.TryRAcquire(ctx)
+	l, err := r.rw.reader.TryAcquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
-// Do is [RWMutex.RDo].
+// Do is [RWMutex.Do] with the read lock.
 func (r Reader) Do(ctx context.Context, f func(context.Context) error) error {
 	misuse.Context(ctx, "rwlock: Reader.Do")
 	if err := r.check(); err != nil {
 		return err
 	}
-	return r.rw.RDo(ctx, f)
+	if f == nil {
+		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
+	}
+	return r.rw.reads.Do(ctx, f)
 }
 
-// TryDo is [RWMutex.TryRDo].
+// TryDo is [RWMutex.TryDo] with the read lock.
 func (r Reader) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	misuse.Context(ctx, "rwlock: Reader.TryDo")
 	if err := r.check(); err != nil {
 		return false, err
 	}
-	return r.rw.TryRDo(ctx, f)
+	if f == nil {
+		return false, fmt.Errorf("rwlock: %w: TryDo of a nil function", session.ErrInvalid)
+	}
+	return r.rw.reads.TryDo(ctx, f)
 }
 
-// Held is [RWMutex.RHeld].
-func (r Reader) Held() bool { return r.rw != nil && r.rw.RHeld() }
+// Held is [RWMutex.Held] for the read lock, that is for RLock, TryRLock, and Lock, TryLock and Do of a Reader of the same
+// RWMutex.
+func (r Reader) Held() bool { return r.rw != nil && r.rw.reads.Held() }
 
-// Done is [RWMutex.RDone].
+// Done is [RWMutex.Done] for the read lock. Of several holds it means the latest. Where several
+// goroutines share the RWMutex, use Acquire and the Done of its lease.
 func (r Reader) Done() <-chan struct{} {
 	if r.rw == nil {
 		return hold.Closed
 	}
-	return r.rw.RDone()
+	return r.rw.reads.Done()
 }
 
 // Contenders is [RWMutex.Contenders]: readers and writers.

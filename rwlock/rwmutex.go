@@ -19,6 +19,9 @@ import (
 // use the same path. It is the queue of package [queue] with the nodes of Curator's
 // InterProcessReadWriteLock.
 //
+// Its methods are those of [sync.RWMutex], with a context and with errors, and what every lock of this module has,
+// for the write lock. [RWMutex.Reader] has the same for the read lock: Acquire, Do, Held and Done.
+//
 // All methods may be called by any number of goroutines at once. Each call has a place of its own in
 // the queue of all processes, except with [WithLazyRelease]. The methods panic if [New] has not made the
 // RWMutex. Those that take a context panic if it is nil.
@@ -169,13 +172,13 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 }
 
 // RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never
-// frees what an RDo holds.
+// frees what [Reader.Do] holds.
 //
 // RUnlock cannot tell which goroutine calls it. Of several read locks that were taken through this
 // RWMutex, it gives back a lost one first, then one without an owner, then the oldest. So if several
 // goroutines share the RWMutex, RUnlock may give back the hold of another goroutine and report its
 // loss, and a goroutine that did lose its hold may get nil. If several owners share it, the wrong one
-// of them may count as no longer reading. Where that matters, use [RWMutex.RDo], or [RWMutex.RAcquire]
+// of them may count as no longer reading. Where that matters, use [Reader.Do], or [Reader.Acquire]
 // and the lease it returns: they give back their own hold and report its loss.
 func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 
@@ -190,18 +193,6 @@ func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 // returns false and nil. It leaves nothing behind unless it returns a lease.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	l, err := rw.called(ctx, "rwlock: RWMutex.TryAcquire").writer.TryAcquire(ctx)
-	return (*queue.Lease)(l), err
-}
-
-// RAcquire is [RWMutex.Acquire] for the read lock.
-func (rw *RWMutex) RAcquire(ctx context.Context) (*queue.Lease, error) {
-	l, err := rw.called(ctx, "rwlock: RWMutex.RAcquire").reader.Acquire(ctx)
-	return (*queue.Lease)(l), err
-}
-
-// TryRAcquire is [RWMutex.TryAcquire] for the read lock.
-func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
-	l, err := rw.called(ctx, "rwlock: RWMutex.TryRAcquire").reader.TryAcquire(ctx)
 	return (*queue.Lease)(l), err
 }
 
@@ -236,39 +227,14 @@ func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ra
 	return rw.writes.TryDo(ctx, f)
 }
 
-// RDo is [RWMutex.Do] with the read lock.
-func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error {
-	rw.called(ctx, "rwlock: RWMutex.RDo")
-	if f == nil {
-		return fmt.Errorf("rwlock: %w: RDo of a nil function", session.ErrInvalid)
-	}
-	return rw.reads.Do(ctx, f)
-}
-
-// TryRDo is [RWMutex.TryDo] with the read lock.
-func (rw *RWMutex) TryRDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	rw.called(ctx, "rwlock: RWMutex.TryRDo")
-	if f == nil {
-		return false, fmt.Errorf("rwlock: %w: TryRDo of a nil function", session.ErrInvalid)
-	}
-	return rw.reads.TryDo(ctx, f)
-}
-
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It
 // goes by the clock at the time of the call.
 func (rw *RWMutex) Held() bool { return rw.made().writes.Held() }
-
-// RHeld is [RWMutex.Held] for the read lock, that is for RLock, TryRLock and RDo.
-func (rw *RWMutex) RHeld() bool { return rw.made().reads.Held() }
 
 // Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
 // RWMutex is unlocked or lost. It is closed already if there is no hold. Held may know of a loss
 // earlier.
 func (rw *RWMutex) Done() <-chan struct{} { return rw.made().writes.Done() }
-
-// RDone is [RWMutex.Done] for the read lock. Of several holds it means the latest. Where several
-// goroutines share the RWMutex, use [RWMutex.RAcquire] and the Done of its lease.
-func (rw *RWMutex) RDone() <-chan struct{} { return rw.made().reads.Done() }
 
 // Path returns the path that was given to [New].
 func (rw *RWMutex) Path() string { return rw.made().q.Path() }

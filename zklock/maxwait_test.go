@@ -50,7 +50,7 @@ func TestMaxWait(t *testing.T) {
 		"Acquire of Local":  func() error { _, err := local.Acquire(ctx); return err },
 		"an unfair mutex":   func() error { return unfair.Lock(ctx) },
 		"a writer":          func() error { return rw.Lock(ctx) },
-		"a reader":          func() error { return rw.RDo(ctx, never) },
+		"a reader":          func() error { return rw.Reader().Do(ctx, never) },
 		"a semaphore":       func() error { return s.Lock(ctx) },
 		"Curator's layout":  func() error { return c.Do(ctx, never) },
 		"a MultiLock":       func() error { return multi.Lock(ctx) },

@@ -68,10 +68,10 @@ func bePaused(t *testing.T, server, dir string) {
 			must(t, err)
 			return multi.Do
 		}, context.Context.Err},
-		"RDo": {func(m *session.Manager, path string) do {
+		"Do of a reader": {func(m *session.Manager, path string) do {
 			rw, err := rwlock.New(m, path)
 			must(t, err)
-			return rw.RDo
+			return rw.Reader().Do
 		}, context.Context.Err},
 		"semaphore": {func(m *session.Manager, path string) do {
 			s, err := semaphore.New(m, path, 3)

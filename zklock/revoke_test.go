@@ -187,7 +187,7 @@ func TestRevokeOfDeaf(t *testing.T) {
 		return func(dir string) (*queue.Lease, error) {
 			l, err := rwlock.New(m, dir, opts...)
 			must(t, err)
-			return l.RAcquire(ctx)
+			return l.Reader().Acquire(ctx)
 		}
 	}
 	sem := func(opts ...semaphore.Option) func(dir string) (*queue.Lease, error) {

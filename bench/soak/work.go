@@ -164,9 +164,9 @@ func (w *worker) locker(p referee.Place, mx *zklock.Mutex) {
 func (w *worker) readWrite(ctx context.Context, p referee.Place, rw *rwlock.RWMutex) error {
 	switch w.rng.IntN(8) {
 	case 0, 1:
-		return w.lease(ctx, p, 1, "reader", rw.RAcquire)
+		return w.lease(ctx, p, 1, "reader", rw.Reader().Acquire)
 	case 2:
-		return w.lease(ctx, p, 1, "tried reader", rw.TryRAcquire)
+		return w.lease(ctx, p, 1, "tried reader", rw.Reader().TryAcquire)
 	case 3:
 		return w.lease(ctx, p, all, "tried writer", rw.TryAcquire)
 	case 4:
@@ -178,7 +178,7 @@ func (w *worker) readWrite(ctx context.Context, p referee.Place, rw *rwlock.RWMu
 	}
 }
 
-// read reads by RLock, through an object of its own, so that RHeld is about this reader only.
+// read reads by RLock, through an object of its own, so that Held is about this reader only.
 func (w *worker) read(ctx context.Context, p referee.Place) error {
 	rw, err := rwlock.New(w.c.m, p.Path)
 	if err != nil {
@@ -187,7 +187,7 @@ func (w *worker) read(ctx context.Context, p referee.Place) error {
 	if err := rw.RLock(ctx); err != nil {
 		return err
 	}
-	w.during(p, 1, "RLock", rw.RHeld, nil)
+	w.during(p, 1, "RLock", rw.Reader().Held, nil)
 	return rw.RUnlock()
 }
 
@@ -206,7 +206,7 @@ func (w *worker) downgrade(ctx context.Context, p referee.Place) error {
 		return errors.Join(err, rw.Unlock())
 	}
 	err = rw.Unlock()
-	w.during(p, 1, "reader that was a writer", rw.RHeld, nil)
+	w.during(p, 1, "reader that was a writer", rw.Reader().Held, nil)
 	return errors.Join(err, rw.RUnlock())
 }
 

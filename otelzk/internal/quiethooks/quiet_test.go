@@ -81,13 +81,13 @@ var scenarios = map[string]func(*world){
 	"semaphore in Curator's layout": semaphores(2, semaphore.WithCuratorLayout()),
 	"mutex with WithRevocable":      revocable,
 	"writer behind a writer": func(w *world) {
-		readWrite(w, (*rwlock.RWMutex).Acquire, (*rwlock.RWMutex).TryAcquire, (*rwlock.RWMutex).Acquire, 1)
+		readWrite(w, writer, writer, 1)
 	},
 	"writer behind two readers": func(w *world) {
-		readWrite(w, (*rwlock.RWMutex).Acquire, (*rwlock.RWMutex).TryAcquire, (*rwlock.RWMutex).RAcquire, 2)
+		readWrite(w, writer, reader, 2)
 	},
 	"reader behind a writer": func(w *world) {
-		readWrite(w, (*rwlock.RWMutex).RAcquire, (*rwlock.RWMutex).TryRAcquire, (*rwlock.RWMutex).Acquire, 1)
+		readWrite(w, reader, writer, 1)
 	},
 	"upgrade and downgrade":             grades,
 	"several leases, and another limit": weights,
@@ -95,14 +95,21 @@ var scenarios = map[string]func(*world){
 	"election":                          elections,
 }
 
-type acquire = func(*rwlock.RWMutex, context.Context) (*queue.Lease, error)
+// side is one half of a read-write lock.
+type side interface {
+	Acquire(ctx context.Context) (*queue.Lease, error)
+	TryAcquire(ctx context.Context) (*queue.Lease, error)
+}
 
-func readWrite(w *world, take, try, block acquire, blocks int) {
+func writer(l *rwlock.RWMutex) side { return l }
+func reader(l *rwlock.RWMutex) side { return l.Reader() }
+
+func readWrite(w *world, our, their func(*rwlock.RWMutex) side, blocks int) {
 	ours, theirs := rw(w, w.ours), rw(w, w.theirs)
-	as := func(l *rwlock.RWMutex, f acquire) func(context.Context) (*queue.Lease, error) {
-		return func(ctx context.Context) (*queue.Lease, error) { return f(l, ctx) }
+	k := lock{
+		take: of(our(ours).Acquire), try: of(our(ours).TryAcquire), block: of(their(theirs).Acquire), blocks: blocks,
+		contenders: theirs.Contenders,
 	}
-	k := lock{take: of(as(ours, take)), try: of(as(ours, try)), block: of(as(theirs, block)), blocks: blocks, contenders: theirs.Contenders}
 	w.contend(k)
 	w.suffer(k)
 }
@@ -112,7 +119,7 @@ func grades(w *world) {
 	ours, theirs := rw(w, w.ours), rw(w, w.theirs)
 	ctx := rwlock.WithOwner(w.Context())
 	w.step("downgrade", func() {
-		held := w.get(of(theirs.RAcquire))
+		held := w.get(of(theirs.Reader().Acquire))
 		done := make(chan error)
 		go func() { done <- ours.Lock(ctx) }()
 		w.pass(long)

@@ -138,7 +138,7 @@ func TestBreakSeveral(t *testing.T) {
 		}
 		var readers []*queue.Lease
 		for range 3 {
-			l, err := rw.RAcquire(t.Context())
+			l, err := rw.Reader().Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

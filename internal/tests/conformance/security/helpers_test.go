@@ -35,10 +35,12 @@ func (r reader) Lock(ctx context.Context) error            { return r.RLock(ctx)
 func (r reader) TryLock(ctx context.Context) (bool, error) { return r.TryRLock(ctx) }
 func (r reader) Unlock() error                             { return r.RUnlock() }
 func (r reader) Do(ctx context.Context, f func(context.Context) error) error {
-	return r.RDo(ctx, f)
+	return r.Reader().Do(ctx, f)
 }
-func (r reader) Acquire(ctx context.Context) (*queue.Lease, error)    { return r.RAcquire(ctx) }
-func (r reader) TryAcquire(ctx context.Context) (*queue.Lease, error) { return r.TryRAcquire(ctx) }
+func (r reader) Acquire(ctx context.Context) (*queue.Lease, error) { return r.Reader().Acquire(ctx) }
+func (r reader) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	return r.Reader().TryAcquire(ctx)
+}
 
 // kinds are all types of lock.
 var kinds = []struct {

@@ -72,7 +72,7 @@ func (w *world) semaphores(n int) []taker {
 func (w *world) readers(n int) []taker {
 	return w.team(n, func(m *session.Manager) (taker, error) {
 		l, err := rwlock.New(m, lockPath)
-		return takeBy(l.RAcquire), err
+		return takeBy(l.Reader().Acquire), err
 	})
 }
 

@@ -182,7 +182,7 @@ func (d *downgraded) leases() []*queue.Lease { return nil }
 func (d *downgraded) Done() <-chan struct{}  { return nil }
 
 func (d *downgraded) Err() error {
-	if d.rw.RHeld() || d.rw.Held() {
+	if d.rw.Reader().Held() || d.rw.Held() {
 		return nil
 	}
 	return session.ErrLost

@@ -42,7 +42,7 @@ func lazyWriter(c *cell, d time.Duration) (acquirer, error) {
 
 func lazyReader(c *cell, d time.Duration) (acquirer, error) {
 	rw, err := rwlock.New(c.ours, c.base, rwlock.WithLazyRelease(d))
-	return rw.RAcquire, err
+	return rw.Reader().Acquire, err
 }
 
 // again uses the kept place again. The rival comes while the place is in use, which is then given up at the
@@ -173,7 +173,7 @@ func (c *cell) beside(ctx context.Context) (leave func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := rw.TryRAcquire(ctx)
+	l, err := rw.Reader().TryAcquire(ctx)
 	switch {
 	case errors.Is(err, queue.ErrBusy):
 		return func() error { return nil }, nil

@@ -173,7 +173,7 @@ func reader(ctx context.Context, m *session.Manager, path string) (hold, error) 
 	if err != nil {
 		return nil, err
 	}
-	return single(rw.RAcquire(ctx))
+	return single(rw.Reader().Acquire(ctx))
 }
 
 // toReader is the weight for a reader: writers count, except the one whose place it has taken.

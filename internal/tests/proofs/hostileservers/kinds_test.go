@@ -125,7 +125,7 @@ func readWrite(m *session.Manager) (get, error) {
 			l, err := rw.Acquire(ctx)
 			return grantOf(l, err, writer)
 		}
-		l, err := rw.RAcquire(ctx)
+		l, err := rw.Reader().Acquire(ctx)
 		return grantOf(l, err, 1)
 	}, err
 }
@@ -137,7 +137,7 @@ func (d downgraded) weight() int                   { return 1 }
 func (d downgraded) leases() []*queue.Lease        { return nil }
 func (d downgraded) Release(context.Context) error { return d.rw.RUnlock() }
 func (d downgraded) Err() error {
-	if !d.rw.RHeld() {
+	if !d.rw.Reader().Held() {
 		return session.ErrLost
 	}
 	return nil

@@ -116,7 +116,7 @@ func (o *ours) boundedRW(path string, strict bool) ([]boundedLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []boundedLock{{rw.Acquire, rw.TryAcquire, claim{}}, {rw.RAcquire, rw.TryRAcquire, claim{Reads: true}}}, nil
+	return []boundedLock{{rw.Acquire, rw.TryAcquire, claim{}}, {rw.Reader().Acquire, rw.Reader().TryAcquire, claim{Reads: true}}}, nil
 }
 
 func (o *ours) boundedSemaphore(path string, strict bool) (all []boundedLock, err error) {

@@ -260,13 +260,13 @@ func (l *ourRW) acquire(ctx context.Context) (hold, error) {
 	case n == 0:
 		return take(ctx, l.rw.TryAcquire, claim{})
 	case n == 1:
-		return take(ctx, l.rw.TryRAcquire, claim{Reads: true})
+		return take(ctx, l.rw.Reader().TryAcquire, claim{Reads: true})
 	case n < 6:
 		return take(ctx, l.rw.Acquire, claim{})
 	case n < 9:
 		return l.writer(ctx)
 	default:
-		return take(ctx, l.rw.RAcquire, claim{Reads: true})
+		return take(ctx, l.rw.Reader().Acquire, claim{Reads: true})
 	}
 }
 
@@ -305,7 +305,7 @@ func (d *downgraded) claim() claim { return claim{Reads: d.reads} }
 
 func (d *downgraded) held() bool {
 	if d.reads {
-		return d.rw.RHeld()
+		return d.rw.Reader().Held()
 	}
 	return d.rw.Held()
 }

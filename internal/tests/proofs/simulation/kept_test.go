@@ -108,9 +108,11 @@ func openKept(m *session.Manager, path string, keeps map[string]time.Duration) (
 // would give back the hold of any of them.
 type readLeases struct{ rw *rwlock.RWMutex }
 
-func (r readLeases) Acquire(ctx context.Context) (*queue.Lease, error) { return r.rw.RAcquire(ctx) }
+func (r readLeases) Acquire(ctx context.Context) (*queue.Lease, error) {
+	return r.rw.Reader().Acquire(ctx)
+}
 func (r readLeases) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return r.rw.TryRAcquire(ctx)
+	return r.rw.Reader().TryAcquire(ctx)
 }
 
 // modes returns the modes in order: maps have none, and seeds draw by number.

@@ -71,7 +71,7 @@ func downgrade(k *worker, c *call, h *holding) bool {
 	if err != nil {
 		return false
 	}
-	dh := k.world.checks.held(d, rw.RHeld)
+	dh := k.world.checks.held(d, rw.Reader().Held)
 	k.unlock(c, rw, h)
 	k.hold(dh)
 	k.unlock(d, rw.Reader(), dh)

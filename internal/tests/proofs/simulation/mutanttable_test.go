@@ -168,7 +168,7 @@ var mutants = []mutant{
 	{"key-never-forgotten", "", "the lock object of each key that was ever used stays in memory",
 		[]edit{{"internal/keyed/keyed.go", "\tdelete(m.entries, e.key)\n", ""}}},
 	{"key-written-by-readers", "everything", "a writer of a key is let in beside readers and writers",
-		[]edit{{"rwlock/keyed.go", "return e.Lock.Acquire(ctx)", "return e.Lock.RAcquire(ctx)"}}},
+		[]edit{{"rwlock/keyed.go", "return e.Lock.Acquire(ctx)", "return e.Lock.Reader().Acquire(ctx)"}}},
 	{"key-readers-untold", "", "the lock of each key whose readers' place was kept stays in memory",
 		[]edit{{"rwlock/keyed.go", "\t\t\t\trw.reader.WhenUnused(unused)\n", ""}}},
 	{"turn-end-untold", "", "a lease that outlives its call keeps its key in memory for ever",
