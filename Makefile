@@ -42,6 +42,12 @@ bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and wri
 	@command -v etcd >/dev/null || { echo "etcd is missing: make deps-bench"; exit 1; }
 	cd bench && go run ./rivals -write
 
+BEFORE ?= HEAD~1
+
+.PHONY: bench-before
+bench-before: ## Measure the working tree beside an earlier state of it (BEFORE, a commit) and the limits, in one run
+	cd bench && go run ./rivals -before $(BEFORE) -rivals limit
+
 .PHONY: scaling
 scaling: ## What the protocol costs as more contend, in virtual time; writes docs/measured/cost.md
 	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write

@@ -40,9 +40,10 @@ func (b *bench) planFor(r row, v rival) plan {
 	if v.Name() == etcdName {
 		p.servers = b.stage.etcd[r.net]
 	}
-	p.lazy = p.lazy && v.Name() == turnstileName
-	p.async = p.async && v.Name() == turnstileName
-	p.first = p.first && v.Name() == turnstileName
+	ours := v.Name() == turnstileName || v.Name() == beforeName
+	p.lazy = p.lazy && ours
+	p.async = p.async && ours
+	p.first = p.first && ours
 	if v.Name() == limitName {
 		p.kind, p.sessions, p.workers, p.apart = r.limit, 1, r.width, false
 	}

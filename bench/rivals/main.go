@@ -5,6 +5,7 @@
 //	go run ./rivals                      # all, which takes a while; the table goes to standard output
 //	go run ./rivals -write               # and to ../docs/measured/rivals.md, with a picture, and ../README.md
 //	go run ./rivals -rows handover -rivals zk.Lock,limit -rounds 3
+//	go run ./rivals -before HEAD~1 -rivals limit   # beside an earlier state of this library, which it builds
 //	go run ./rivals -quick               # that everything works; the figures mean nothing
 package main
 
@@ -35,6 +36,8 @@ func main() {
 		err = runDelayer(os.Args[2:], os.Stdin, os.Stdout)
 	case readCommand:
 		err = runReader(ctx, os.Args[2:], os.Stdin, os.Stdout)
+	case serveCommand:
+		err = runServer(ctx, os.Stdin, os.Stdout)
 	default:
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
@@ -49,6 +52,7 @@ type options struct {
 	size   size
 	rows   *regexp.Regexp
 	rivals []string // turnstile among them
+	before string   // a commit whose state is a rival; "": none
 	page   string   // "": not to be written
 }
 
@@ -60,6 +64,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 	rounds := flags.Int("rounds", 0, "`rounds` in which each rival has its turn; 0: 9, or 1 with -quick")
 	match := flags.String("rows", "", "rows to run: a regular `expression` on what their names and networks say")
 	rivals := flags.String("rivals", strings.Join(optional, ","), "`names` of the rivals to run")
+	before := flags.String("before", "", "a `commit` whose state of this library is a rival too")
 	write := flags.Bool("write", false, "write the page, the picture beside it, and the main figures in README.md; run from bench/")
 	page := flags.String("page", "../docs/measured/rivals.md", "the `file` that -write writes")
 	if err := flags.Parse(args); err != nil {
@@ -76,7 +81,11 @@ func parse(args []string, messages io.Writer) (options, error) {
 	if o.rows, err = regexp.Compile(*match); err != nil {
 		return o, err
 	}
+	o.before = *before
 	for _, name := range names {
+		if name == beforeName && o.before == "" {
+			continue
+		}
 		if !slices.Contains(optional, name) || slices.Contains(strings.Split(*rivals, ","), name) {
 			o.rivals = append(o.rivals, name)
 		}
@@ -91,8 +100,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected %q", flags.Args())
 	case o.size.rounds < 1:
 		return o, fmt.Errorf("%d rounds: want one or more", o.size.rounds)
-	case *write && (*short || *match != "" || len(o.rivals) < len(names)):
-		return o, errors.New("the page is for all rows of all rivals: -write goes with neither -quick nor -rows nor -rivals")
+	case *write && (*short || *match != "" || o.before != "" || len(o.rivals) < len(names)-1):
+		return o, errors.New("the page is for all rows of all rivals: -write goes with none of -quick, -rows, -rivals and -before")
 	case *write:
 		o.page = *page
 	}
@@ -153,7 +162,7 @@ func measureAll(ctx context.Context, o options, chosen []row, log *slog.Logger) 
 		return "", nil, err
 	}
 	defer admin.Close()
-	rivals, err := openRivals(ctx, s, o.rivals, admin)
+	rivals, err := openRivals(ctx, s, o, admin)
 	if err != nil {
 		return "", nil, err
 	}
@@ -169,5 +178,9 @@ func measureAll(ctx context.Context, o options, chosen []row, log *slog.Logger) 
 		}
 		all = append(all, res)
 	}
-	return pageText(all, rivals, s, o), all, nil
+	text = pageText(all, rivals, s, o)
+	if o.before != "" {
+		text += "\n" + all.besideBefore()
+	}
+	return text, all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 
 // TestMain lets the test binary be the processes that run starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == delayCommand || os.Args[1] == readCommand) {
+	if len(os.Args) > 1 && (slices.Contains([]string{delayCommand, readCommand, serveCommand}, os.Args[1])) {
 		main()
 		return
 	}
@@ -57,7 +58,7 @@ func TestQuick(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, args := range []string{
-		"-rivals nobody", "-rivals turnstile", "-rounds -1", "-rows (", "-write -quick", "-write -rows handover", "-write -rivals kazoo", "more",
+		"-rivals nobody", "-rivals turnstile", "-rounds -1", "-rows (", "-write -quick", "-write -rows handover", "-write -rivals kazoo", "-write -before HEAD", "more",
 	} {
 		if _, err := parse(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%s: no error", args)
@@ -73,7 +74,7 @@ func TestParseDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.page == "" || len(o.rivals) != len(names) || o.size != full || len(o.chosen()) != len(rows(full)) {
+	if o.page == "" || len(o.rivals) != len(names)-1 || o.size != full || len(o.chosen()) != len(rows(full)) {
 		t.Errorf("-write is %+v", o)
 	}
 	if o, err = parse([]string{"-rivals", "", "-rows", "handover-10 .*1 ms hold, 1 ms"}, io.Discard); err != nil {

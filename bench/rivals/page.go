@@ -104,7 +104,7 @@ func machine(s *stage, rivals []rival) string {
 		"ZooKeeper " + s.version,
 	}
 	for _, v := range rivals {
-		if !slices.Contains(names[:2], v.Name()) {
+		if v.Name() != turnstileName && v.Name() != withoutName {
 			words = append(words, v.Version())
 		}
 	}

@@ -20,6 +20,7 @@ import (
 // The names of the rivals, in the order of the table's columns.
 const (
 	turnstileName = "turnstile"
+	beforeName    = "before"  // turnstile as it was at a commit
 	withoutName   = "without" // turnstile without kept places, in rows where turnstile has them
 	zkLockName    = "zk.Lock"
 	curatorName   = "Curator"
@@ -28,10 +29,10 @@ const (
 	limitName     = "limit"
 )
 
-var names = []string{turnstileName, withoutName, zkLockName, curatorName, kazooName, etcdName, limitName}
+var names = []string{turnstileName, beforeName, withoutName, zkLockName, curatorName, kazooName, etcdName, limitName}
 
 // optional are those that may be left out.
-var optional = names[2:]
+var optional = names[3:]
 
 // oneRival is a rival by its parts.
 type oneRival struct {
@@ -70,17 +71,21 @@ func zkContenders(admin *zk.Conn) func(context.Context, string) (int, error) {
 }
 
 // openRivals makes the rivals named.
-func openRivals(ctx context.Context, s *stage, wanted []string, admin *zk.Conn) (all []rival, err error) {
+func openRivals(ctx context.Context, s *stage, o options, admin *zk.Conn) (all []rival, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, closeAll(all))
 			all = nil
 		}
 	}()
-	for _, name := range wanted {
+	for _, name := range o.rivals {
 		r := &oneRival{name: name, lacks: func(w row) string { return lacks(name, w) }, contenders: zkContenders(admin)}
 		switch name {
-		case turnstileName, withoutName:
+		case turnstileName:
+			err = r.startOurs(o.before != "")
+		case beforeName:
+			err = r.startBefore(ctx, o.before, s.dir)
+		case withoutName:
 			r.version, r.open = "the working tree", inProcess(connectOurs)
 		case zkLockName:
 			r.version, r.open = module("github.com/go-zookeeper/zk"), inProcess(connectPlain)

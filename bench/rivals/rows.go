@@ -241,6 +241,9 @@ func kept(z size, net network) []row {
 
 // lacks says why a rival has no part in a row.
 func lacks(name string, r row) string {
+	if name == beforeName {
+		return ""
+	}
 	if r.plan.turns > 1 && name != turnstileName && name != limitName {
 		return "only turnstile keeps places to wait for"
 	}
