@@ -179,13 +179,13 @@ func panics(f func()) (did bool) {
 }
 
 // The lockers can replace a sync.RWMutex: readers share the lock, a writer holds it alone, and one unlock too many
-// panics. OnLost is called for a loss.
+// panics. onLost is called for a loss.
 func TestLockers(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
 	rw := newLock(t, m, dir)
 	losses := make(chan error, 10)
-	onLost := rwlock.OnLost(func(err error) { losses <- err })
+	onLost := func(err error) { losses <- err }
 	write, read := rw.Locker(onLost), rw.RLocker(onLost)
 	read.Lock()
 	read.Lock() // beside the other
@@ -214,7 +214,7 @@ func TestLockers(t *testing.T) {
 	}{"Locker": write, "RLocker": read} {
 		l.Lock()
 		expire(t, proxy, m)
-		wantErr(t, name, receive(t, "OnLost", losses), session.ErrLost)
+		wantErr(t, name, receive(t, "onLost", losses), session.ErrLost)
 		if panics(l.Unlock) {
 			t.Errorf("%s: Unlock of a lost lock panics", name)
 		}
@@ -234,6 +234,6 @@ func TestLockers(t *testing.T) {
 		}
 	}
 	if len(losses) != 0 {
-		t.Error("OnLost was called without a loss:", <-losses)
+		t.Error("onLost was called without a loss:", <-losses)
 	}
 }

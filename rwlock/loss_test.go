@@ -49,14 +49,14 @@ func TestOneReaderLost(t *testing.T) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
 	lost := make(chan error, 3)
-	l := rw.RLocker(rwlock.OnLost(func(err error) { lost <- err }))
+	l := rw.RLocker(func(err error) { lost <- err })
 	for range 3 {
 		l.Lock()
 	}
 	all, err := rw.Contenders(patient(t))
 	must(t, err)
 	testserver.Delete(t, all[2].Path)
-	wantErr(t, "OnLost", receive(t, "the loss", lost), session.ErrLost)
+	wantErr(t, "onLost", receive(t, "the loss", lost), session.ErrLost)
 	wantErr(t, "RUnlock", rw.RUnlock(), session.ErrLost)
 	wantPicture(t, rw, "R* R*")
 	for range 2 {

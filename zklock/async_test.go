@@ -262,7 +262,7 @@ func TestAsyncHolds(t *testing.T) {
 			call func()
 		}{
 			"Do":     {2 * oneWay, func() { must(t, mx.Do(t.Context(), func(context.Context) error { return nil })) }},
-			"Locker": {2 * oneWay, func() { l := mx.Locker(); l.Lock(); l.Unlock() }}, //nolint:staticcheck // nothing is done in between
+			"Locker": {2 * oneWay, func() { l := mx.Locker(nil); l.Lock(); l.Unlock() }}, //nolint:staticcheck // nothing is done in between
 			"Acquire": {4 * oneWay, func() {
 				l, err := mx.Acquire(t.Context())
 				must(t, err)

@@ -97,7 +97,7 @@
 //     context of [queue.Lease.Context] ends.
 //   - Lock and TryLock: [Mutex.Done] is closed, [Mutex.Held] reports false, and Unlock returns an error
 //     that matches session.ErrLost. Done and Held also tell of Do, but not of the leases of Acquire.
-//   - The sync.Locker of [Mutex.Locker]: it calls the function of [OnLost].
+//   - The sync.Locker of [Mutex.Locker]: it calls the function that was given to it.
 //
 // Stop the work then. To repeat it, unlock and lock again.
 //

@@ -118,7 +118,7 @@ func ExampleMutex_TryLock() {
 }
 
 // Locker is for code that takes a sync.Locker, which cannot return the loss of the lock. A program
-// that must not go on after a loss ends in OnLost.
+// that must not go on after a loss ends in the function that is called then.
 func ExampleMutex_Locker() {
 	m, closeAll := connectExample()
 	defer closeAll()
@@ -126,9 +126,9 @@ func ExampleMutex_Locker() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l := lock.Locker(zklock.OnLost(func(err error) {
+	l := lock.Locker(func(err error) {
 		log.Fatal("the lock is gone: ", err)
-	}))
+	})
 	changed := sync.NewCond(l)
 	changed.L.Lock()
 	defer changed.L.Unlock()

@@ -204,7 +204,7 @@ func TestLocalOwner(t *testing.T) {
 	pending(t, "another's Lock", next)
 	must(t, mx.Unlock())
 	must(t, receive(t, "another's Lock", next))
-	l := mx.Locker()
+	l := mx.Locker(nil)
 	go l.Lock()
 	must(t, mx.Unlock())
 	zktest.Eventually(t, testserver.Patience, "the Locker to lock", mx.Held)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -23,7 +22,7 @@ func TestLockerUnderCond(t *testing.T) {
 	const items = 50
 	dir := testserver.Path(t)
 	mx := newMutex(t, connect(t), dir)
-	c := sync.NewCond(mx.Locker())
+	c := sync.NewCond(mx.Locker(nil))
 	// The race detector knows nothing of the order that ZooKeeper makes. But the Mutex also orders the
 	// goroutines of one process, so queue needs no atomics.
 	var queue []int
@@ -68,8 +67,8 @@ func TestLockerExcludes(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	mx := newMutex(t, connect(t), dir)
-	l := mx.Locker()
-	rival := newMutex(t, connect(t), dir).Locker()
+	l := mx.Locker(nil)
+	rival := newMutex(t, connect(t), dir).Locker(nil)
 	l.Lock()
 	entered := background(func() error {
 		rival.Lock()
@@ -93,7 +92,7 @@ func TestLockerExcludes(t *testing.T) {
 
 // Unlock of an unheld lock panics, as that of sync.Mutex does.
 func TestLockerUnlockUnheld(t *testing.T) {
-	l := newMutex(t, connect(t), testserver.Path(t)).Locker()
+	l := newMutex(t, connect(t), testserver.Path(t)).Locker(nil)
 	if panicOf(l.Unlock) == nil {
 		t.Error("Unlock of a lock never locked does not panic")
 	}
@@ -103,7 +102,7 @@ func TestLockerUnlockUnheld(t *testing.T) {
 	}
 }
 
-// OnLost is called once for each hold that is lost, with the reason, and not for a hold that is unlocked.
+// onLost is called once for each hold that is lost, with the reason, and not for a hold that is unlocked.
 // Unlock after a loss does not panic.
 func TestLockerOnLost(t *testing.T) {
 	proxy := testserver.Proxy(t)
@@ -111,22 +110,22 @@ func TestLockerOnLost(t *testing.T) {
 	m := testserver.Connect(t, proxy.Addr())
 	mx := newMutex(t, m, dir)
 	losses := make(chan error, 100)
-	l := mx.Locker(zklock.OnLost(func(err error) { losses <- err }))
+	l := mx.Locker(func(err error) { losses <- err })
 	for range 3 {
 		lockUnlockOnce(l)
 		l.Lock()
 		expire(t, proxy, m)
-		wantErr(t, "OnLost", receive(t, "OnLost", losses), session.ErrLost)
+		wantErr(t, "onLost", receive(t, "onLost", losses), session.ErrLost)
 		if mx.Held() {
-			t.Error("held when OnLost was called")
+			t.Error("held when onLost was called")
 		}
 		if v := panicOf(l.Unlock); v != nil {
 			t.Errorf("Unlock of a lost lock panics: %v", v)
 		}
 	}
-	must(t, m.Close()) // ends everything that might still call OnLost
+	must(t, m.Close()) // ends everything that might still call onLost
 	if n := len(losses); n != 0 {
-		t.Errorf("OnLost was called %d times more than there were losses: %v", n, <-losses)
+		t.Errorf("onLost was called %d times more than there were losses: %v", n, <-losses)
 	}
 }
 
@@ -138,7 +137,7 @@ func TestLockerOutlivesSession(t *testing.T) {
 	mx := newMutex(t, m, dir)
 	holder := newMutex(t, connect(t), dir)
 	must(t, holder.Lock(patient(t)))
-	l := mx.Locker()
+	l := mx.Locker(nil)
 	entered := background(func() error {
 		l.Lock()
 		return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -117,7 +115,7 @@ func TestLockerOfClosedManager(t *testing.T) {
 				m, rival := connect(log.option()), connect()
 				mx := newMutex(t, m, lockPath)
 				prepare(t, mx, rival)
-				locks := outcomeOf(mx.Locker().Lock)
+				locks := outcomeOf(mx.Locker(nil).Lock)
 				time.Sleep(10 * time.Minute)
 				before := time.Now()
 				must(t, m.Close())
@@ -127,7 +125,7 @@ func TestLockerOfClosedManager(t *testing.T) {
 				if d := time.Since(before); d > time.Millisecond {
 					t.Errorf("Lock ended %v after the manager was closed", d)
 				}
-				locks = outcomeOf(mx.Locker().Lock)
+				locks = outcomeOf(mx.Locker(nil).Lock)
 				if got := receive(t, "Lock", locks); got != goexited {
 					t.Errorf("Lock after the manager was closed: %+v, want the end of the goroutine", got)
 				}
@@ -140,72 +138,12 @@ func TestLockerOfClosedManager(t *testing.T) {
 	}
 }
 
-// OnClosed is called in the goroutine of Lock, instead of the log, and may panic.
-func TestLockerOnClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
-		var log logbook
-		m := connect(log.option())
-		mx := newMutex(t, m, lockPath)
-		must(t, m.Close())
-		told := make(chan error, 1)
-		got := receive(t, "Lock", outcomeOf(mx.Locker(zklock.OnClosed(func(err error) { told <- err })).Lock))
-		if got != goexited {
-			t.Errorf("Lock: %+v, want the end of the goroutine", got)
-		}
-		wantErr(t, "OnClosed", receive(t, "OnClosed", told), session.ErrClosed)
-		got = receive(t, "Lock", outcomeOf(mx.Locker(zklock.OnClosed(func(error) { panic("shut down") })).Lock))
-		if got.panicked != "shut down" {
-			t.Errorf("Lock: %+v, want the panic of OnClosed", got)
-		}
-		if lines := log.lines("goroutine"); len(lines) != 0 {
-			t.Errorf("said in the log: %q", lines)
-		}
-	})
-}
-
-// OnRefused is called in the goroutine of Lock, instead of the log, for each new error, and may panic. If it returns, Lock
-// tries again.
-func TestLockerOnRefused(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		var log logbook
-		m := connect(log.option())
-		s := testserver.Session(t, m)
-		for _, dir := range []string{path.Dir(lockPath), lockPath} {
-			_, err := s.Create(t.Context(), dir, nil, session.Persistent)
-			must(t, err)
-		}
-		stranger, err := s.Create(t.Context(), lockPath+"/lease-", nil, session.EphemeralSequential)
-		must(t, err)
-		told := make(chan error, 9)
-		mx := newMutex(t, m, lockPath)
-		locker := mx.Locker(zklock.OnRefused(func(err error) { told <- err }))
-		got := outcomeOf(locker.Lock)
-		wantErr(t, "OnRefused", receive(t, "OnRefused", told), queue.ErrConflict)
-		time.Sleep(90 * time.Second)
-		if n := len(told); n != 1 {
-			t.Errorf("it was told %d times in the next 90 s, want once a minute", n)
-		}
-		refused := receive(t, "Lock", outcomeOf(mx.Locker(zklock.OnRefused(func(error) { panic("refused") })).Lock))
-		if refused.panicked != "refused" {
-			t.Errorf("Lock: %+v, want the panic of OnRefused", refused)
-		}
-		must(t, s.Delete(t.Context(), stranger, -1))
-		if done := receive(t, "Lock", got); !done.returned {
-			t.Errorf("Lock: %+v, want the lock", done)
-		}
-		locker.Unlock()
-		if lines := log.lines("tries again"); len(lines) != 0 {
-			t.Errorf("said in the log: %q", lines)
-		}
-	})
-}
-
 // A goroutine that ends in the Lock of a sync.Cond's Wait runs its deferred Unlock, although it does not hold
 // the lock. That is no misuse.
 func TestLockerUnderCondClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 		m := connect()
-		c := sync.NewCond(newMutex(t, m, lockPath).Locker())
+		c := sync.NewCond(newMutex(t, m, lockPath).Locker(nil))
 		waits := outcomeOf(func() {
 			c.L.Lock()
 			defer c.L.Unlock()
@@ -222,12 +160,12 @@ func TestLockerUnderCondClosed(t *testing.T) {
 	})
 }
 
-// OnLost is not called when the program itself closes the manager.
+// onLost is not called when the program itself closes the manager.
 func TestLockerOnLostByClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 		m := connect()
 		one, other := newMutex(t, m, lockPath), newMutex(t, m, lockPath+"-other")
-		lost := zklock.OnLost(func(err error) { t.Errorf("OnLost: %v", err) })
+		lost := func(err error) { t.Errorf("onLost: %v", err) }
 		lockers := []sync.Locker{one.Locker(lost), newMulti(t, other).Locker(lost)}
 		for _, l := range lockers {
 			l.Lock()
@@ -242,7 +180,7 @@ func TestLockerOnLostByClose(t *testing.T) {
 	})
 }
 
-// Lock logs an error that it tries again for ever: at once, and then once a minute.
+// Lock logs an error that it tries again for ever: at once, and then once a minute, for all goroutines in Lock together.
 func TestLockerLogsRefusals(t *testing.T) {
 	const wait = 10 * time.Minute
 	const enough, tooMuch = 8, 12 // lines in that time
@@ -258,8 +196,8 @@ func TestLockerLogsRefusals(t *testing.T) {
 			m := connect(log.option())
 			lease := conflict(t, connect())
 			mx := newMutex(t, m, lockPath)
-			l := newMulti(t, mx).Locker()
-			locks := outcomeOf(l.Lock)
+			l := newMulti(t, mx).Locker(nil)
+			locks := []<-chan outcome{outcomeOf(l.Lock), outcomeOf(l.Lock)}
 			synctest.Wait()
 			if n := len(log.lines("conflict")) + len(log.lines(queue.ErrConflict.Error())); n != 1 {
 				t.Errorf("%d lines at once, want 1", n)
@@ -267,10 +205,16 @@ func TestLockerLogsRefusals(t *testing.T) {
 			time.Sleep(wait)
 			count(t, &log, queue.ErrConflict)
 			must(t, lease.Release(t.Context()))
-			if got := receive(t, "Lock", locks); !got.returned {
-				t.Errorf("Lock when the conflict is over: %+v", got)
+			first := make(chan outcome)
+			for _, lock := range locks {
+				go func() { first <- <-lock }()
 			}
-			l.Unlock()
+			for range locks {
+				if got := receive(t, "Lock", first); !got.returned {
+					t.Errorf("Lock when the conflict is over: %+v", got)
+				}
+				l.Unlock()
+			}
 		})
 	})
 	t.Run("no permission", func(t *testing.T) {
@@ -284,7 +228,7 @@ func TestLockerLogsRefusals(t *testing.T) {
 			if !errors.Is(err, zk.ErrNoAuth) {
 				must(t, err)
 			}
-			locks := outcomeOf(newMutex(t, m, lockPath).Locker().Lock)
+			locks := outcomeOf(newMutex(t, m, lockPath).Locker(nil).Lock)
 			time.Sleep(wait)
 			count(t, &log, zk.ErrNoAuth)
 			must(t, m.Close())

@@ -263,7 +263,7 @@ func TestMaxHoldGoesByTheClock(t *testing.T) {
 }
 
 // A loss goes before. It is no hold that lasts for too long, and a long hold is no loss, for example for
-// OnLost.
+// a Locker.
 func TestMaxHoldAndLosses(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		w := &watched{}
@@ -276,9 +276,9 @@ func TestMaxHoldAndLosses(t *testing.T) {
 		for _, l := range []interface {
 			Done() <-chan struct{}
 		}{mx, multi} {
-			locker := mx.Locker(zklock.OnLost(func(error) { lost++ }))
+			locker := mx.Locker(func(error) { lost++ })
 			if l == any(multi) {
-				locker = multi.Locker(zklock.OnLost(func(error) { lost++ }))
+				locker = multi.Locker(func(error) { lost++ })
 			}
 			locker.Lock()
 			time.Sleep(2 * time.Minute)
@@ -291,7 +291,7 @@ func TestMaxHoldAndLosses(t *testing.T) {
 		}
 		w.holds(t, 2)
 		if lost > 0 {
-			t.Errorf("OnLost was called %d times", lost)
+			t.Errorf("onLost was called %d times", lost)
 		}
 		err = mx.Do(t.Context(), func(ctx context.Context) error {
 			must(t, server.Expire(t.Context(), s.ID()))

@@ -235,10 +235,9 @@ func (m *MultiLock) Held() bool { return m.made().holds.Held() }
 // Held may know of a loss earlier.
 func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
-// Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
-func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
-	return m.made().holds.Locker(hold.LockerConfigOf(opts, LockerOption.apply))
-}
+// Locker returns the locks as one [sync.Locker], as [Mutex.Locker] does. onLost is called once for a hold, when the first
+// of its locks is lost. It may be nil.
+func (m *MultiLock) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(onLost) }
 
 // Acquire takes all of the locks and returns them as one handle with its own Release, apart from
 // Lock and Unlock. It waits and fails as Lock does, but does not look at owners.

@@ -284,7 +284,7 @@ func TestMultiLockLost(t *testing.T) {
 		return context.Cause(ctx)
 	})
 	wantErr(t, "Do", err, session.ErrLost)
-	l := all.Locker()
+	l := all.Locker(nil)
 	l.Lock()
 	if !all.Held() {
 		t.Error("not held through the Locker")

@@ -155,7 +155,7 @@ func (w *worker) mutex(ctx context.Context, p referee.Place, mx *zklock.Mutex) e
 // locker waits for a mutex for as long as it takes, as code does that knows only sync.Locker. It ends the
 // worker if the manager is closed.
 func (w *worker) locker(p referee.Place, mx *zklock.Mutex) {
-	l := mx.Locker()
+	l := mx.Locker(nil)
 	l.Lock()
 	defer l.Unlock()
 	w.during(p, 1, "Locker", mx.Held, nil)

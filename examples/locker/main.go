@@ -68,7 +68,7 @@ func worker(ctx context.Context, out io.Writer, servers, file string) error {
 	}
 
 	// The changed line. It was: book := NewBook(new(sync.Mutex), file)
-	book := NewBook(lock.Locker(zklock.OnLost(die)), file)
+	book := NewBook(lock.Locker(die), file)
 
 	for range invoices {
 		if ctx.Err() != nil {

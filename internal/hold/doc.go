@@ -46,7 +46,6 @@
 //	interrupt     calls that are called back when the hold in the slot is lost
 //	unlock        Unlock, Do, TryDo, and how long they wait for the confirmation
 //	locker        a sync.Locker
-//	complaints    which errors of that go to the log
 //	enderror      the error of a Do whose lock was lost
 //	join          several errors as one
 //	managers      the managers of a lock: whether they are closed, and their log
