@@ -40,19 +40,12 @@
 // enough: a new leader cannot tell whether the one before it has run the job. Package
 // [github.com/turnstile-go/turnstile/schedule] is for that.
 //
-// # Better candidates
-//
-// With [WithRank] some candidates are better than others: those in the nearer data centre, on the larger
-// machine, or of the newer build. A better one takes over when it has been in the queue for a while. In a
-// rolling deployment with the number of the build as the rank, the leadership moves once, to the first new
-// replica, if that has been there for the session timeout before the old leader is stopped.
-//
 // # What is guaranteed
 //
 //   - At no instant are the contexts of two leaders at one path both alive. A leader that is cut off from
 //     the servers knows that it has lost the leadership before they can let another one lead.
 //   - Candidates lead in the order in which they came. A candidate that has led goes to the end, and so does
-//     one whose session was lost while it waited, and one that lets its turn pass ([WithRank]).
+//     one whose session was lost while it waited.
 //   - Terms grow: no leader has a lower one than a leader before it.
 //   - However the function of Run ends, with a panic too, the candidate gives the leadership up.
 //

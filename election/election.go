@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -28,12 +27,6 @@ type Election struct {
 	mutex   *zklock.Mutex
 	lock    *hold.Lock        // behind the mutex
 	termEnd func(error) error // nil: the default
-
-	// Of WithRank: see rank.go.
-	ranked   bool
-	rank     int
-	delay    time.Duration // 0: the session timeout
-	arrivals chan arrival  // has the last node of this candidate; nil if its rank is 0
 
 	mu      sync.Mutex
 	running bool         // Run is
@@ -60,7 +53,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(&c) }); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	e := &Election{termEnd: c.termEnd, ranked: c.ranked, rank: c.rank, delay: c.delay}
+	e := &Election{termEnd: c.termEnd}
 	mutex := []zklock.Option{zklock.WithData([]byte(c.id)), zklock.WithRevocable(e.resignFrom)}
 	if c.name != "" {
 		mutex = append(mutex, zklock.WithName(c.name))
@@ -73,23 +66,16 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 		return nil, fmt.Errorf("election: %w", errors.Unwrap(err)) // without the name of package zklock
 	}
 	e.lock = hold.LockOf(e.mutex)
-	e.lock.Request.Kind = candidacy(e.lock.Request.Kind, c.rank)
-	if c.rank > 0 {
-		e.arrivals = make(chan arrival, 1)
-		e.lock.Request.OwnTerms().Entered = e.arrived
-	}
+	e.lock.Request.Kind = candidacy(e.lock.Request.Kind)
 	return e, nil
 }
 
 // candidacy returns the kind of an election's mutex. Messages and hooks call it an election, so that a
 // leader, which holds for weeks, does not look like a lock that hangs. The names of its nodes say it too.
-func candidacy(mutex *kinds.Kind, rank int) *kinds.Kind {
+func candidacy(mutex *kinds.Kind) *kinds.Kind {
 	election := *mutex
 	election.Name = "election"
-	election.Prefixes = append([]string{prefixOf(0, mutex.Prefixes[0])}, mutex.Prefixes...)
-	if rank > 0 {
-		election.Prefixes = append([]string{prefixOf(rank, mutex.Prefixes[0])}, election.Prefixes...)
-	}
+	election.Prefixes = append([]string{place.Candidate + mutex.Prefixes[0]}, mutex.Prefixes...)
 	return &election
 }
 

@@ -29,8 +29,8 @@ type starter interface {
 var errManager = errors.New("manager")
 
 // runControllers runs controllers while this process leads. It returns when ctx ends, or when the process should end.
-func runControllers(ctx context.Context, m *session.Manager, path string, build int, newManager func() (starter, error)) error {
-	e, err := election.New(m, path, election.WithRank(build), election.WithTermEnd(func(err error) error {
+func runControllers(ctx context.Context, m *session.Manager, path string, newManager func() (starter, error)) error {
+	e, err := election.New(m, path, election.WithTermEnd(func(err error) error {
 		if errors.Is(err, election.ErrResigned) && !errors.Is(err, errManager) {
 			return nil // all has stopped in order
 		}

@@ -155,6 +155,15 @@ func (r *referee) enter(tb testing.TB, s *served) {
 	r.terms = append(r.terms, s)
 }
 
+// pass lets time go by in virtual time.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// dir is where the elections of the tests in virtual time are.
+const dir = "/election/party"
+
 // inBubble runs f in virtual time, with a server of its own. connect makes a manager, which for elections is
 // another process.
 func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect func() *session.Manager)) {

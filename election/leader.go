@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/go-zookeeper/zk"
 
@@ -32,7 +31,6 @@ func (e *Election) contenders(ctx context.Context) ([]queue.Contender, error) {
 	all, err := e.mutex.Contenders(ctx)
 	for i := range all {
 		all[i].ID = idOf(all[i].Data)
-		all[i].Rank, _ = rankOf(path.Base(all[i].Path))
 	}
 	return all, err
 }
@@ -63,6 +61,5 @@ func leaderOf(first queue.Contender, err error) (queue.Contender, error) {
 		return first, ErrNoLeader
 	}
 	first.ID = idOf(first.Data)
-	first.Rank, _ = rankOf(path.Base(first.Path))
 	return first, nil
 }

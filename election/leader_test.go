@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -82,6 +84,41 @@ func TestNodeNames(t *testing.T) {
 	must(t, err)
 	if ok, err := mutex.TryLock(patient(t)); ok || err != nil {
 		t.Errorf("a mutex beside the leader: %v, %v", ok, err)
+	}
+}
+
+// States before 0.1.0 put a rank in the names of candidates. It is ignored: they lead in the order in which they came.
+func TestRankedNames(t *testing.T) {
+	for name, opts := range map[string][]election.Option{"lock": nil, "latch": {election.WithLeaderLatch()}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, dir := patient(t), testserver.Path(t)
+			first := campaign(t, connect(t), dir, "first", opts...)
+			first.leads(t)
+			s := testserver.Session(t, connect(t))
+			node, err := s.Create(ctx, dir+"/_c_"+uuid.NewString()+"-rank7-elect-"+name+"-", []byte("old"), session.EphemeralSequential)
+			must(t, err)
+			last := campaign(t, connect(t), dir, "last", opts...)
+			testserver.WaitChildren(t, dir, 3)
+
+			all, err := first.Contenders(ctx)
+			must(t, err)
+			var ids []string
+			for _, c := range all {
+				ids = append(ids, c.ID)
+			}
+			if !slices.Equal(ids, []string{"first", "old", "last"}) {
+				t.Errorf("candidates: %q", ids)
+			}
+			first.stop()
+			testserver.WaitChildren(t, dir, 2)
+			leader, err := last.Leader(ctx)
+			must(t, err)
+			if leader.ID != "old" || leader.Path != node || last.IsLeader() {
+				t.Errorf("leader: %+v; the one behind it leads: %v", leader, last.IsLeader())
+			}
+			must(t, s.Delete(ctx, node, -1))
+			last.leads(t)
+		})
 	}
 }
 

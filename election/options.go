@@ -2,7 +2,6 @@ package election
 
 import (
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
@@ -23,9 +22,6 @@ type config struct {
 	name    string // "": none
 	latch   bool
 	termEnd func(error) error
-	ranked  bool
-	rank    int
-	delay   time.Duration
 }
 
 // WithID sets the id of this candidate, which [Election.Leader] shows to other processes, and so do

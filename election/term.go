@@ -22,20 +22,17 @@ type term struct {
 type termKey struct{}
 
 // serve campaigns once, and leads once. If the candidate did not get to lead, the term has no lease, and
-// the error says why, or the candidate has let its turn pass. Otherwise the error says why the term has ended.
+// the error says why, or the candidate was asked to resign before lead was called. Otherwise the error says why the term has ended.
 func (e *Election) serve(ctx context.Context, lead func(context.Context) error) (*term, error) {
 	t := new(term)
 	// The context of lead is derived from this one, so that it is Do that makes it: a context that is
 	// derived from Do's does not look at the clock.
 	ctx, t.end = context.WithCancelCause(ctx)
 	defer t.end(nil)
-	waited := e.challenge(ctx)
-	defer waited()
 	err := e.mutex.Do(ctx, func(ctx context.Context) error {
-		waited()
 		lease, _ := queue.LeaseFrom(ctx)
 		defer e.over()
-		if e.passes(ctx, lease) || !e.begin(t, lease) {
+		if !e.begin(t, lease) {
 			t.passed = true
 			return nil
 		}

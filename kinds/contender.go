@@ -15,8 +15,6 @@ type Contender struct {
 	// writes by default, otherwise the data itself if it is a short text, as Curator's and kazoo's
 	// are. It is "" if the data is something else, and after a [RevokeMessage] has replaced it.
 	ID string
-	// Rank is the rank of a candidate, in what package election returns: see its WithRank. Otherwise it is 0.
-	Rank int
 	// Label is the label of the acquisition, as WithLabel of package zklock sets it, or "".
 	Label string
 	// Traceparent is the W3C traceparent of the acquisition, or "".

@@ -16,7 +16,7 @@ import (
 //	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
 //	_c_<uuid>-latch-0000000007       zklock.WithLeaderLatch and Curator's LeaderLatch
 //	_c_<uuid>-elect-lock-0000000007  election, and -elect-latch- with election.WithLeaderLatch
-//	_c_<uuid>-rank3-elect-lock-0000000007   a candidate of rank 3: see WithRank of package election
+//	_c_<uuid>-rank3-elect-lock-0000000007   election before 0.1.0; the rank is ignored
 //	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader
 //	_c_<uuid>-__WRIT__0000000007     rwlock and Curator, a writer
 //	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease

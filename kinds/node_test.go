@@ -36,6 +36,7 @@ func TestParseNode(t *testing.T) {
 		{"leading zero is no weight", "_c_" + uuid36 + "-x03-lease-0000000004", Node{"", uuid36 + "-x03", PrefixLease, 1, 4, false}},
 		{"too large for a weight", "_c_" + uuid36 + "-x2147483648-lease-0000000004", Node{"", uuid36 + "-x2147483648", PrefixLease, 1, 4, false}},
 		{"negative weight", "_c_" + uuid36 + "-x-3-lease-0000000004", Node{"", uuid36 + "-x-3", PrefixLease, 1, 4, false}},
+		{"a candidate with a rank, of a state before 0.1.0", "_c_" + uuid36 + "-rank3-elect-lock-0000000004", Node{"", uuid36 + "-rank3-elect", PrefixLock, 1, 4, false}},
 
 		{"may be kept", "_c_" + uuid36 + "-keep-lock-0000000005", Node{"", uuid36, PrefixLock, 1, 5, true}},
 		{"a reader that may be kept", "_c_" + uuid36 + "-keep-__READ__0000000006", Node{"", uuid36, PrefixRead, 1, 6, true}},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,13 +14,13 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// elect leads for a term, which ends by Resign, by the return of its function, or because a better candidate has come. Or it asks who leads, and asks
-// that candidate to resign.
+// elect leads for a term, which ends by Resign or by the return of its function. Or it asks who leads, and asks that
+// candidate to resign.
 func (w *worker) elect(ctx context.Context, p referee.Place) error {
 	if w.rng.IntN(4) == 0 {
 		return w.depose(ctx, p)
 	}
-	t, err := elected.Acquire(ctx, w.c.m, p.Path, election.WithRank(w.rng.IntN(3)), election.WithTakeoverDelay(100*time.Millisecond))
+	t, err := elected.Acquire(ctx, w.c.m, p.Path)
 	if err != nil {
 		return err
 	}

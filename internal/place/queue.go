@@ -78,11 +78,10 @@ type Request struct {
 // Terms are what else the options of a lock say. All its acquisitions, which can be thousands that wait, share them. They
 // do not change once the lock is made.
 type Terms struct {
-	Name       string                          // for hooks; "": none
-	MaxHold    time.Duration                   // 0: a hold may last for as long as it likes
-	ReadFirst  bool                            // a try reads before it writes: see readfirst.go
-	MaxWaiters *int                            // ahead when a call that waits enters; nil: any number. See maxwaiters.go
-	Entered    func(*core.Session, kinds.Node) // called with each node of the contender; nil: not called
+	Name       string        // for hooks; "": none
+	MaxHold    time.Duration // 0: a hold may last for as long as it likes
+	ReadFirst  bool          // a try reads before it writes: see readfirst.go
+	MaxWaiters *int          // ahead when a call that waits enters; nil: any number. See maxwaiters.go
 }
 
 // NoTerms are those of all locks without such options. Nothing changes them.

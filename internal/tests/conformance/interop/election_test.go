@@ -51,8 +51,7 @@ func handOver(t *testing.T, program *javaclient.Program, kind string, opts []ele
 	first.leads(t)
 	java := startJava(t, program, path, kind, "java-1", longSession)
 	testserver.WaitChildren(t, path, 2)
-	ranked := []election.Option{election.WithRank(7), election.WithTakeoverDelay(time.Hour)} // its node has another name
-	second := newCandidate(t, connect(t), path, "go-2", append(ranked, opts...))
+	second := newCandidate(t, connect(t), path, "go-2", opts)
 	testserver.WaitChildren(t, path, 3)
 
 	java.answers(t, "leader", "leader go-1")

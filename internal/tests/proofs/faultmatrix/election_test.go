@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/elected"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -30,17 +29,12 @@ func candidate(ctx context.Context, m *session.Manager, path string) (hold, erro
 	return campaign(ctx, m, path, false)
 }
 
-// ranked looks, before its term, whether it was asked to let its turn pass.
-func ranked(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	return campaign(ctx, m, path, false, election.WithRank(0))
-}
-
 func resigner(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	return campaign(ctx, m, path, true)
 }
 
-func campaign(ctx context.Context, m *session.Manager, path string, resigns bool, opts ...election.Option) (hold, error) {
-	t, err := elected.Acquire(ctx, m, path, opts...)
+func campaign(ctx context.Context, m *session.Manager, path string, resigns bool) (hold, error) {
+	t, err := elected.Acquire(ctx, m, path)
 	if err != nil {
 		return nil, err
 	}

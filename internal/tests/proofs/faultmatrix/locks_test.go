@@ -73,7 +73,6 @@ func subjects() []subject {
 		{name: "try-first", ours: tryFirst, rival: mutex, noCancel: true, weight: one},
 		{name: "unfair", first: unfair, ours: unfair, rival: unfair, barging: true, weight: one},
 		{name: "election", first: candidate, ours: candidate, rival: candidate, weight: one},
-		{name: "election-ranked", first: candidate, ours: ranked, rival: candidate, weight: one},
 		{name: "election-resign", first: candidate, ours: resigner, rival: candidate, noCancel: true, weight: one},
 		{name: "multi", first: multi, ours: multi, rival: multi, weight: one},
 		{name: "multi-middle", first: middle, ours: abc, rival: abc, last: abc, weight: one},

@@ -109,7 +109,7 @@ time is over, and the lock is held until the work ends.
 In semaphore-resize, the client that meets the faults raises the limit before it takes its leases, and
 lowers it again while it holds them.
 In election-resign, the client that meets the faults gives the leadership up by Resign. In election, its
-function returns. In election-ranked it has a rank, so it looks whether it was asked to let its turn pass.
+function returns.
 Rows that begin with "kept" are of locks with WithLazyRelease, at a path that is there. The client takes
 the lock and releases it, and its place is kept. Then it takes the lock again: at once, when the rival
 has come and gone (kept-wanted), or when the time of the place is over. In kept-close it closes its

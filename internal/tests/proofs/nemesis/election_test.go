@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"time"
 
-	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/elected"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -22,8 +20,7 @@ type ourElection struct {
 }
 
 func (e ourElection) acquire(ctx context.Context) (hold, error) {
-	t, err := elected.Acquire(ctx, e.m, e.path,
-		election.WithRank(e.random.IntN(3)), election.WithTakeoverDelay(200*time.Millisecond))
+	t, err := elected.Acquire(ctx, e.m, e.path)
 	if err != nil {
 		return nil, err
 	}

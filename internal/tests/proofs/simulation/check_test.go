@@ -389,7 +389,7 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	if c.began.After(end) {
 		end = c.began // it was cancelled before
 	}
-	if !c.deadline.IsZero() && now.After(end.Add(c.parting+time.Millisecond+c.blockedSince(c.before))) {
+	if !c.deadline.IsZero() && now.After(end.Add(time.Millisecond+c.blockedSince(c.before))) {
 		cs.fail("%s: a call returns %v after it was cancelled", c.name, now.Sub(end))
 	}
 }

@@ -51,7 +51,6 @@ type campaign struct {
 	e    *election.Election
 	most int // so many terms, if nothing ends Run before
 
-	ranked  bool // it can be asked to resign by a better candidate, and can ask worse ones
 	terms   int
 	ended   time.Time    // of the last term, if WithTermEnd tells
 	granted time.Time    // of the present term
@@ -70,11 +69,6 @@ func (k *worker) candidateTurn(c *call, of candidate) {
 	told := k.rng.IntN(2) == 0
 	if told {
 		opts = append(opts, election.WithTermEnd(r.over))
-	}
-	if r.ranked = k.world.seed%2 == 0; r.ranked {
-		c.parting = time.Second // it may let its turn pass just then
-		delay := k.upTo(2*k.world.plan.busy) + time.Millisecond
-		opts = append(opts, election.WithRank(k.rng.IntN(3)), election.WithTakeoverDelay(delay))
 	}
 	var err error
 	if r.e, err = election.New(of.m, of.path, opts...); err != nil {
@@ -198,7 +192,7 @@ func (r *campaign) resignLater() (stop func() bool) {
 func (r *campaign) over(err error) error {
 	r.ended = time.Now()
 	r.k.log("a term of %s ends: %s", r.c.path, kindOfError(err))
-	asked := r.asked.Swap(false) || r.ranked || r.k.world.views.everAsked(r.node)
+	asked := r.asked.Swap(false) || r.k.world.views.everAsked(r.node)
 	switch {
 	case err == nil, lost(err), errors.Is(err, errDone):
 	case errors.Is(err, election.ErrResigned) && (asked || r.terms == 0):
@@ -224,7 +218,7 @@ func (r *campaign) check(err error, told bool) {
 	case err == nil:
 		cs.fail("%s: Run returns nil", k.name)
 	case r.c.ctx.Err() != nil && errors.Is(err, r.c.ctx.Err()):
-		if end := r.c.deadline; told && !end.IsZero() && now.After(later(end, r.ended).Add(r.c.parting+time.Millisecond)) {
+		if end := r.c.deadline; told && !end.IsZero() && now.After(later(end, r.ended).Add(time.Millisecond)) {
 			cs.fail("%s: Run returns %v after it was cancelled", k.name, now.Sub(end))
 		}
 	case errors.Is(err, session.ErrClosed) && k.m.leaves(r.c.mgr):

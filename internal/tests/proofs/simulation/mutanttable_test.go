@@ -52,11 +52,6 @@ var noticedBy = map[string]string{
 	"tick-unlimited":    "schedule TestHours",
 	"tick-not-followed": "schedule TestFollow",
 	"tick-looked-once":  "schedule TestFollow",
-	// Seeds do not say which candidate should lead, only that one at most does.
-	"rank-deaf":         "election TestRank",
-	"rank-leader-first": "election TestRankAsksLeaderLast",
-	"rank-equal":        "election TestRank",
-	"rank-dumb":         "election TestRank",
 }
 
 // edit replaces a text that must be in the file exactly once.
@@ -283,17 +278,7 @@ var mutants = []mutant{
 		[]edit{{"election/term.go", "return t.called != nil || errors.Is(t.lease.Err(), session.ErrLost)", "return t.called != nil"}}},
 	{"one-run", "election", "after a Run nobody can call another one",
 		[]edit{{"election/run.go", "\te.running = false\n", ""}}},
-	{"rank-deaf", "election", "a candidate that was asked to let its turn pass begins a term",
-		[]edit{{"election/rank.go", "string(data) == queue.RevokeMessage", "len(data) == 0"}}},
-	{"rank-leader-first", "election", "the leader is asked to resign before the candidates behind it",
-		[]edit{{"election/rank.go", "slices.Backward(ahead)", "slices.All(ahead)"}}},
-	{"rank-equal", "election", "a candidate takes over from one of the same rank",
-		[]edit{{"election/rank.go", "rank >= e.rank", "rank > e.rank"}}},
-	{"rank-dumb", "election", "a leader of a lower rank is not asked to resign",
-		[]edit{{"election/rank.go", "e.takeOver(ctx, last)", ""}}},
-	{"rank-passes", "election", "candidates with a rank let each turn pass",
-		[]edit{{"election/rank.go", "string(data) == queue.RevokeMessage", "len(data) > 0"}}},
-	{"rank-ends-run", "election", "a candidate that has let its turn pass campaigns no more",
+	{"called-off-ends-run", "election", "a candidate that was asked to resign before its term began campaigns no more",
 		[]edit{{"election/run.go", "if t.passed && (err == nil || errors.Is(err, session.ErrLost)) {\n\t\t\tcontinue\n", "if t.passed {\n\t\t\treturn e.failed(ErrResigned)\n"}}},
 	{"observer-skips", "election", "a write to the leader's node is taken for its end, and the next candidate for the leader",
 		[]edit{{"internal/place/line.go", "l.watch.Event() == core.WatchDeleted && len(l.nodes) > 0", "l.watch.Event() != core.WatchPending && len(l.nodes) > 0"}}},

@@ -109,7 +109,6 @@ type call struct {
 	try  bool
 	// until when the call may take, apart from the manager's Close; zero for no end
 	deadline time.Time
-	parting  time.Duration // how long it may take after that, to give up what it was granted
 	began    time.Time
 	before   int64 // blocked of the worker, then
 	mgr      *session.Manager
