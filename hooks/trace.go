@@ -31,7 +31,7 @@ type Trace struct {
 	// Traceparent returns the W3C traceparent for the node data of a contender, or "" for none.
 	// It is called before the first node of each acquisition is created. A node that goroutines
 	// of this process hand on to each other has no traceparent, whatever the hook returns.
-	// The page of package lockz calls it again, with the context that the Acquire hook got.
+	// If other hooks come after these, it is also called for what they are told: see AcquireInfo.
 	Traceparent func(ctx context.Context) string
 
 	// Request surrounds one request to the server. Each try is a request of its own.
@@ -120,15 +120,23 @@ type WatchInfo struct {
 	Nodes  int    // how many nodes ahead are watched, including this one
 	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
 
-	// Known returns what the wait knows of the node when Known is called: a copy of its data, and the session
-	// that owns it, 0 if it is not ephemeral. A wait asks for them when it begins. ok is false while they are not
-	// known, which takes a round trip, and for ever if the client may not read the node. Known sends nothing, and
-	// may be called at any time and by any number of goroutines, also when the wait has ended.
-	Known func() (data []byte, session int64, ok bool)
+	// Known returns what the wait knows of the node when Known is called. A wait asks for that when it begins. ok is
+	// false while it is not known, which takes a round trip, and for ever if the client may not read the node. Known
+	// sends nothing, and may be called at any time and by any number of goroutines, also when the wait has ended.
+	Known func() (n NodeInfo, ok bool)
 
 	// Holds reports whether the wait knows, when Holds is called, that the node is a holder's. For a node that has
 	// gone it tells whether it was one to the end. It may be called as Known may.
 	Holds func() bool
+}
+
+// NodeInfo is what the node of a contender says about it.
+type NodeInfo struct {
+	Data        []byte // a copy
+	ID          string // who contends, as ID of a queue.Contender: host/pid, the id of a candidate, or other short text; "" if that is not known
+	Label       string // the label of its acquisition, or ""
+	Traceparent string // the W3C traceparent of its acquisition, or ""
+	Session     int64  // the session that owns the node; 0 if it is not ephemeral
 }
 
 // AcquireInfo describes an acquisition.
@@ -140,6 +148,12 @@ type AcquireInfo struct {
 	Try    bool   // the call does not wait
 	Weight int    // how much it asks for: more than 1 for several leases of a semaphore at once
 	Local  bool   // goroutines of this process hand the lock on to each other, and wait as one contender
+	Label  string // the label of the acquisition, or ""
+
+	// Traceparent is the W3C traceparent of the acquisition, as the Traceparent hook of a Trace that comes before this
+	// one returns it, and "" if there is none. A Trace of Manager.AddTrace of package session comes after those of the
+	// options.
+	Traceparent string
 }
 
 // AcquireResult describes how an acquisition ended.
@@ -157,4 +171,5 @@ type HoldInfo struct {
 	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory
 	Node   string // the contender's node
+	Label  string // the label of the acquisition, or ""
 }

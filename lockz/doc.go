@@ -27,9 +27,9 @@
 //
 // # What the page does not show
 //
-// It shows no password, no key or certificate, and no node data of users' own (WithData). It does show
-// paths, labels, traceparents, and the hosts and process ids of contenders. So serve it where operators
-// can reach it and users cannot: on an address of its own, or behind the authorization of the service.
+// It shows no password, and no key or certificate. It does show paths, labels, traceparents, and the ids of
+// contenders: host and process id, or the short text that another client has written into its node. So serve it
+// where operators can reach it and users cannot: on an address of its own, or behind the authorization of the service.
 //
 // The page knows nothing of locks that were held or waited for before [Handler] was called.
 //

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/nodedata"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -64,7 +64,7 @@ type page struct {
 
 // page returns the page as it is now.
 func (h *handler) page() *page {
-	p := &page{pageJSON: pageJSON{ID: nodedata.Identity(), Time: time.Now(), Managers: []managerJSON{}}}
+	p := &page{pageJSON: pageJSON{ID: queue.Identity(), Time: time.Now(), Managers: []managerJSON{}}}
 	here := liveSessions()
 	for i, m := range h.managers {
 		p.snapshots = append(p.snapshots, snapshotOf(m, h.recorders[i], here))

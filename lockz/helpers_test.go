@@ -1,6 +1,7 @@
 package lockz_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,7 +94,7 @@ func lines(m lockz.Manager) []string {
 			line += " try"
 		}
 		if b := w.Behind; b != nil {
-			line += fmt.Sprintf(", %d ahead, behind %q here=%v", b.Ahead, b.Label, b.Here)
+			line += fmt.Sprintf(", %d ahead, behind %q here=%v", b.Ahead, cmp.Or(b.Label, b.ID), b.Here)
 		}
 		if w.AheadHere > 0 {
 			line += fmt.Sprintf(", %d in this process", w.AheadHere)

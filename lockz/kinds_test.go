@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -165,11 +166,20 @@ var scenes = []scene{
 		`waits mutex /b all, 1 ahead, behind "theirs" here=false`,
 		"waits mutex /c all",
 	}},
-	{"a node with data of a user's own", func(t *testing.T, other, us *session.Manager) {
-		lock(t, mutex(t, other, "/a", zklock.WithData([]byte("secret"))), "theirs")
-		wait(t, mutex(t, us, "/a"), "")
+	{"a candidate behind the leader", func(t *testing.T, other, us *session.Manager) {
+		for _, m := range []*session.Manager{other, us} {
+			e, err := election.New(m, "/a", election.WithID("10.0.0.7:8080"))
+			must(t, err)
+			begin(t, func(ctx context.Context) error {
+				return e.Run(ctx, func(ctx context.Context) error {
+					<-ctx.Done()
+					return nil
+				})
+			})
+			synctest.Wait()
+		}
 	}, []string{
-		`waits mutex /a, 1 ahead, behind "" here=false`,
+		`waits election /a, 1 ahead, behind "10.0.0.7:8080" here=false`,
 	}},
 	{"a hold inside a hold, and locks that are over", func(t *testing.T, other, us *session.Manager) {
 		begin(t, func(ctx context.Context) error {

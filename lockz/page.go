@@ -88,7 +88,7 @@ type holdJSON struct {
 	RemainingSeconds float64 `json:"remaining_seconds"`
 	// Label is the label of zklock.WithLabel, or "".
 	Label string `json:"label,omitempty"`
-	// Traceparent is what the Traceparent hook returns for the acquisition's context, or "".
+	// Traceparent is the W3C traceparent of the acquisition, as the hooks of session.WithTrace give it, or "".
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
@@ -118,7 +118,7 @@ type waitJSON struct {
 	AheadHere int `json:"ahead_here,omitempty"`
 	// Label is the label of zklock.WithLabel, or "".
 	Label string `json:"label,omitempty"`
-	// Traceparent is what the Traceparent hook returns for the acquisition's context, or "".
+	// Traceparent is the W3C traceparent of the acquisition, as the hooks of session.WithTrace give it, or "".
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
@@ -129,8 +129,8 @@ type behindJSON struct {
 	// Here says that the contender is of this process: its session is that of a manager for which
 	// Handler was called.
 	Here bool `json:"here,omitempty"`
-	// ID is host/pid of a client of this module, or the address that Curator writes. It is "" if
-	// the node has other data, which is not shown. Nothing but Node is known of the contender in the
+	// ID is host/pid of a client of this module, the id of a candidate of an election, or the short text that
+	// another client has written. It is "" if the node has other data, which is not shown. Nothing but Node is known of the contender in the
 	// first 20 ms of a wait: a wait asks for the rest after that time, and the page asks for nothing.
 	ID string `json:"id,omitempty"`
 	// Label is the contender's label, or "".

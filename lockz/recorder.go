@@ -9,8 +9,6 @@ import (
 	"time"
 	"weak"
 
-	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/label"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -37,9 +35,7 @@ type recorder struct {
 
 // acquisition is one acquisition, from its begin to the end of its hold.
 type acquisition struct {
-	ctx   context.Context // that of the Acquire hook, for the traceparent; nil if it is not known
 	info  session.AcquireInfo
-	label string
 	asked time.Time // zero if it is not known
 
 	// Set when the acquisition moves to the holds.
@@ -69,7 +65,6 @@ var recorders = struct {
 
 // recorderOf returns the recorder of m, which begins to record at the first call.
 func recorderOf(m *session.Manager) *recorder {
-	live := (*core.Manager)(m).Made()
 	recorders.mu.Lock()
 	defer recorders.mu.Unlock()
 	key := weak.Make(m)
@@ -77,9 +72,9 @@ func recorderOf(m *session.Manager) *recorder {
 		return r
 	}
 	r := &recorder{began: time.Now()}
+	m.AddTrace(session.Trace{Acquire: r.acquire, Watch: r.watch, Hold: r.hold, Loss: r.loss, State: r.state})
 	recorders.of[key] = r
 	runtime.AddCleanup(m, forget, key)
-	live.AddTrace(session.Trace{Acquire: r.acquire, Watch: r.watch, Hold: r.hold, Loss: r.loss, State: r.state})
 	return r
 }
 
@@ -105,7 +100,7 @@ func forget(key weak.Pointer[session.Manager]) {
 // The hooks follow. The recorder itself is the key of the acquisition in the contexts.
 
 func (r *recorder) acquire(ctx context.Context, info session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-	a := &acquisition{ctx: ctx, info: info, label: label.From(ctx), asked: time.Now()}
+	a := &acquisition{info: info, asked: time.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.moveLocked(&r.waits)
@@ -122,7 +117,7 @@ func (r *recorder) acquire(ctx context.Context, info session.AcquireInfo) (conte
 func (r *recorder) hold(ctx context.Context, h session.HoldInfo) func(error) {
 	a := r.from(ctx)
 	if a == nil { // the acquisition began before the recorder
-		a = &acquisition{info: session.AcquireInfo{Kind: h.Kind, Name: h.Name, Path: h.Path}, label: label.From(ctx)}
+		a = &acquisition{info: session.AcquireInfo{Kind: h.Kind, Name: h.Name, Path: h.Path, Label: h.Label}}
 	}
 	a.granted, a.node = time.Now(), h.Node
 	a.lease, _ = queue.LeaseFrom(ctx)
@@ -152,7 +147,7 @@ func (r *recorder) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	if errors.Is(cause, session.ErrClosed) {
 		return // the program itself has released it, with Close
 	}
-	l := lossJSON{Time: time.Now(), Kind: h.Kind, Name: h.Name, Path: h.Path, Node: h.Node, Cause: cause.Error(), Label: label.From(ctx)}
+	l := lossJSON{Time: time.Now(), Kind: h.Kind, Name: h.Name, Path: h.Path, Node: h.Node, Cause: cause.Error(), Label: h.Label}
 	if a := r.from(ctx); a != nil {
 		l.Since = a.granted
 	}

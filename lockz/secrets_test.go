@@ -10,13 +10,20 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// No password and no data that a user has put into a node is on the page: not in a hold, a wait, a loss
-// or a failure.
+// exclusive is a mutex whose nodes have data of the program's own.
+var exclusive = &queue.Kind{
+	Name:     "mutex",
+	Prefixes: []string{queue.PrefixLock},
+	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
+}
+
+// No password is on the page, and nothing that a node's data has beside the id, the label and the traceparent of a
+// contender: not in a hold, a wait, a loss or a failure.
 func TestSecretsAreNotShown(t *testing.T) {
 	const user, password, data = "owner", "Xyzzy-plugh-31415", "plover-27182"
 	soon := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
@@ -31,13 +38,14 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	for i, own := range []string{
-		data, `{"id":"` + data + `"}`, `{"id":"web-3/4711","password":"` + data + `"}`, `"` + data + `"`, "{" + data,
-		`{"id":"web-3/4711","label":["` + data + `"]}`,
+		`{"id":"web-3/4711","password":"` + data + `"}`, strings.Repeat("a", 256) + data, data + "\n",
 	} {
 		path := dir + "/" + string(rune('a'+i))
-		holder := mutex(t, m, path, zklock.WithData([]byte(own)))
-		lock(t, holder, "")
-		begin(t, holder.Lock)
+		q, err := queue.New(m, path)
+		must(t, err)
+		_, err = q.Acquire(t.Context(), queue.Request{Kind: exclusive, Data: []byte(own)})
+		must(t, err)
+		begin(t, mutex(t, m, path).Lock)
 		zktest.Eventually(t, testserver.Patience, "a waiter behind the data", func() bool {
 			waits := pageOf(t, page).Managers[0].Waits
 			return len(waits) == i+1 && waits[i].Behind != nil && waits[i].Behind.Here // it has read the data

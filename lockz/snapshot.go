@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -80,7 +79,7 @@ func values[T any](l *list.List) []T {
 func liveSessions() map[int64]bool {
 	ids := make(map[int64]bool)
 	for _, m := range recorded() {
-		if s := (*core.Manager)(m).Live(); s != nil && m.State() != session.Closed {
+		if s := m.Status().Session; s != nil {
 			ids[s.ID()] = true
 		}
 	}
@@ -92,27 +91,26 @@ func liveSessions() map[int64]bool {
 type snapshot struct {
 	managerJSON
 	records
-	now         time.Time
-	remaining   float64
-	here        map[int64]bool // the sessions of this process
-	traceparent func(context.Context) string
+	now       time.Time
+	remaining float64
+	here      map[int64]bool // the sessions of this process
 }
 
 // snapshotOf returns what m holds and waits for. It sends nothing and waits for nothing. here are the sessions of
 // this process.
 func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot {
 	over := r.over()
-	live := (*core.Manager)(m)
-	state := m.State()
-	c := r.copy(state)
+	status := m.Status()
+	c := r.copy(status.State)
 	c.holds = slices.DeleteFunc(c.holds, func(a *acquisition) bool { return over[a] })
-	out := &snapshot{records: c, now: time.Now(), here: here, traceparent: live.Hooks().Traceparent}
+	out := &snapshot{records: c, now: time.Now(), here: here}
 	out.managerJSON = managerJSON{
 		Ensemble:            strings.TrimSuffix(m.FullName("/"), "/"),
-		State:               state.String(),
+		State:               status.State.String(),
 		StateSince:          c.stateSince,
-		Server:              live.Server(),
-		TimeoutAskedSeconds: seconds(live.Timeout()),
+		Server:              status.Server,
+		TimeoutAskedSeconds: seconds(status.Timeout),
+		Failure:             text(status.Failure),
 		Recording:           c.began,
 		Holds:               []holdJSON{},
 		Waits:               []waitJSON{},
@@ -123,11 +121,7 @@ func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot 
 	if c.lostCount > 0 {
 		out.LastSessionLoss = &out.lastLost
 	}
-	switch state {
-	case session.Connecting, session.Suspended, session.Lost:
-		out.Failure = text(live.Failure())
-	}
-	if s := (*core.Manager)(m).Live(); s != nil && s.Err() == nil {
+	if s := status.Session; s != nil {
 		out.remaining = seconds(s.Remaining())
 		out.Session = &sessionJSON{ID: hex(s.ID()), TimeoutSeconds: seconds(s.Timeout()), RemainingSeconds: out.remaining}
 	}
@@ -149,7 +143,7 @@ func (s *snapshot) heldLocks(yield func(holdJSON) bool) {
 			Kind: a.info.Kind, Name: a.info.Name, Path: a.info.Path, Node: a.node, Weight: max(1, a.info.Weight),
 			Since: a.granted, Seconds: seconds(s.now.Sub(a.granted)), Token: token,
 			RemainingSeconds: s.remaining,
-			Label:            a.label, Traceparent: a.traceparent(s.traceparent),
+			Label:            a.info.Label, Traceparent: a.info.Traceparent,
 		}
 		if !yield(h) {
 			return
@@ -195,7 +189,7 @@ func (s *snapshot) waitsFor(yield func(waitJSON) bool) {
 		out := waitJSON{
 			Kind: a.info.Kind, Name: a.info.Name, Path: a.info.Path, Weight: max(1, a.info.Weight), Try: a.info.Try,
 			Since: a.asked, Seconds: seconds(s.now.Sub(a.asked)),
-			Label: a.label, Traceparent: a.traceparent(s.traceparent),
+			Label: a.info.Label, Traceparent: a.info.Traceparent,
 		}
 		w := own[a]
 		if at := lockOf(a.info); sharesPlace(a.info) && !a.info.Try {
@@ -215,18 +209,11 @@ func (s *snapshot) waitsFor(yield func(waitJSON) bool) {
 // behind describes the node that is watched. here are the sessions of this process.
 func (w *watch) behind(now time.Time, here map[int64]bool) *behindJSON {
 	b := &behindJSON{Node: w.info.Path, Since: w.began, Seconds: seconds(now.Sub(w.began)), Ahead: w.info.Ahead}
-	if data, owner, ok := w.info.Known(); ok {
-		b.ID, b.Label, b.Traceparent = whoIs(data)
-		b.Here = here[owner]
+	if n, ok := w.info.Known(); ok {
+		b.ID, b.Label, b.Traceparent = n.ID, n.Label, n.Traceparent
+		b.Here = here[n.Session]
 	}
 	return b
-}
-
-func (a *acquisition) traceparent(hook func(context.Context) string) string {
-	if hook == nil || a.ctx == nil {
-		return ""
-	}
-	return hook(a.ctx)
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

@@ -1,12 +1,6 @@
 package otelzk
 
-import (
-	"context"
-
-	"go.opentelemetry.io/otel/attribute"
-
-	"github.com/turnstile-go/turnstile/internal/label"
-)
+import "go.opentelemetry.io/otel/attribute"
 
 // series names the locks that have one series of each metric: those of one kind and one name, which is "" for
 // locks without a name (zklock.WithName).
@@ -26,12 +20,11 @@ func (s series) with(own ...attribute.KeyValue) []attribute.KeyValue {
 	return append(s.attributes(), own...)
 }
 
-// onSpan returns the attributes of the spans of one lock. ctx has the label: it is the context of the acquisition
-// or of the holder.
-func (s series) onSpan(ctx context.Context, chroot, path string) []attribute.KeyValue {
+// onSpan returns the attributes of the spans of one lock.
+func (s series) onSpan(label, chroot, path string) []attribute.KeyValue {
 	kv := s.with(attribute.String(attrDBNamespace, chroot), attribute.String(attrPath, path))
-	if text := label.From(ctx); text != "" {
-		kv = append(kv, attribute.String(attrLabel, text))
+	if label != "" {
+		kv = append(kv, attribute.String(attrLabel, label))
 	}
 	return kv
 }

@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -101,7 +100,7 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 		served = o.live.wait(of)
 	}
 	caller := trace.SpanFromContext(ctx)
-	ctx, span := o.start(ctx, name, trace.SpanContext{}, of.onSpan(ctx, a.Chroot, a.Path)...)
+	ctx, span := o.start(ctx, name, trace.SpanContext{}, of.onSpan(a.Label, a.Chroot, a.Path)...)
 	ctx = context.WithValue(ctx, acquisitionKey{}, &acquisition{span: span, caller: caller})
 	forget := o.open.add(span, began)
 	return ctx, func(r session.AcquireResult) {
@@ -130,7 +129,7 @@ func (o *observer) startOf(ctx, holder context.Context, h session.HoldInfo, name
 		}
 		lock = a.span.SpanContext()
 	}
-	own := series{h.Kind, h.Name}.onSpan(holder, h.Chroot, h.Path)
+	own := series{h.Kind, h.Name}.onSpan(h.Label, h.Chroot, h.Path)
 	return o.start(ctx, name, lock, append(own, attribute.String(attrNode, h.Node))...)
 }
 
@@ -162,12 +161,11 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 // name says on the span of a wait which contender was ahead, if the wait has come to know that. The acquisition, which
 // is nil if it is not known, is linked to the contender if that is a holder.
 func (o *observer) name(of *acquisition, span trace.Span, w session.WatchInfo) {
-	data, _, _ := w.Known()
-	ahead := nodedata.Of(data)
-	if ahead.JSON && ahead.ID != "" {
+	ahead, _ := w.Known()
+	if ahead.ID != "" {
 		span.SetAttributes(attribute.String(attrWatchedID, ahead.ID))
 	}
-	if ahead.JSON && ahead.Label != "" {
+	if ahead.Label != "" {
 		span.SetAttributes(attribute.String(attrWatchedFor, ahead.Label))
 	}
 	link := o.spanContext(ahead.Traceparent)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -29,6 +30,9 @@ func New(m *session.Manager, dir string) (*Queue, error) {
 	}
 	return (*Queue)(q), nil
 }
+
+// Identity returns host/pid of this process. Its nodes have that as their ID, as far as their data is not of another form.
+func Identity() string { return nodedata.Identity() }
 
 // Request says what an acquisition asks for. An acquisition fails with [session.ErrInvalid] if
 // its Request is not valid.

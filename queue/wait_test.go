@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -219,7 +218,7 @@ func TestDeletedBeforeOwnWatchIsSet(t *testing.T) {
 func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		var seen []session.WatchInfo
-		(*core.Manager)(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+		m.AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 			seen = append(seen, w)
 			return ctx, nil
 		}})
@@ -232,9 +231,9 @@ func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 				t.Fatal("the hook is not called")
 			}
 			w := seen[len(seen)-1]
-			data, session, ok := w.Known()
-			if ok != (want != "") || string(data) != want || ok && !slices.Contains(others, session) || w.Path != held.Path() {
-				t.Errorf("of %s it knows %q, %#x, %v; want %q of %s, one of %#x", w.Path, data, session, ok, want, held.Path(), others)
+			n, ok := w.Known()
+			if ok != (want != "") || string(n.Data) != want || n.ID != want || ok && !slices.Contains(others, n.Session) || w.Path != held.Path() {
+				t.Errorf("of %s it knows %q, %#x, %v; want %q of %s, one of %#x", w.Path, n.Data, n.Session, ok, want, held.Path(), others)
 			}
 		}
 		known("web-3")
@@ -258,7 +257,7 @@ func TestWatchHookComesLater(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		held, c := enterBehind(t, server, m, ask)
 		called := make(chan string, 1)
-		(*core.Manager)(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+		m.AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 			called <- w.Path
 			return ctx, nil
 		}})

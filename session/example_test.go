@@ -44,8 +44,9 @@ func ExampleOpen() {
 	}
 	defer m.Close()
 	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
-		if state := m.State(); state != session.Connected {
-			http.Error(w, "zookeeper session: "+state.String(), http.StatusServiceUnavailable)
+		if now := m.Status(); now.State != session.Connected {
+			log.Print("no connection to zookeeper: ", now.Failure) // it names servers, so clients do not get it
+			http.Error(w, "zookeeper session: "+now.State.String(), http.StatusServiceUnavailable)
 		}
 	})
 	http.HandleFunc("/job", func(w http.ResponseWriter, r *http.Request) {

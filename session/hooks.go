@@ -8,6 +8,7 @@ type (
 	RequestInfo   = hooks.RequestInfo
 	RetryInfo     = hooks.RetryInfo
 	WatchInfo     = hooks.WatchInfo
+	NodeInfo      = hooks.NodeInfo
 	AcquireInfo   = hooks.AcquireInfo
 	AcquireResult = hooks.AcquireResult
 	HoldInfo      = hooks.HoldInfo

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -78,6 +79,31 @@ func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	}
 	return made.Subscribe(f)
 }
+
+// Status is what a Manager knows of its connection at a moment.
+type Status struct {
+	State   State
+	Session *Session      // the live one; nil if there is none
+	Timeout time.Duration // the session timeout that the manager asks the servers for
+	// Server is the host and port of the server that the session is connected to, or was connected to last, as in the
+	// connect string. It is "" if there is no session.
+	Server string
+	// Failure says why there is no connection, or which server has not answered for how long. It is nil if nothing is
+	// wrong, and as long as nothing is known.
+	Failure error
+}
+
+// Status returns what the manager knows of its connection, for pages and health checks. It sends nothing, and waits for
+// nothing.
+func (m *Manager) Status() Status {
+	s := m.core().Status()
+	return Status{State: s.State, Session: (*Session)(s.Session), Timeout: s.Timeout, Server: s.Server, Failure: s.Failure}
+}
+
+// AddTrace adds hooks to those of [WithTrace], for a package that is given a manager and watches its locks. They are called
+// after those that are there, until the manager is closed. They are not told how a thing ends that had begun before. The
+// first call of a State hook tells the present state, as that of Subscribe does.
+func (m *Manager) AddTrace(t Trace) { m.core().AddTrace(t) }
 
 // FullName returns the name of a path outside this manager, such as
 // "h1:2181,h2:2181/app/locks/a". It consists of the name of the ensemble, the chroot and the

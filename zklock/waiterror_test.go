@@ -34,7 +34,7 @@ func newImpatient(t *testing.T, servers string) *impatient {
 			go func() {
 				look := time.NewTicker(time.Millisecond)
 				defer look.Stop()
-				for known := false; !known; _, _, known = w.Known() {
+				for known := false; !known; _, known = w.Known() {
 					select {
 					case <-look.C:
 					case <-over:

@@ -62,7 +62,7 @@ func combine(a, b hooks.Trace) hooks.Trace {
 		Traceparent: firstWord(a.Traceparent, b.Traceparent),
 		Request:     nest(a.Request, b.Request),
 		Watch:       nest(a.Watch, b.Watch),
-		Acquire:     nest(a.Acquire, b.Acquire),
+		Acquire:     nest(a.Acquire, toldOf(a.Traceparent, b.Acquire)),
 		Release:     nestRelease(a.Release, b.Release),
 		Hold:        nestHold(a.Hold, b.Hold),
 		Loss:        bothLosses(a.Loss, b.Loss),
@@ -94,6 +94,19 @@ func nest[I, R any](a, b beginHook[I, R]) beginHook[I, R] {
 		ctx, endA := a(ctx, info)
 		ctx, endB := b(ctx, info)
 		return ctx, inTurn(endB, endA)
+	}
+}
+
+// toldOf returns an Acquire hook that is told the traceparent that an earlier set of hooks has for the acquisition.
+func toldOf(
+	traceparent func(context.Context) string, acquire beginHook[hooks.AcquireInfo, hooks.AcquireResult],
+) beginHook[hooks.AcquireInfo, hooks.AcquireResult] {
+	if traceparent == nil || acquire == nil {
+		return acquire
+	}
+	return func(ctx context.Context, info hooks.AcquireInfo) (context.Context, func(hooks.AcquireResult)) {
+		info.Traceparent = traceparent(ctx)
+		return acquire(ctx, info)
 	}
 }
 

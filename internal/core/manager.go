@@ -118,13 +118,19 @@ func (m *Manager) await(ctx context.Context) (*Session, error) {
 
 // State is that of session.Manager.
 func (m *Manager) State() hooks.State {
+	state, _ := m.present()
+	return state
+}
+
+// present returns the state, and the session that the manager has at present, or nil. The session may have ended.
+func (m *Manager) present() (hooks.State, *Session) {
 	m.mu.Lock()
 	state, s := m.state, m.session
 	m.mu.Unlock()
 	if s != nil && state != hooks.Closed && s.Err() != nil {
-		return hooks.Lost
+		return hooks.Lost, s
 	}
-	return state
+	return state, s
 }
 
 // Subscribe is that of session.Manager.

@@ -53,16 +53,33 @@ func (m *Manager) SetACL(acl []zk.ACL) { m.cfg.SetACL(acl) }
 // request is under way leave in one transaction. It is for tests.
 func (m *Manager) SetWindow(calls int) { m.cfg.window.Store(int32(calls)) }
 
-// Live returns the session that the manager has at present, or nil if it has none. It does not wait for one, and the
-// session may have ended.
-func (m *Manager) Live() *Session {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.session
+// Status is that of package session.
+type Status struct {
+	State   hooks.State
+	Session *Session
+	Timeout time.Duration
+	Server  string
+	Failure error
 }
 
-// Timeout returns the session timeout that the manager asks the servers for.
-func (m *Manager) Timeout() time.Duration { return m.cfg.Timeout }
+// Status is that of session.Manager.
+func (m *Manager) Status() Status {
+	state, s := m.present()
+	out := Status{State: state, Timeout: m.cfg.Timeout}
+	if s != nil && state != hooks.Closed {
+		out.Server = s.server().Name()
+		if s.Err() == nil {
+			out.Session = s
+		}
+	}
+	switch state {
+	case hooks.Connected:
+		out.Failure = m.Silence()
+	case hooks.Connecting, hooks.Suspended, hooks.Lost:
+		out.Failure = m.Failure()
+	}
+	return out
+}
 
 // Failure returns why there is no connection, as far as that is known, and otherwise nil. It does
 // not wait.
@@ -76,7 +93,7 @@ func (m *Manager) Failure() error {
 // Silence returns an error that says from which server, and for how long, no answer has come to a request in flight. It
 // returns nil for a silence of less than a second, which a slow server can cause. It does not wait.
 func (m *Manager) Silence() error {
-	s := m.Live()
+	_, s := m.present()
 	if s == nil {
 		return nil
 	}
@@ -88,16 +105,6 @@ func (m *Manager) Silence() error {
 
 // notableSilence is how long a silence is that the error of a wait mentions.
 const notableSilence = time.Second
-
-// Server returns the host and port of the server that the live session is connected to, or was
-// connected to last. It returns "" if there is no session.
-func (m *Manager) Server() string {
-	s := m.Live()
-	if s == nil {
-		return ""
-	}
-	return s.server().Name()
-}
 
 // FirstWarning reports whether it is called with this path and transaction (zxid) for the first
 // time, so that a warning about a node is logged once. It forgets old nodes when there are many.

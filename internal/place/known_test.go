@@ -14,10 +14,10 @@ import (
 // What a hook, or an observer, gets of a node that is watched is a copy: others go by the data.
 func TestKnownIsCopied(t *testing.T) {
 	w := watches.Seen([]byte("web-3"), &zk.Stat{EphemeralOwner: 7}, core.WatchPending)
-	data, _, _ := knownOf(w)()
-	data[0] = 'x'
-	if data, owner, ok := knownOf(w)(); string(data) != "web-3" || owner != 7 || !ok {
-		t.Errorf("%q, %d, %v", data, owner, ok)
+	n, _ := knownOf(w)()
+	n.Data[0] = 'x'
+	if n, ok := knownOf(w)(); string(n.Data) != "web-3" || n.ID != "web-3" || n.Session != 7 || !ok {
+		t.Errorf("%+v, %v", n, ok)
 	}
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, Request{Data: []byte("web-3")})

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/label"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 )
 
@@ -113,10 +114,17 @@ func (l *Lease) lostWithSession() bool {
 	return cause != nil && !errors.Is(cause, ErrReleased) && !errors.Is(cause, errDeleted)
 }
 
+// info says for hooks what is held.
+func (l *Lease) info() hooks.HoldInfo {
+	h := l.t.info()
+	h.Label = label.From(l.ctx)
+	return h
+}
+
 // began calls the Hold hook. The hook gets the lease (LeaseFrom), so the lease can end before the
 // hook has returned: by a release, or because the session ends. Then began has the end told.
 func (l *Lease) began() {
-	tellEnd := traceHold(l, l.t.hooks(), l.t.info())
+	tellEnd := traceHold(l, l.t.hooks(), l.info())
 	l.mu.Lock()
 	l.begun, l.tellEnd = true, tellEnd
 	early := l.early
@@ -141,7 +149,7 @@ func (l *Lease) tell(cause error) {
 		traceEnd(tellEnd, nil)
 	case tellEnd != nil || hooks.Loss != nil:
 		l.t.q.m.CallLate(func() {
-			traceLoss(l.ctx, hooks, l.t.info(), cause)
+			traceLoss(l.ctx, hooks, l.info(), cause)
 			traceEnd(tellEnd, cause)
 		})
 	}

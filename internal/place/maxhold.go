@@ -71,7 +71,7 @@ func (l *Lease) overstay() {
 	by.end(l.tooLong())
 	l.t.q.m.Logger().Warn("lock held for too long; it stays held until it is unlocked", "lock", l.t.q.dir, "node", l.t.path,
 		"WithMaxHold", l.t.r.MaxHold, "session", hexID(l.t.s))
-	traceHeldTooLong(l.ctx, l.t.hooks(), l.t.info())
+	traceHeldTooLong(l.ctx, l.t.hooks(), l.info())
 }
 
 func traceHeldTooLong(holder context.Context, t *hooks.Trace, h hooks.HoldInfo) {

@@ -63,7 +63,7 @@ func (r *releasing) tell() (wait func() error) {
 		return r.wait
 	}
 	var within context.Context
-	within, r.end = traceRelease(r.ctx, l.t.hooks(), l.ctx, l.t.info())
+	within, r.end = traceRelease(r.ctx, l.t.hooks(), l.ctx, l.info())
 	if r.within != nil {
 		r.within.is(within)
 	}

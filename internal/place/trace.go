@@ -20,6 +20,7 @@ func endNothing(error) {}
 func traceAcquire(ctx context.Context, t *hooks.Trace, a hooks.AcquireInfo) (context.Context, func(hooks.AcquireResult)) {
 	var end func(hooks.AcquireResult)
 	if t.Acquire != nil {
+		a.Label = label.From(ctx)
 		ctx, end = t.Acquire(ctx, a)
 	}
 	if end == nil {
@@ -29,13 +30,17 @@ func traceAcquire(ctx context.Context, t *hooks.Trace, a hooks.AcquireInfo) (con
 }
 
 // knownOf returns hooks.WatchInfo.Known for a watch.
-func knownOf(w *core.Watch) func() ([]byte, int64, bool) {
-	return func() ([]byte, int64, bool) {
+func knownOf(w *core.Watch) func() (hooks.NodeInfo, bool) {
+	return func() (hooks.NodeInfo, bool) {
 		data, stat := known(w)
 		if stat == nil {
-			return nil, 0, false
+			return hooks.NodeInfo{}, false
 		}
-		return slices.Clone(data), stat.EphemeralOwner, true // the wait goes by the data, and so do others
+		who := nodedata.Of(data)
+		return hooks.NodeInfo{
+			Data: slices.Clone(data), // the wait goes by the data, and so do others
+			ID:   who.ID, Label: who.Label, Traceparent: who.Traceparent, Session: stat.EphemeralOwner,
+		}, true
 	}
 }
 

@@ -66,7 +66,7 @@ func newTurn(ctx context.Context, a *attempt, by Sharer) *Turn {
 	return t
 }
 
-// info says for hooks what is held.
+// info says for hooks what is held, without what differs between the leases of the turn.
 func (t *Turn) info() hooks.HoldInfo {
 	return hooks.HoldInfo{Kind: t.r.Kind.Name, Name: t.r.Name, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.path}
 }

@@ -14,7 +14,7 @@ func WhenKnown(w session.WatchInfo, f func()) func(error) {
 		look := time.NewTicker(time.Millisecond)
 		defer look.Stop()
 		for {
-			if _, _, known := w.Known(); known {
+			if _, known := w.Known(); known {
 				f()
 				return
 			}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -81,7 +80,7 @@ func (o *ours) openBounded(p place) (func(*rand.Rand) contender, error) {
 	return func(r *rand.Rand) contender {
 		return &ourBounded{
 			strict: strict, mild: mild, certain: o.bounds.certain(p.name()), hold: o.bounds.hold, wait: o.patience,
-			live: (*core.Manager)(o.m).Live, random: r,
+			live: func() *session.Session { return o.m.Status().Session }, random: r,
 		}
 	}, errors.Join(err, errMild)
 }
@@ -147,7 +146,7 @@ type ourBounded struct {
 	certain      int
 	hold         time.Duration
 	wait         time.Duration // for the HeldTooLong hook
-	live         func() *core.Session
+	live         func() *session.Session
 	random       *rand.Rand
 	refused      bool
 }
