@@ -141,7 +141,7 @@ type NodeInfo struct {
 
 // AcquireInfo describes an acquisition.
 type AcquireInfo struct {
-	Kind   string // mutex, election, unfair, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
+	Kind   string // mutex, election, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
 	Name   string // of the option WithName, such as that of package zklock; "" without it
 	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory

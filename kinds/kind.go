@@ -18,7 +18,7 @@ type Policy struct {
 }
 
 // Kind is a kind of lock: what its contenders are called, and when each of them may go. A kind
-// has a Policy or a Configuration, or is Unfair. It must not be changed once it is used.
+// has a Policy or a Configuration. It must not be changed once it is used.
 type Kind struct {
 	// Name is one word for messages and telemetry, such as mutex, read, write or semaphore.
 	Name string
@@ -28,10 +28,6 @@ type Kind struct {
 	Prefixes []string
 	// Policy returns the policy of a contender. It must depend on me alone.
 	Policy func(me Node) Policy
-
-	// Unfair makes a lock without a queue. The first contender holds. Each other one leaves at once, waits without a
-	// node until nobody is there, and tries again.
-	Unfair bool
 
 	// Configuration makes the lock depend on what all its users agree on, such as a limit. It takes
 	// the place of Policy.
@@ -48,14 +44,8 @@ func (k *Kind) Check() error {
 	if c := k.Configuration; c != nil && (len(c.Config) == 0 || c.Policy == nil) {
 		return misuse.Invalidf("a configuration needs data and a policy")
 	}
-	ways := 0
-	for _, is := range []bool{k.Policy != nil, k.Configuration != nil, k.Unfair} {
-		if is {
-			ways++
-		}
-	}
-	if ways != 1 || k.Unfair && len(k.Prefixes) > 1 {
-		return misuse.Invalidf("a kind of lock has a policy, or is unfair with a single prefix")
+	if (k.Policy == nil) == (k.Configuration == nil) {
+		return misuse.Invalidf("a kind of lock needs a policy or a configuration, and cannot have both")
 	}
 	for _, prefix := range k.Prefixes {
 		if err := checkPrefix(prefix); err != nil {

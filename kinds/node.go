@@ -22,7 +22,7 @@ import (
 //	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease
 //	_c_<uuid>-x3-lease-0000000007    semaphore, three leases at once
 //	_c_<uuid>-keep-lock-0000000007   zklock and rwlock, if the place may be kept: see WithLazyRelease
-//	_c_<uuid>-unfair-0000000007      zklock without a queue
+//	_c_<uuid>-unfair-0000000007      a mutex without a queue, of states before 0.1.0: a conflict for every kind
 //	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock
 //	<uuid>__rlock__0000000007        kazoo, a reader
 //	_c_<uuid>-lock--2147483648       any client, past the end of the counter
@@ -43,14 +43,16 @@ const (
 	PrefixWrite = "__WRIT__" // a writer: rwlock, Curator
 	PrefixLease = "lease-"   // leases of a semaphore: semaphore, Curator
 
-	PrefixUnfair = "unfair-" // a mutex without a queue: zklock
-
 	PrefixKazooLock = "__lock__"  // a mutex or a writer: kazoo
 	PrefixKazooRead = "__rlock__" // a reader: kazoo
 )
 
+// prefixUnfair marks a mutex without a queue. States before 0.1.0 had it. No kind may have this prefix, so such a child
+// is a conflict for all of them.
+const prefixUnfair = "unfair-"
+
 var knownPrefixes = []string{
-	PrefixLock, PrefixLatch, PrefixRead, PrefixWrite, PrefixLease, PrefixUnfair, PrefixKazooLock, PrefixKazooRead,
+	PrefixLock, PrefixLatch, PrefixRead, PrefixWrite, PrefixLease, prefixUnfair, PrefixKazooLock, PrefixKazooRead,
 }
 
 // protected is the beginning of names that have an id.
@@ -119,6 +121,9 @@ func ParseNode(name string, further ...string) (Node, bool) {
 // that its end can be told if a negative number follows. It cannot begin with -, since the part of
 // the name before it usually ends with that.
 func checkPrefix(prefix string) error {
+	if prefix == prefixUnfair {
+		return misuse.Invalidf("prefix %q: earlier states of this module had it for locks without a queue", prefix)
+	}
 	if slices.Contains(knownPrefixes, prefix) {
 		return nil
 	}

@@ -152,6 +152,7 @@ func TestCheckPrefix(t *testing.T) {
 		PrefixLock: true, PrefixRead: true, "odd-": true, "odd_": true, "read-lock-": true, "__x__": true,
 		"": false, "-": false, "odd": false, "-odd-": false, "_c_odd-": false, "a/b-": false, "a\x00-": false,
 		"odd__": true, "odd-_": true, "odd--": false, "odd_-": false, "__odd--": false,
+		"unfair-": false, "my-unfair-": true,
 	} {
 		if err := checkPrefix(prefix); good != (err == nil) {
 			t.Errorf("%q: %v", prefix, err)

@@ -25,7 +25,7 @@ func TestConcurrentSafe(t *testing.T) {
 	soon := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
 	m := testserver.Connect(t, proxy.Addr(), session.WithRetry(soon))
 	page := lockz.Handler(m)
-	locks := []*zklock.Mutex{mutex(t, m, dir+"/a"), mutex(t, m, dir+"/b", zklock.WithLocalHandover(3)), mutex(t, m, dir+"/c", zklock.WithUnfair())}
+	locks := []*zklock.Mutex{mutex(t, m, dir+"/a"), mutex(t, m, dir+"/b", zklock.WithLocalHandover(3)), mutex(t, m, dir+"/c", zklock.WithLazyRelease(time.Second))}
 	stop := make(chan struct{})
 	var readers, g errgroup.Group
 	for i := range 2 {

@@ -68,18 +68,6 @@ var scenes = []scene{
 		`waits mutex /a first, 1 ahead, behind "theirs" here=false`,
 		`waits mutex /a second, 2 ahead, behind "theirs" here=false`,
 	}},
-	{"an unfair mutex", func(t *testing.T, other, us *session.Manager) {
-		lock(t, mutex(t, other, "/a", zklock.WithUnfair(), zklock.WithData(theirs)), "")
-		lock(t, mutex(t, us, "/b", zklock.WithUnfair()), "ours")
-		wait(t, mutex(t, us, "/a", zklock.WithUnfair()), "first")
-		wait(t, mutex(t, us, "/a", zklock.WithUnfair()), "second")
-		wait(t, mutex(t, us, "/b", zklock.WithUnfair()), "third")
-	}, []string{
-		"holds unfair /b ours",
-		`waits unfair /a first, 1 ahead, behind "theirs" here=false`,
-		`waits unfair /a second, 1 ahead, behind "theirs" here=false`,
-		`waits unfair /b third, 1 ahead, behind "ours" here=true`,
-	}},
 	{"a read-write lock", func(t *testing.T, other, us *session.Manager) {
 		theirs, ours := newRW(t, other, "/a", rwlock.WithData(theirs)), newRW(t, us, "/a")
 		lock(t, theirs.Reader(), "")

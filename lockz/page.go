@@ -67,7 +67,7 @@ type sessionJSON struct {
 
 // holdJSON is a lock that this process holds.
 type holdJSON struct {
-	// Kind is mutex, election, unfair, read, write, semaphore, the name of a queue.Kind of the
+	// Kind is mutex, election, read, write, semaphore, the name of a queue.Kind of the
 	// program's own, or gate: the lock that guards entry to a semaphore in Curator's layout.
 	Kind string `json:"kind"`
 	// Name is the name of the option WithName, such as that of package zklock, or "".

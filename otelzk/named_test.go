@@ -51,9 +51,6 @@ var named = map[string]func(t *testing.T, m *session.Manager, dir string){
 		must(t, all.Lock(patient(t)))
 		must(t, all.Unlock())
 	},
-	"unfair": func(t *testing.T, m *session.Manager, dir string) {
-		used(t, made[*zklock.Mutex](t)(zklock.New(m, dir, zklock.WithName("a unfair"), zklock.WithUnfair())))
-	},
 	"read": func(t *testing.T, m *session.Manager, dir string) {
 		used(t, made[*rwlock.RWMutex](t)(rwlock.New(m, dir, rwlock.WithName("a read"))).Reader())
 	},

@@ -176,7 +176,6 @@ func TestBesideRefuses(t *testing.T) {
 		{"a writer beside a reader", reading, writing},
 		{"another kind's", writing, ask},
 		{"fewer prefixes", writing, queue.Request{Kind: &fewer}},
-		{"unfair", writing, askUnfair},
 		{"no kind", writing, queue.Request{}},
 	} {
 		t.Run(c.what, func(t *testing.T) {

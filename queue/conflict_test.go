@@ -31,6 +31,7 @@ func TestConflict(t *testing.T) {
 		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-lease-0000000000",
 		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-__WRIT__0000009999",
 		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-__READ__0000000000",
+		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-unfair-0000000000", // of states before 0.1.0
 		"0b3ea4c16f9a4c4e9d532f1c1c8f6a01__rlock__0000000000",
 	} {
 		t.Run(name[len(name)-17:], func(t *testing.T) {
@@ -175,6 +176,7 @@ func TestBadArguments(t *testing.T) {
 		"no policy":       {Kind: &queue.Kind{Prefixes: []string{queue.PrefixLock}}},
 		"no prefixes":     {Kind: &queue.Kind{Policy: policy}},
 		"bad prefix":      {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine"}}},
+		"former prefix":   {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine-", "unfair-"}}},
 		"two policies":    {Kind: configured(&queue.Kind{Policy: policy, Prefixes: []string{"mine-"}}, "1", strict)},
 		"no config":       {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "", strict)},
 		"config, unused":  {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "1", nil)},

@@ -47,8 +47,7 @@
 //
 //   - Two leases that conflict never report at the same instant that they are held. A lease ends, by
 //     the clock of its session, before the server can give its place to another contender.
-//   - Contenders are served in the order of their sequence numbers. A [Kind] that is Unfair has
-//     no order.
+//   - Contenders are served in the order of their sequence numbers.
 //   - No node is left behind. From the moment at which a node may exist, an acquisition returns
 //     a lease or the node's delete is guaranteed.
 //   - Entering the queue takes one round trip. Taking the lock when the place comes free takes none:

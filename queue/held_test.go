@@ -73,19 +73,16 @@ func TestHeldSinceHandOver(t *testing.T) {
 
 // A lock that is lost because its node was deleted is a warning, which says which lock it was.
 func TestDeletedIsLogged(t *testing.T) {
-	for _, r := range []queue.Request{ask, askUnfair} {
-		dir := persistentDir(t)
-		var log warnings
-		l, err := client(t, dir, log.option()).Acquire(patient(t), r)
-		mustBe(t, err, nil)
-		testserver.Delete(t, l.Path())
-		await(t, l.Done(), "the loss")
-		zktest.Eventually(t, testserver.Patience, "the warning", func() bool { return len(log.with("node was deleted")) > 0 })
-		line := strings.Join(log.with("node was deleted"), "")
-		for _, want := range []string{"lock=" + dir + " ", "node=" + l.Path() + " ", "session=0x"} {
-			if strings.Count(line, want) != 1 {
-				t.Errorf("%q has not %q once", line, want)
-			}
+	dir := persistentDir(t)
+	var log warnings
+	l := acquire(t, client(t, dir, log.option()))
+	testserver.Delete(t, l.Path())
+	await(t, l.Done(), "the loss")
+	zktest.Eventually(t, testserver.Patience, "the warning", func() bool { return len(log.with("node was deleted")) > 0 })
+	line := strings.Join(log.with("node was deleted"), "")
+	for _, want := range []string{"lock=" + dir + " ", "node=" + l.Path() + " ", "session=0x"} {
+		if strings.Count(line, want) != 1 {
+			t.Errorf("%q has not %q once", line, want)
 		}
 	}
 }

@@ -31,8 +31,6 @@ const (
 	PrefixWrite = kinds.PrefixWrite // a writer: rwlock, Curator
 	PrefixLease = kinds.PrefixLease // leases of a semaphore: semaphore, Curator
 
-	PrefixUnfair = kinds.PrefixUnfair // a mutex without a queue: zklock
-
 	PrefixKazooLock = kinds.PrefixKazooLock // a mutex or a writer: kazoo
 	PrefixKazooRead = kinds.PrefixKazooRead // a reader: kazoo
 )

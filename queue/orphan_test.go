@@ -10,7 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -46,56 +45,40 @@ func (w *warnings) with(text string) (lines []string) {
 // A node that somebody has made by hand, and that no session deletes, is named in a warning when a
 // contender waits for it: once for each node and manager.
 func TestOrphanIsNamed(t *testing.T) {
-	for _, c := range []struct {
-		what, node string
-		r          queue.Request
-	}{
-		{"fair", "lock-0000000000", ask},
-		{"unfair", "unfair-0000000000", askUnfair},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			dir := persistentDir(t)
-			node := dir + "/" + c.node
-			byHand := func() {
-				if _, err := testserver.Admin(t).Create(node, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			byHand()
-			var log warnings
-			q := client(t, dir, log.option())
-			warned := func(n int) {
-				t.Helper()
-				zktest.Eventually(t, testserver.Patience, "the warning", func() bool { return len(log.with(node)) == n })
-			}
-			first := begin(t, q, c.r)
-			warned(1)
-			if line := log.with(node)[0]; !strings.Contains(line, "delete it") || !strings.Contains(line, "lock="+dir+" ") {
-				t.Errorf("%q does not say what to do with the node, and which lock it is", line)
-			}
-			second := begin(t, q, c.r)
-			if c.what == "fair" {
-				testserver.WaitChildren(t, dir, 3)
-				first.cancel() // so that the second watches the node
-				first.wait(t)
-				testserver.WaitChildren(t, dir, 2)
-			}
-			testserver.Delete(t, node)
-			for _, waits := range []*call{first, second} {
-				if c.what == "unfair" || waits == second {
-					release(t, waits.get(t))
-				}
-			}
-			testserver.WaitChildren(t, dir, 0)
-			if lines := log.with(node); len(lines) != 1 {
-				t.Errorf("%d warnings: %q", len(lines), lines)
-			}
-			byHand() // another node of the same name
-			begin(t, q, c.r)
-			warned(2)
-			testserver.Delete(t, node)
-		})
+	dir := persistentDir(t)
+	node := dir + "/lock-0000000000"
+	byHand := func() {
+		if _, err := testserver.Admin(t).Create(node, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	byHand()
+	var log warnings
+	q := client(t, dir, log.option())
+	warned := func(n int) {
+		t.Helper()
+		zktest.Eventually(t, testserver.Patience, "the warning", func() bool { return len(log.with(node)) == n })
+	}
+	first := begin(t, q, ask)
+	warned(1)
+	if line := log.with(node)[0]; !strings.Contains(line, "delete it") || !strings.Contains(line, "lock="+dir+" ") {
+		t.Errorf("%q does not say what to do with the node, and which lock it is", line)
+	}
+	second := begin(t, q, ask)
+	testserver.WaitChildren(t, dir, 3)
+	first.cancel() // so that the second watches the node
+	first.wait(t)
+	testserver.WaitChildren(t, dir, 2)
+	testserver.Delete(t, node)
+	release(t, second.get(t))
+	testserver.WaitChildren(t, dir, 0)
+	if lines := log.with(node); len(lines) != 1 {
+		t.Errorf("%d warnings: %q", len(lines), lines)
+	}
+	byHand() // another node of the same name
+	begin(t, q, ask)
+	warned(2)
+	testserver.Delete(t, node)
 }
 
 // The nodes of contenders are no reason to warn.

@@ -42,7 +42,7 @@ type Request struct {
 	// Prefix is the prefix of the contender's node, one of the kind's. Default: the first one.
 	Prefix string
 	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is
-	// 2³¹ − 1, and 1 for an unfair kind.
+	// 2³¹ − 1.
 	Weight int
 	// Data is the node's data. Default: {"id":"host/pid","revocable":false} with the id of this
 	// process and whether Revoked is set, with the traceparent that the trace hooks give for the

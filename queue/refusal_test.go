@@ -104,28 +104,3 @@ func TestRefusedReleaseIsLoggedOnce(t *testing.T) {
 		t.Errorf("%d lines about the refusal", n)
 	}
 }
-
-// The node of an unfair lock whose delete was refused is in the way of the same session too, until it is gone.
-func TestRefusedReleaseOfUnfair(t *testing.T) {
-	t.Parallel()
-	f := newRefused(t, askUnfair)
-	s := testserver.Session(t, f.m)
-	old, err := s.Exists(patient(t), f.lease.Path())
-	mustBe(t, err, nil)
-	mustBe(t, f.lease.Release(patient(t)), zk.ErrNoAuth)
-	_, err = f.q.TryAcquire(patient(t), askUnfair)
-	mustBe(t, err, queue.ErrBusy)
-	local := begin(t, f.q, askUnfair)
-	f.allow(t)
-	l := local.get(t)
-	now, err := s.Exists(patient(t), l.Path())
-	mustBe(t, err, nil)
-	if now == nil || now.Czxid == old.Czxid {
-		t.Fatalf("held with %+v, the old node was %+v", now, old)
-	}
-	f.lives(t, s)
-	other := begin(t, client(t, f.dir), askUnfair)
-	release(t, l)
-	release(t, other.get(t))
-	testserver.WaitChildren(t, f.dir, 0)
-}

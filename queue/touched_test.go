@@ -15,11 +15,7 @@ import (
 // An operator writes to the holder's node again and again. The waiter lists anew each time, and still
 // gets the lock as soon as the holder releases it. Time is virtual, and a frame takes none.
 func TestTouchedNodeDelaysNobody(t *testing.T) {
-	for name, kind := range map[string]*queue.Kind{"fair": mutex, "unfair": unfair} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { touchAndRelease(t, kind) })
-		})
-	}
+	synctest.Test(t, touchAndRelease)
 }
 
 // touching is an in-process server, and an operator who writes to nodes.
@@ -58,13 +54,13 @@ func (w *touching) touch(t *testing.T, node string) {
 	}
 }
 
-func touchAndRelease(t *testing.T, kind *queue.Kind) {
+func touchAndRelease(t *testing.T) {
 	w := newTouching(t)
-	held, err := w.queue(t).Acquire(patient(t), queue.Request{Kind: kind})
+	held, err := w.queue(t).Acquire(patient(t), ask)
 	mustBe(t, err, nil)
 	q, got := w.queue(t), make(chan time.Time, 1)
 	go func() {
-		l, err := q.Acquire(context.Background(), queue.Request{Kind: kind})
+		l, err := q.Acquire(context.Background(), ask)
 		got <- time.Now()
 		mustBe(t, err, nil)
 		mustBe(t, l.Release(context.Background()), nil)
@@ -81,16 +77,12 @@ func touchAndRelease(t *testing.T, kind *queue.Kind) {
 // The operator deletes the node in the end. The holder, which has set its watch anew each time, is
 // told at once.
 func TestTouchedHolderIsTold(t *testing.T) {
-	for name, kind := range map[string]*queue.Kind{"fair": mutex, "unfair": unfair} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { touchAndDelete(t, kind) })
-		})
-	}
+	synctest.Test(t, touchAndDelete)
 }
 
-func touchAndDelete(t *testing.T, kind *queue.Kind) {
+func touchAndDelete(t *testing.T) {
 	w := newTouching(t)
-	held, err := w.queue(t).Acquire(patient(t), queue.Request{Kind: kind})
+	held, err := w.queue(t).Acquire(patient(t), ask)
 	mustBe(t, err, nil)
 	w.touch(t, held.Path())
 	mustBe(t, w.operator.Delete(patient(t), held.Path(), -1), nil)

@@ -346,36 +346,3 @@ func TestRaisedBeforeWatched(t *testing.T) {
 		release(t, held)
 	})
 }
-
-// A process that takes an unfair lock again as soon as it has released it enters a round trip after the release. Others that
-// wait are as quick, so it does not keep them out.
-func TestUnfairSharedWithOneThatComesBack(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		other := testserver.Connect(t, "zookeeper:2181", session.WithDialer(server.Dialer()),
-			session.WithTimeout(long), session.WithLogger(slog.New(slog.DiscardHandler)))
-		server.Delay(time.Millisecond)
-		const lasts, hold = 10 * time.Second, 5 * time.Millisecond
-		ctx, cancel := context.WithTimeout(t.Context(), lasts)
-		defer cancel()
-		var got [2]int
-		var both sync.WaitGroup
-		for i, m := range []*session.Manager{m, other} {
-			q := on(t, m, "/locks/one")
-			both.Go(func() {
-				for {
-					l, err := q.Acquire(ctx, askUnfair)
-					if err != nil {
-						return
-					}
-					got[i]++
-					time.Sleep(hold)
-					release(t, l)
-				}
-			})
-		}
-		both.Wait()
-		if least := int(lasts / hold / 20); min(got[0], got[1]) < least {
-			t.Errorf("they got it %d times in %v, want %d of each", got, lasts, least)
-		}
-	})
-}

@@ -1,10 +1,8 @@
 package queue_test
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,30 +84,5 @@ func TestWatchNamesWhoStands(t *testing.T) {
 				t.Errorf("the hook was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
-	}
-}
-
-// The holder of an unfair lock goes before a contender can watch its node. The contender tries again, and the Watch hook is
-// not called.
-func TestUnfairWatchNamesNobodyGone(t *testing.T) {
-	dir := persistentDir(t)
-	holder := seize(t, client(t, dir))
-	var once sync.Once
-	waits := 0
-	q := client(t, dir, session.WithTrace(session.Trace{
-		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-			if r.Op == "getData" {
-				once.Do(func() { release(t, holder) })
-			}
-			return ctx, nil
-		},
-		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
-			waits++
-			return ctx, nil
-		},
-	}))
-	release(t, seize(t, q))
-	if waits > 0 {
-		t.Errorf("told of %d waits for a node that had gone", waits)
 	}
 }

@@ -122,18 +122,12 @@ func TestRequestTooLong(t *testing.T) {
 				t.Errorf("%s took %d connections, want at most %d", what, n, most)
 			}
 		}
-		for _, unfair := range []bool{false, true} {
-			opts := []zklock.Option{zklock.WithData(make([]byte, 60<<10))}
-			if unfair {
-				opts = append(opts, zklock.WithUnfair())
-			}
-			conns.Store(0)
-			mx, err := zklock.New(m, fmt.Sprint("/lock/", unfair), opts...)
-			must(t, err)
-			tooLong(fmt.Sprint("a lock, unfair: ", unfair), 3, mx.Lock(t.Context()))
-			_, err = s.Set(t.Context(), "/n", make([]byte, limit-100), -1)
-			must(t, err)
-		}
+		conns.Store(0)
+		mx, err := zklock.New(m, "/lock", zklock.WithData(make([]byte, 60<<10)))
+		must(t, err)
+		tooLong("a lock", 3, mx.Lock(t.Context()))
+		_, err = s.Set(t.Context(), "/n", make([]byte, limit-100), -1)
+		must(t, err)
 		for range 2 {
 			_, err = s.Set(t.Context(), "/n", make([]byte, 60<<10), -1)
 			if !errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, session.ErrTooLong) {

@@ -28,9 +28,6 @@ var asyncLocks = map[string]func(t *testing.T, m *session.Manager) slotted{
 	"local": func(t *testing.T, m *session.Manager) slotted {
 		return newMutex(t, m, lockPath, zklock.WithAsyncRelease(), zklock.WithLocalHandover(5))
 	},
-	"unfair": func(t *testing.T, m *session.Manager) slotted {
-		return newMutex(t, m, lockPath, zklock.WithAsyncRelease(), zklock.WithUnfair())
-	},
 	"writer": func(t *testing.T, m *session.Manager) slotted { return asyncRW(t, m) },
 	"reader": func(t *testing.T, m *session.Manager) slotted { return reader{asyncRW(t, m).Reader()} },
 	"semaphore": func(t *testing.T, m *session.Manager) slotted {
@@ -67,7 +64,7 @@ func eachAsync(t *testing.T, f func(t *testing.T, server *zktest.Server, lock sl
 				other := connect()
 				rival, err := rwlock.New(other, lockPath)
 				must(t, err)
-				if kind == "semaphore" || kind == "unfair" {
+				if kind == "semaphore" {
 					rival = nil // no other kind of lock may be there
 				}
 				f(t, server, newLock(t, m), rival, m)

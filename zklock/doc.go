@@ -59,7 +59,7 @@
 //   - There may be any number of paths. A Mutex that nobody uses is a value in memory: [New]
 //     makes no request, no node and no goroutine.
 //   - Each holder and each waiter has a node in ZooKeeper, and a session may own 8,192 nodes
-//     ([session.WithMaxNodes]). With [WithUnfair] waiters have no node, and with
+//     ([session.WithMaxNodes]). With
 //     [WithLocalHandover] and [WithLazyRelease] all goroutines that share a Mutex have one.
 //   - The path is a directory. The first contender creates it, and the missing directories above it, as
 //     container nodes. The servers remove a container node a minute or two after its last child has
@@ -73,8 +73,8 @@
 //   - At no instant do the leases of two holders at one path both report that they are held. A holder
 //     that is cut off from the servers knows that it has lost the lock before the servers can give the
 //     lock to another contender.
-//   - First come, first served, across processes. Three options change that: [WithUnfair],
-//     [WithLocalHandover] and [WithLazyRelease]. With the last two, goroutines that share a Mutex have one
+//   - First come, first served, across processes. Two options change that: [WithLocalHandover]
+//     and [WithLazyRelease]. With either of them, goroutines that share a Mutex have one
 //     place.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background.
 //

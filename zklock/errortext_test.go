@@ -35,8 +35,6 @@ func TestErrorTexts(t *testing.T) {
 		"bad data":                           {Err: newErr(m, "/a", zklock.WithData([]byte("__REVOKE__"))), Want: "zklock: invalid argument: node data \"__REVOKE__\" asks the holder to give the lock up"},
 		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithRevocable(nil)), Want: "zklock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
 		"bad prefix":                         {Err: newErr(m, "/a", zklock.WithPrefixes("lease-")), Want: "zklock: invalid argument: prefix \"lease-\" belongs to another kind of lock"},
-		"prefixes of an unfair mutex":        {Err: newErr(m, "/a", zklock.WithPrefixes("mine-"), zklock.WithUnfair()), Want: "zklock: invalid argument: WithPrefixes and WithUnfair exclude each other"},
-		"hand-over of an unfair mutex":       {Err: newErr(m, "/a", zklock.WithLocalHandover(1), zklock.WithUnfair()), Want: "zklock: invalid argument: WithLocalHandover and WithUnfair exclude each other"},
 		"no hand-over":                       {Err: newErr(m, "/a", zklock.WithLocalHandover(0)), Want: "zklock: invalid argument: WithLocalHandover(0): want at least 1"},
 		"no locks":                           {Err: multiErr(), Want: "zklock: invalid argument: Multi of no locks"},
 		"nil lock":                           {Err: multiErr(lock, nil), Want: "zklock: invalid argument: Multi: lock 1 is nil"},

@@ -50,7 +50,7 @@ func everyHook(f func(ctx context.Context, hook string)) session.Trace {
 // loss.
 func TestHooksMayLook(t *testing.T) {
 	for name, opts := range map[string][]zklock.Option{
-		"plain": nil, "local": {zklock.WithLocalHandover(1)}, "kept": {zklock.WithLazyRelease(time.Minute)}, "unfair": {zklock.WithUnfair()},
+		"plain": nil, "local": {zklock.WithLocalHandover(1)}, "kept": {zklock.WithLazyRelease(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server, open func(...session.Option) *session.Manager) {
@@ -100,7 +100,7 @@ func TestHookThatBlocks(t *testing.T) {
 		{"Loss", true}, {"end of Hold", true},
 		{"end of Hold", false}, {"Release", false}, {"end of Release", false},
 	} {
-		for name, opts := range map[string][]zklock.Option{"plain": nil, "local": {zklock.WithLocalHandover(5)}, "unfair": {zklock.WithUnfair()}} {
+		for name, opts := range map[string][]zklock.Option{"plain": nil, "local": {zklock.WithLocalHandover(5)}} {
 			t.Run(fmt.Sprintf("%s, lost %v, %s", c.hook, c.lost, name), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server, open func(...session.Option) *session.Manager) {
 					forEver, struck := make(chan struct{}), make(chan struct{})

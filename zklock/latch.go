@@ -19,7 +19,7 @@ var latch = &kinds.Kind{
 // fails with [queue.ErrConflict]. Curator does not check.
 //
 // A LeaderLatch takes the data of a node ([WithData]) for the id of a participant. The option cannot be
-// combined with [WithPrefixes] or [WithUnfair]. Default: the mutex is shared with InterProcessMutex.
+// combined with [WithPrefixes]. Default: the mutex is shared with InterProcessMutex.
 //
 // Package [github.com/turnstile-go/turnstile/election] uses this option to elect a leader.
 func WithLeaderLatch() Option {

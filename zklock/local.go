@@ -11,7 +11,7 @@ import (
 // holder that gives it up hands it to the next goroutine, in the order in which they came, without
 // a request to a server. After n hand-overs, or when no goroutine waits any more, the turn ends and
 // the next contender's begins. Goroutines that still wait get a new place at the end of the queue.
-// n must be at least 1. The option cannot be combined with [WithUnfair], which has no turns.
+// n must be at least 1.
 //
 // A hand-over within a process then takes microseconds, and the servers have one node instead of
 // one for each goroutine. In return, some of the order is lost. The mutex is first come, first

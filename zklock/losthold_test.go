@@ -32,9 +32,6 @@ var slottedLocks = map[string]func(t *testing.T, m *session.Manager) slotted{
 	"local": func(t *testing.T, m *session.Manager) slotted {
 		return newMutex(t, m, lockPath, zklock.WithLocalHandover(5))
 	},
-	"unfair": func(t *testing.T, m *session.Manager) slotted {
-		return newMutex(t, m, lockPath, zklock.WithUnfair())
-	},
 	"writer": func(t *testing.T, m *session.Manager) slotted {
 		rw, err := rwlock.New(m, lockPath)
 		must(t, err)

@@ -37,7 +37,6 @@ var limitedLocks = map[string]func(t *testing.T, m *session.Manager) limited{
 	"kept": func(t *testing.T, m *session.Manager) limited {
 		return limitedMutex(t, m, zklock.WithLazyRelease(time.Minute))
 	},
-	"unfair": func(t *testing.T, m *session.Manager) limited { return limitedMutex(t, m, zklock.WithUnfair()) },
 	"writer": func(t *testing.T, m *session.Manager) limited { return limitedRW(t, m) },
 	"reader": func(t *testing.T, m *session.Manager) limited { return limitedRW(t, m).Reader() },
 	"semaphore": func(t *testing.T, m *session.Manager) limited {
@@ -309,7 +308,7 @@ func TestMaxHoldAndLosses(t *testing.T) {
 
 // The time of a MultiLock begins when it has all of its locks. Until then nobody works under them.
 func TestMaxHoldOfMultiBegins(t *testing.T) {
-	for _, opts := range [][]zklock.Option{{}, {zklock.WithUnfair()}, {zklock.WithLocalHandover(5)}, {lazy}} {
+	for _, opts := range [][]zklock.Option{{}, {zklock.WithLocalHandover(5)}, {lazy}} {
 		multiBegins(t, append(opts, zklock.WithMaxHold(time.Minute)))
 	}
 }

@@ -32,8 +32,6 @@ func TestMaxWait(t *testing.T) {
 	must(t, curators.Lock(patient(t)))
 
 	m, local := newMutex(t, ours, dir+"/m"), newMutex(t, ours, dir+"/m", zklock.WithLocalHandover(3))
-	unfair := newMutex(t, ours, dir+"/u", zklock.WithUnfair())
-	must(t, newMutex(t, theirs, dir+"/u", zklock.WithUnfair()).Lock(patient(t)))
 	rw, err := rwlock.New(ours, dir+"/rw")
 	must(t, err)
 	s, err := semaphore.New(ours, dir+"/s", 1)
@@ -48,7 +46,6 @@ func TestMaxWait(t *testing.T) {
 		"Acquire":           func() error { _, err := m.Acquire(ctx); return err },
 		"Lock of a Local":   func() error { return local.Lock(ctx) },
 		"Acquire of Local":  func() error { _, err := local.Acquire(ctx); return err },
-		"an unfair mutex":   func() error { return unfair.Lock(ctx) },
 		"a writer":          func() error { return rw.Lock(ctx) },
 		"a reader":          func() error { return rw.Reader().Do(ctx, never) },
 		"a semaphore":       func() error { return s.Lock(ctx) },
@@ -66,7 +63,7 @@ func TestMaxWait(t *testing.T) {
 			t.Errorf("%s: %v, because of %+v", what, err, wait)
 		}
 	}
-	for _, lock := range []string{"/m", "/rw", "/s", "/u", "/c/leases"} {
+	for _, lock := range []string{"/m", "/rw", "/s", "/c/leases"} {
 		testserver.WaitChildren(t, dir+lock, 1)
 	}
 	testserver.WaitChildren(t, dir+"/free", 0)

@@ -24,8 +24,8 @@ package zklock
 // process uses the mutex after all, the call waits for that.
 //
 // A [MultiLock] is refused if one of its locks is, also when it starts over because it has lost one that it had. The
-// [Mutex.Locker] tries again, as after every error. TryLock waits for no contender anyway. n must be 0 or more. The option
-// cannot be combined with [WithUnfair], which has no queue. Default: a queue can be of any length.
+// [Mutex.Locker] tries again, as after every error. TryLock waits for no contender anyway. n must be 0 or more.
+// Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
 	return option(func(c *config) error { return c.request.SetMaxWaiters(n) })
 }

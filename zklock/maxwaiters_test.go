@@ -282,7 +282,6 @@ func TestEntryOptionsInvalid(t *testing.T) {
 	m := connect(t)
 	for what, opts := range map[string][]zklock.Option{
 		"a negative number": {zklock.WithMaxWaiters(-1)},
-		"no queue":          {zklock.WithMaxWaiters(1), zklock.WithUnfair()},
 	} {
 		_, err := zklock.New(m, testserver.Path(t), opts...)
 		wantErr(t, what, err, session.ErrInvalid)

@@ -91,7 +91,7 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 //
 // Unlock waits for the servers unless all of the locks have [WithAsyncRelease].
 //
-// Some locks are taken by themselves, at their place in the order: an unfair mutex ([WithUnfair]), a
+// Some locks are taken by themselves, at their place in the order: a
 // semaphore in Curator's layout, a lock of a type that this module does not know, and a lock whose place
 // goroutines of this process share ([WithLocalHandover], [WithLazyRelease]) if it is in use or kept, or is a
 // read lock. The MultiLock joins the queue of these. Neighbours of one manager between such locks share a

@@ -22,7 +22,6 @@ func (o option) apply(c *config) error { return o(c) }
 type config struct {
 	kind    *kinds.Kind
 	request place.Request // but for its Kind
-	unfair  bool
 	latch   bool
 	local   hold.LocalConfig // zero: each call has a place of its own
 	async   bool             // WithAsyncRelease
@@ -39,21 +38,15 @@ func configOf(opts []Option) (*config, error) {
 		when bool
 		text string
 	}{
-		{c.latch && (prefixes || c.unfair), "WithLeaderLatch excludes WithPrefixes and WithUnfair"},
-		{prefixes && c.unfair, "WithPrefixes and WithUnfair exclude each other"},
-		{c.local.Lazy > 0 && (c.latch || c.unfair), "WithLazyRelease excludes WithUnfair and WithLeaderLatch"},
-		{c.request.MaxWaiters != nil && c.unfair, "WithMaxWaiters and WithUnfair exclude each other"},
-		{c.local.Handovers > 0 && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
+		{c.latch && prefixes, "WithLeaderLatch excludes WithPrefixes"},
+		{c.local.Lazy > 0 && c.latch, "WithLazyRelease excludes WithLeaderLatch"},
 	} {
 		if excluded.when {
 			return nil, fmt.Errorf("%w: %s", session.ErrInvalid, excluded.text)
 		}
 	}
-	switch {
-	case c.latch:
+	if c.latch {
 		c.kind = latch
-	case c.unfair:
-		c.kind = unfair
 	}
 	return c, nil
 }

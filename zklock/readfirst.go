@@ -24,8 +24,6 @@ package zklock
 //     request, as it does without the option. If this process keeps the place, the try takes it, without any request too.
 //   - A MultiLock reads all of its locks that are taken by one transaction together, before it creates a node. Others are read in
 //     their turn, when it holds those before them.
-//   - With [WithUnfair], contenders that only try do not keep each other out of a free mutex: those that see another one's node
-//     create none.
 //
 // Default: a try creates a node, and removes it if it is not the first.
 func WithReadFirst() Option {

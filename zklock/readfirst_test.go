@@ -2,9 +2,6 @@ package zklock_test
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +45,6 @@ func readsFirst(t *testing.T, ours, theirs *session.Manager, dir string) map[str
 	multi := newMulti(t, newMutex(t, ours, dir+"/multi/a", first), newMutex(t, ours, dir+"/multi/b", first))
 	return map[string]aTry{
 		"a mutex":            {newMutex(t, ours, dir+"/m", first), newMutex(t, theirs, dir+"/m")},
-		"an unfair mutex":    {newMutex(t, ours, dir+"/u", first, zklock.WithUnfair()), newMutex(t, theirs, dir+"/u", zklock.WithUnfair())},
 		"a latch":            {newMutex(t, ours, dir+"/latch", first, zklock.WithLeaderLatch()), newMutex(t, theirs, dir+"/latch", zklock.WithLeaderLatch())},
 		"with hand-over":     {newMutex(t, ours, dir+"/h", first, zklock.WithLocalHandover(3)), newMutex(t, theirs, dir+"/h")},
 		"with lazy release":  {newMutex(t, ours, dir+"/l", first, lazy), newMutex(t, theirs, dir+"/l")},
@@ -264,41 +260,4 @@ func TestReadFirstCut(t *testing.T) {
 			must(t, holder.Unlock())
 		}
 	}
-}
-
-// A hundred processes that only try take turns at a free unfair mutex, if they read first. Otherwise they keep each other
-// out nearly always.
-func TestReadFirstUnfair(t *testing.T) {
-	const processes = 100
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		var got atomic.Int64
-		var all sync.WaitGroup
-		start := make(chan struct{})
-		for i := range processes {
-			mx := newMutex(t, connect(), lockPath, zklock.WithUnfair(), zklock.WithReadFirst())
-			rng := rand.New(rand.NewPCG(1, uint64(i)))
-			all.Go(func() {
-				<-start
-				for end := time.Now().Add(time.Second); time.Now().Before(end); {
-					time.Sleep(time.Duration(5000+rng.IntN(10000)) * time.Microsecond)
-					ok, err := mx.TryLock(t.Context())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if ok {
-						got.Add(1)
-						must(t, mx.Unlock())
-					}
-				}
-			})
-		}
-		server.Delay(time.Millisecond)
-		close(start)
-		all.Wait()
-		t.Logf("a process got it %d times in 1 s", got.Load())
-		if got.Load() < 50 {
-			t.Errorf("a process got a free lock %d times in 1 s", got.Load())
-		}
-	})
 }

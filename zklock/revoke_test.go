@@ -204,8 +204,6 @@ func TestRevokeOfDeaf(t *testing.T) {
 	}{
 		"mutex":                       {mx(), queue.RevocableNo},
 		"mutex that listens":          {mx(listen), queue.RevocableYes},
-		"unfair":                      {mx(zklock.WithUnfair()), queue.RevocableNo},
-		"unfair that listens":         {mx(zklock.WithUnfair(), listen), queue.RevocableYes},
 		"local":                       {mx(zklock.WithLocalHandover(2)), queue.RevocableNo},
 		"local that listens":          {mx(zklock.WithLocalHandover(2), listen), queue.RevocableYes},
 		"data of the caller":          {mx(zklock.WithData(unlisted)), queue.RevocableUnknown},

@@ -203,15 +203,15 @@ func asRandom[L interface{ Release(context.Context) error }](l interface {
 func differentLocks(t *testing.T, m *session.Manager, base string, keep zklock.Option) (singles, multis []randomLock) {
 	t.Helper()
 	a, b := newMutex(t, m, base+"/a", keep), newMutex(t, m, base+"/b", keep, zklock.WithLocalHandover(2))
-	c, u := newMutex(t, m, base+"/c"), newMutex(t, m, base+"/u", zklock.WithUnfair())
+	c := newMutex(t, m, base+"/c")
 	rw, err := rwlock.New(m, base+"/r", rwlock.WithLazyRelease(time.Minute))
 	must(t, err)
 	s, err := semaphore.New(m, base+"/s", 2)
 	must(t, err)
-	for _, one := range []zklock.ContextLocker{a, b, c, u, rw, rw.Reader(), s} {
+	for _, one := range []zklock.ContextLocker{a, b, c, rw, rw.Reader(), s} {
 		singles = append(singles, asRandom[*queue.Lease](one))
 	}
-	for _, two := range [][]zklock.ContextLocker{{a, b}, {a, c}, {c, s}, {a, rw}, {rw.Reader(), s}, {b, rw.Reader()}, {c, u}} {
+	for _, two := range [][]zklock.ContextLocker{{a, b}, {a, c}, {c, s}, {a, rw}, {rw.Reader(), s}, {b, rw.Reader()}} {
 		multis = append(multis, asRandom[*zklock.MultiLease](newMulti(t, two...)))
 	}
 	return singles, multis
@@ -286,7 +286,7 @@ func TestLockAgainInQueueForRoom(t *testing.T) {
 // A hook that blocks at the end of a create does not delay the delete of the node, if nobody wants it any more, nor the
 // waiters for its room.
 func TestBlockedHookKeepsNoRoom(t *testing.T) {
-	for what, opts := range map[string][]zklock.Option{"plain": nil, "lazy": {lazy}, "handed over": {zklock.WithLocalHandover(2)}, "unfair": {zklock.WithUnfair()}} {
+	for what, opts := range map[string][]zklock.Option{"plain": nil, "lazy": {lazy}, "handed over": {zklock.WithLocalHandover(2)}} {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 				block, blocked := make(chan struct{}), make(chan struct{}, 1)

@@ -262,7 +262,7 @@ func TestTogetherRollbackRefused(t *testing.T) {
 	}
 }
 
-// Mutexes, local ones, readers, writers and semaphores are taken together. An unfair mutex, a semaphore in
+// Mutexes, local ones, readers, writers and semaphores are taken together. A semaphore in
 // Curator's layout and a lock of another type are taken by themselves, at their place in the order.
 func TestTogetherMembers(t *testing.T) {
 	ctx := patient(t)
@@ -289,9 +289,8 @@ func TestTogetherMembers(t *testing.T) {
 			rw("/c").Reader(), rw("/d"), sem("/e"),
 		}, 1},
 		{"one by itself", []zklock.ContextLocker{
-			newMutex(t, m, base+"/a"), newMutex(t, m, base+"/b"), newMutex(t, m, base+"/u", zklock.WithUnfair()),
-			newMutex(t, m, base+"/v"), newMutex(t, m, base+"/w"), sem("/x", semaphore.WithCuratorLayout()),
-			newMutex(t, m, base+"/y"),
+			newMutex(t, m, base+"/a"), newMutex(t, m, base+"/b"), sem("/u", semaphore.WithCuratorLayout()),
+			newMutex(t, m, base+"/v"), newMutex(t, m, base+"/w"),
 		}, 2},
 		{"of another type", []zklock.ContextLocker{
 			struct{ *zklock.Mutex }{newMutex(t, m, base+"/a")}, newMutex(t, m, base+"/b"),

@@ -103,14 +103,6 @@ func TestWaitErrors(t *testing.T) {
 	texts["local, held here"] = testserver.ErrorText{Err: soon(t, local.Lock),
 		Want: "acquire /a/local: context deadline exceeded (held by this process for 1s)"}
 
-	must(t, newMutex(t, other, dir+"/u", named, zklock.WithUnfair()).Lock(patient(t)))
-	texts["unfair"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/u", zklock.WithUnfair()).Lock),
-		Want: "acquire /a/u: context canceled (held by web-3/4711 for 1s)"}
-	unfair := newMutex(t, me.m, dir+"/u2", zklock.WithUnfair())
-	must(t, unfair.Lock(patient(t)))
-	texts["unfair, held here"] = testserver.ErrorText{Err: soon(t, newMutex(t, me.m, dir+"/u2", zklock.WithUnfair()).Lock),
-		Want: "acquire /a/u2: context deadline exceeded (held by this process for 1s)"}
-
 	rw, err := rwlock.New(other, dir+"/rw", rwlock.WithData([]byte("reader")))
 	must(t, err)
 	mine, err := rwlock.New(me.m, dir+"/rw")

@@ -21,7 +21,6 @@ const all = 1000
 // The places of all locks. They are few, so that there is contention.
 var (
 	fairPlaces    = []referee.Place{{Path: "/soak/mutex-0", Capacity: 1}, {Path: "/soak/mutex-1", Capacity: 1}, {Path: "/soak/mutex-2", Capacity: 1}}
-	unfairPlaces  = []referee.Place{{Path: "/soak/unfair-0", Capacity: 1}, {Path: "/soak/unfair-1", Capacity: 1}}
 	rwPlaces      = []referee.Place{{Path: "/soak/rw-0", Capacity: all}, {Path: "/soak/rw-1", Capacity: all}}
 	semPlaces     = []referee.Place{{Path: "/soak/sem-0", Capacity: 3}, {Path: "/soak/sem-1", Capacity: 5}}
 	curatorPlaces = []referee.Place{{Path: "/soak/curator-0", Capacity: 3}}
@@ -67,7 +66,7 @@ const handovers = 3
 
 // locks are the lock objects of one client, one for each place, which its workers share.
 type locks struct {
-	fair, unfair []*zklock.Mutex
+	fair         []*zklock.Mutex
 	electoral    []*zklock.Mutex // at the places of elections
 	handed, kept []*zklock.Mutex
 	bounded      []*zklock.Mutex
@@ -106,7 +105,7 @@ func newLocks(m *session.Manager) (*locks, error) {
 		}
 		return made
 	}
-	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair(), zklock.WithAsyncRelease(), zklock.WithReadFirst())
+	l.fair = mutexes(fairPlaces)
 	l.electoral = mutexes(electionPlaces)
 	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease(), zklock.WithReadFirst())
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
@@ -143,7 +142,7 @@ type whole struct {
 // after that goes when its time is over.
 func (l *locks) everything(cycle int) []whole {
 	var every []whole
-	for _, mx := range slices.Concat(l.fair, l.unfair, l.electoral, l.handed, l.kept) {
+	for _, mx := range slices.Concat(l.fair, l.electoral, l.handed, l.kept) {
 		every = append(every, whole{mx.Path(), 1, mx.Acquire})
 	}
 	for i := range allKeys {

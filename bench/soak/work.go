@@ -68,21 +68,18 @@ func (w *worker) once(ctx context.Context) (string, error) {
 		return "mutex of a key", w.again(func() error { return w.key(ctx, w.anyKey()) })
 	case n < 18:
 		return "rwlock of a key", w.again(func() error { return w.readWriteKey(ctx, w.anyKey()) })
-	case n < 22:
+	case n < 28:
 		i := w.rng.IntN(len(l.fair))
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
-	case n < 27:
+	case n < 33:
 		i := w.rng.IntN(len(l.bounded))
 		return "mutex with bounds", w.again(func() error { return w.bounded(ctx, boundedPlaces[i], l.bounded[i]) })
-	case n < 34:
+	case n < 40:
 		i := w.rng.IntN(len(l.handed))
 		return "mutex, places handed on", w.again(func() error { return w.mutex(ctx, handedPlaces[i], l.handed[i]) })
-	case n < 41:
+	case n < 47:
 		i := w.rng.IntN(len(l.kept))
 		return "mutex, places kept", w.again(func() error { return w.mutex(ctx, keptPlaces[i], l.kept[i]) })
-	case n < 47:
-		i := w.rng.IntN(len(l.unfair))
-		return "unfair mutex", w.mutex(ctx, unfairPlaces[i], l.unfair[i])
 	case n < 54:
 		return "multi", w.several(ctx)
 	case n < 61:

@@ -15,7 +15,6 @@
 //	doubtful  not found   entering  create
 //	deciding  run         deciding  judge
 //	deciding  ahead       waiting   watch
-//	deciding  in use      left      remove    taken
 //	deciding  free        holding             granted
 //	deciding  outdated    moving              renews
 //	waiting   run         waiting   look

@@ -19,7 +19,6 @@ func TestWouldWait(t *testing.T) {
 		kind := rapid.SampledFrom([]*kinds.Kind{
 			{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: Exclusive},
 			reading, leases,
-			{Name: "unfair", Prefixes: []string{kinds.PrefixUnfair}, Unfair: true},
 		}).Draw(t, "kind")
 		prefix := rapid.SampledFrom(kind.Prefixes)
 		weight := func() int {

@@ -17,10 +17,7 @@ type Rule struct {
 
 // ruleOf returns the rule of one contender of a kind.
 func RuleOf(k *kinds.Kind, n kinds.Node, c kinds.Config) (Rule, error) {
-	switch {
-	case k.Unfair:
-		return Rule{}, nil
-	case k.Configuration != nil:
+	if k.Configuration != nil {
 		p, t, err := k.Configuration.Policy(n, c)
 		return Rule{p, t}, err
 	}

@@ -27,7 +27,6 @@ const (
 	Found                   // a listing shows a node of a create whose reply was lost
 	NotFound                // the directory has no node of such a create
 	Ahead                   // others are in the way
-	InUse                   // others are in the way, and the kind of lock is unfair
 	Free                    // nothing is in the way
 	Outdated                // nothing is in the way, by a configuration that no longer holds
 	Quiet                   // nothing has changed
@@ -64,7 +63,6 @@ const (
 	Renews                 // another has to take the place before it can be granted
 	Granted                // it is the caller's
 	Again                  // it is lost, and another can enter
-	Taken                  // it was given up, and another can enter when those that have the lock are gone
 	Failed                 // it was given up
 )
 
@@ -92,7 +90,6 @@ var moves = [...]map[Input]Move{
 	Deciding: {
 		Run:      {Deciding, Judge, GoesOn},
 		Ahead:    {Waiting, Watch, GoesOn},
-		InUse:    {Left, Remove, Taken},
 		Free:     {Holding, Nothing, Granted},
 		Outdated: {Moving, Nothing, Renews},
 	},
@@ -127,14 +124,14 @@ var (
 	}
 	inputs = [...]string{
 		Run: "run", Made: "made", Parentless: "parentless", ReplyLost: "reply lost", Found: "found", NotFound: "not found",
-		Ahead: "ahead", InUse: "in use", Free: "free", Outdated: "outdated", Quiet: "quiet", Stirred: "stirred", Listed: "listed",
+		Ahead: "ahead", Free: "free", Outdated: "outdated", Quiet: "quiet", Stirred: "stirred", Listed: "listed",
 		Replaced: "replaced", Passed: "passed", Kept: "kept", Used: "used", Lost: "lost", Quit: "quit",
 	}
 	effects = [...]string{
 		Nothing: "", Create: "create", Seek: "seek", Judge: "judge", Watch: "watch", Look: "look", List: "list", Remove: "remove",
 	}
 	outcomes = [...]string{
-		GoesOn: "", Waits: "waits", Renews: "renews", Granted: "granted", Again: "again", Taken: "taken", Failed: "failed",
+		GoesOn: "", Waits: "waits", Renews: "renews", Granted: "granted", Again: "again", Failed: "failed",
 	}
 )
 

@@ -76,8 +76,6 @@ func NewLocal(q *place.Queue, r place.Request, c LocalConfig) (*Local, error) {
 	switch {
 	case l.most < 0 || l.most == 0 && l.lazy == 0:
 		return nil, fmt.Errorf("%w: %d local hand-overs", core.ErrInvalid, l.most)
-	case r.Kind.Unfair:
-		return nil, fmt.Errorf("%w: an unfair lock has no queue, and cannot be handed over", core.ErrInvalid)
 	case l.lazy > 0 && r.Kind.Configuration != nil:
 		return nil, fmt.Errorf("%w: %s lock cannot keep its place", core.ErrInvalid, place.Called(r.Kind))
 	}

@@ -268,12 +268,11 @@ func TestLocalErrors(t *testing.T) {
 func TestLocalInvalid(t *testing.T) {
 	q, err := place.New(new(core.Manager), "/a")
 	expect.NoError(t, err)
-	unfair := &kinds.Kind{Name: "unfair", Prefixes: []string{kinds.PrefixUnfair}, Unfair: true}
 	for _, c := range []struct {
 		r place.Request
 		n int
 	}{
-		{place.Request{Kind: mutexKind}, 0}, {place.Request{Kind: mutexKind}, -1}, {place.Request{}, 1}, {place.Request{Kind: unfair}, 1},
+		{place.Request{Kind: mutexKind}, 0}, {place.Request{Kind: mutexKind}, -1}, {place.Request{}, 1},
 	} {
 		if l, err := NewLocal(q, c.r, LocalConfig{Handovers: c.n}); l != nil || !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)

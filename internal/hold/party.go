@@ -60,7 +60,7 @@ func (p *Party) all() (all place.Party) {
 }
 
 // gather takes the first of the locks. A Local that is in use or keeps its place, and one of readers, has
-// a queue of its own, and ends the party before it, as an unfair lock does.
+// a queue of its own, and ends the party before it.
 func (p *Party) gather(ctx context.Context, locks []*Lock) error {
 	for _, one := range locks {
 		r, how := one.asks(), place.Entry{Try: p.try}

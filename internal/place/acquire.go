@@ -35,7 +35,6 @@ type Acquisition struct {
 	how    Entry        // of the next attempt
 	pace   *rounds.Pace // of the attempts; nil before the second
 	stands *attempt     // has entered, and waits or is granted; nil if the next attempt is a new one
-	next   func()       // ends the turn of a contender for an unfair lock; nil if it has none
 }
 
 // Acquisition returns an acquisition whose hook is not called yet.
@@ -144,17 +143,6 @@ func (g *Acquisition) Attempts() (waits bool, err error) {
 	if a := g.stands; a != nil && a.is() == decide.Holding {
 		return false, nil // it was taken together with others
 	}
-	if g.r.Kind.Unfair && g.next == nil {
-		if g.next, err = g.q.inTurn(g.ctx, g.how.Try); err != nil {
-			return false, err
-		}
-	}
-	defer func() {
-		if g.next != nil && !waits { // a try that waits for kept places has its node, and needs the turn to go on
-			g.next()
-			g.next = nil
-		}
-	}()
 	var moving *attempt // the last attempt, if its place is to be renewed
 	defer func() {
 		if moving != nil { // the user's backoff has ended the wait
@@ -178,11 +166,6 @@ func (g *Acquisition) Attempts() (waits bool, err error) {
 			return out == decide.Waits, nil
 		case decide.Renews:
 			moving = a
-		case decide.Taken:
-			if err := a.standAside(g.ctx); err != nil {
-				return false, a.explain(g.ctx, err)
-			}
-			g.pace = nil // the round after that is as good as the first
 		case decide.Again:
 			traceRetry(g.ctx, g.q.hooks(), opAcquire, g.Result.Attempts, err)
 		default:

@@ -35,7 +35,7 @@ func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 // waiters behind a node go when the node goes, unless their policy says that it may leave another
 // node in its place.
 func (n *place) checkBeside(kind *kinds.Kind) error {
-	if kind.Unfair || kind.Configuration != nil || !n.replaces() {
+	if kind.Configuration != nil || !n.replaces() {
 		return fmt.Errorf("%w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
 			core.ErrInvalid, kind.Name, n.node.Name)
 	}

@@ -15,8 +15,6 @@
 // A lock can become stricter while an attempt waits, for example when the limit of a semaphore is
 // lowered. Then its place is outdated. When it could go, a new attempt replaces its node in one transaction.
 //
-// An attempt for an unfair kind leaves if it has to wait. The next one enters when the holder is gone.
-//
 // Several locks of one manager can be taken together: see Multi of package zklock. Then one transaction
 // creates the nodes of all attempts, and each decides by its own listing. The attempts up to the first
 // that has to wait go on as alone. The others leave before that one waits.
@@ -56,7 +54,6 @@
 //	held         all turns of the process, session by session
 //	acquire      attempts until one is granted
 //	acquiring    the Acquire hook around that
-//	unfair       locks without a queue
 //	beside       a second lease in one place, for a downgrade
 //	shown        what an acquisition shows to those that share it
 //	together     several locks by one transaction

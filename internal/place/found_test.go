@@ -13,8 +13,7 @@ import (
 // it has to delete it.
 func TestFound(t *testing.T) {
 	all := []string{
-		kinds.PrefixLock, kinds.PrefixLatch, kinds.PrefixRead, kinds.PrefixWrite, kinds.PrefixLease, kinds.PrefixUnfair,
-		kinds.PrefixKazooLock, kinds.PrefixKazooRead,
+		kinds.PrefixLock, kinds.PrefixLatch, kinds.PrefixRead, kinds.PrefixWrite, kinds.PrefixLease, kinds.PrefixKazooLock, kinds.PrefixKazooRead,
 	}
 	kind := &kinds.Kind{Name: "test", Prefixes: all, Policy: func(kinds.Node) kinds.Policy { return kinds.Policy{} }}
 	for _, prefix := range all {

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -25,8 +23,6 @@ type Queue struct {
 	m     *core.Manager
 	dir   string
 	known atomic.Pointer[knownConfig] // the last that a survey has read; nil if none has
-
-	unfair atomic.Pointer[semaphore.Weighted] // see inTurn; nil before the first contender for an unfair lock
 }
 
 // Made returns q. It panics if q is nil or a zero value.
@@ -122,9 +118,6 @@ func (r *Request) complete() error {
 		if err := CheckName(r.Name); err != nil {
 			return err
 		}
-	}
-	if r.Kind.Unfair && r.Weight > 1 {
-		return fmt.Errorf("%w: weight %d for an unfair lock", core.ErrInvalid, r.Weight)
 	}
 	if !slices.Contains(r.Kind.Prefixes, r.Prefix) {
 		return fmt.Errorf("%w: prefix %q is not one of the kind's", core.ErrInvalid, r.Prefix)

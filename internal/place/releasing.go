@@ -119,8 +119,7 @@ func (r *releasing) await() error {
 
 // later is the context for the hooks of a delete that begins before the Release hook is called. It has the
 // values of the context that the Release hook returns. Another hook that asks for one of them waits until
-// then. Most deletes have been sent by then. Those of unfair locks, and those behind a create, are sent after
-// their hook. So if the Release hook blocks, they get the caller's values.
+// then. Most deletes have been sent by then. Those behind a create are sent after their hook. So if the Release hook blocks, they get the caller's values.
 type later struct {
 	context.Context // the caller's, without its end
 	known           chan struct{}

@@ -100,8 +100,6 @@ func (a *attempt) judge(ctx context.Context) (decide.Input, error) {
 		return decide.Quit, err
 	case ahead.MayGo():
 		return a.free()
-	case a.r.Kind.Unfair && !a.entry.Try:
-		return decide.InUse, nil
 	case a.entry.Try && a.inUse(ahead):
 		return decide.Quit, ErrBusy
 	case a.entry.Try && a.limited == nil:

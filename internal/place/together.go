@@ -43,7 +43,7 @@ func (p Party) Fits(q *Queue, r *Request) (bool, error) {
 	for _, g := range p {
 		size += len(g.q.dir) + len(g.r.Data)
 	}
-	return !r.Kind.Unfair && size <= maxTogetherData && len(p) < maxTogether, nil
+	return size <= maxTogetherData && len(p) < maxTogether, nil
 }
 
 // Enter calls the Acquire hooks, and makes one transaction after another until one has made the nodes, or it is clear

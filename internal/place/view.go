@@ -30,8 +30,7 @@ type view struct {
 	limit   int              // leases of the semaphore; 0 for other locks
 	session int64            // our own
 	counted bool             // the limit was never higher, so all holders go by it
-	unfair  bool
-	plain   bool // the attempt is plain, so what the owners of the targets say counts
+	plain   bool             // the attempt is plain, so what the owners of the targets say counts
 
 	// A reading of the ensemble's clock: our node was created at a time that its stat tells, and we knew
 	// it at known. There is no such reading without a watch on our own node, or before its answer.
@@ -156,17 +155,13 @@ func (v *view) leases() string {
 }
 
 // describe says who the contender of a target is, and how old its node is, or only which node it is if that is
-// all that is known. The age includes the time for which the contender was waiting itself, except for
-// an unfair lock, which has no queue.
+// all that is known. The age includes the time for which the contender was waiting itself.
 func (v *view) describe(target int, now time.Time) string {
 	data, stat := known(v.watches[target])
 	if stat == nil {
 		return shortName(v.targets[target].Node)
 	}
 	out := v.who(v.targets[target].Node, data, stat)
-	if v.unfair {
-		return out + " for " + Short(v.age(stat, now))
-	}
 	return out + ", in the queue for " + Short(v.age(stat, now))
 }
 

@@ -111,7 +111,6 @@ func TestViewText(t *testing.T) {
 		{"a holder behind us, by a former limit", aView(func(v *view) { v.head, v.me.Sequence, v.limit, v.counted = 0, -1, 2, false }, kinds.PrefixLease, seenNode{data: "a"}),
 			`limit of 2 leases; waiting for a, in the queue for 12s`},
 		{"a short wait", aView(nil, kinds.PrefixLock, seenNode{bare: true}, seenNode{bare: true}), `held by lock-0000000000; 1 more ahead`},
-		{"an unfair lock", aView(func(v *view) { v.unfair = true }, kinds.PrefixUnfair, seenNode{data: "a"}), `held by a for 12s`},
 	} {
 		if got := c.v.reason(time.UnixMilli(12_500)).Reason; got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.what, got, c.want)

@@ -53,13 +53,6 @@ func mutexes(opts ...zklock.Option) func(*world) {
 	}
 }
 
-func unfair(w *world) {
-	k := ofMutexes(w, zklock.WithUnfair())
-	k.unfair = true
-	w.contend(k)
-	w.suffer(k)
-}
-
 func semaphores(limit int, opts ...semaphore.Option) func(*world) {
 	return func(w *world) {
 		ours, theirs := sem(w, w.ours, limit, opts...), sem(w, w.theirs, limit, opts...)
@@ -74,7 +67,6 @@ var scenarios = map[string]func(*world){
 	"mutex":                         mutexes(),
 	"mutex with WithLocalHandover":  mutexes(zklock.WithLocalHandover(2)),
 	"mutex with WithLazyRelease":    mutexes(zklock.WithLazyRelease(settled / 2)),
-	"mutex with WithUnfair":         unfair,
 	"mutex with WithData":           mutexes(zklock.WithData([]byte("data"))),
 	"semaphore of 1":                semaphores(1),
 	"semaphore of 2":                semaphores(2),

@@ -174,7 +174,6 @@ type lock struct {
 	block      take // theirs
 	blocks     int  // how many of theirs block one of ours
 	contenders func(ctx context.Context) ([]queue.Contender, error)
-	unfair     bool
 	several    bool // it is a MultiLock
 }
 
@@ -286,17 +285,15 @@ func (w *world) suffer(k lock) {
 		w.releaseAll(held, short)
 		c.give()
 	})
-	if !k.unfair { // whose waiters have no nodes
-		w.step("node deleted while it waits", func() {
-			held := w.blockAll(k)
-			c := w.begin(k.take)
-			w.pass(long)
-			w.must(w.server.DeleteNode(w.last(k)))
-			w.pass(settled)
-			w.releaseAll(held, short)
-			c.give()
-		})
-	}
+	w.step("node deleted while it waits", func() {
+		held := w.blockAll(k)
+		c := w.begin(k.take)
+		w.pass(long)
+		w.must(w.server.DeleteNode(w.last(k)))
+		w.pass(settled)
+		w.releaseAll(held, short)
+		c.give()
+	})
 	w.step("node deleted while it holds", func() {
 		l := w.get(k.take)
 		w.pass(long)

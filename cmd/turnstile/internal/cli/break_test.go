@@ -180,7 +180,6 @@ func TestBreakClients(t *testing.T) {
 		{"python", kazoo + "__lock__0000000000", "worker-7 uses kazoo", "It uses kazoo"},
 		{"golang", zkGo + "lock-0000000000", "zk.Lock of go-zookeeper", "Its Unlock fails"},
 		{"java", "leases/" + uuidA + "lease-0000000000", "", "It uses Apache Curator"},
-		{"barge", uuidB + "unfair-0000000000", "", "It uses the Go library turnstile"},
 		{"pool", uuidA + "x3-lease-0000000000", "", "It uses the Go library turnstile"},
 	} {
 		if c.deaf != "" {
@@ -207,7 +206,7 @@ func TestBreakClients(t *testing.T) {
 
 // Break never deletes a node that has come to the place of the one that it has shown.
 func TestBreakReplaced(t *testing.T) {
-	const node = "unfair-0000000000"
+	const node = "lock-0000000000" // which has no uuid
 	for _, c := range []struct {
 		what string
 		op   zktest.Op

@@ -17,8 +17,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// unfairNode is the node of each holder of an unfair lock, one after the other.
-const unfairNode = "barge/unfair-0000000000"
+// reusedNode has a name without a uuid, which is that of each holder of the lock, one after the other.
+const reusedNode = "plain/lock-0000000000"
 
 // nth matches the request number n of other clients than the test's, among those that match.
 func (w *world) nth(n int32, match zktest.Match) zktest.Match {
@@ -28,7 +28,7 @@ func (w *world) nth(n int32, match zktest.Match) zktest.Match {
 	}
 }
 
-// Break does not delete the node of the next holder of an unfair lock, whose node has been written to as well.
+// Break does not delete the node of the next holder, whose node has the same name and has been written to as well.
 func TestBreakForceSparesNextHolder(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -40,27 +40,27 @@ func TestBreakForceSparesNextHolder(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			srv := zktest.Start(t)
 			w := newWorld(t, srv.Addr(), "/test")
-			w.own(t, unfairNode, `{"id":"web-3/1"}`)
+			w.own(t, reusedNode, `{"id":"web-3/1"}`)
 			held := srv.HoldRequest(w.nth(c.nth, zktest.On(zktest.OpMulti, w.top)))
-			r := w.begin(t, "", "break", "--force", "--yes", w.top+"/barge")
+			r := w.begin(t, "", "break", "--force", "--yes", w.top+"/plain")
 			<-held.Hit()
-			w.remove(t, unfairNode)
-			w.own(t, unfairNode, `{"id":"web-9/9"}`)
-			if _, err := w.admin.Set(w.top+"/"+unfairNode, []byte(queue.RevokeMessage), -1); err != nil {
+			w.remove(t, reusedNode)
+			w.own(t, reusedNode, `{"id":"web-9/9"}`)
+			if _, err := w.admin.Set(w.top+"/"+reusedNode, []byte(queue.RevokeMessage), -1); err != nil {
 				t.Fatal(err)
 			}
 			held.Release()
 			if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "It was not deleted") {
 				t.Errorf("status %d: %s", code, r.err)
 			}
-			if !w.exists(t, unfairNode) {
+			if !w.exists(t, reusedNode) {
 				t.Errorf("the node of web-9/9 is gone:\n%s", r.out)
 			}
 		})
 	}
 }
 
-// Break asks the holder that it has shown, and not the next holder of an unfair lock.
+// Break asks the holder that it has shown, and not the next holder, whose node has the same name.
 func TestBreakAsksWhatItHasShown(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -74,13 +74,13 @@ func TestBreakAsksWhatItHasShown(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			srv := zktest.Start(t)
 			w := newWorld(t, srv.Addr(), "/test")
-			w.own(t, unfairNode, `{"id":"web-3/1","revocable":true}`)
-			p := w.top + "/" + unfairNode
+			w.own(t, reusedNode, `{"id":"web-3/1","revocable":true}`)
+			p := w.top + "/" + reusedNode
 			held := srv.HoldRequest(w.nth(c.nth, zktest.On(c.op, p)))
-			r := w.begin(t, "", "break", w.top+"/barge")
+			r := w.begin(t, "", "break", w.top+"/plain")
 			<-held.Hit()
-			w.remove(t, unfairNode)
-			w.own(t, unfairNode, `{"id":"web-9/9","revocable":true}`)
+			w.remove(t, reusedNode)
+			w.own(t, reusedNode, `{"id":"web-9/9","revocable":true}`)
 			held.Release()
 			if code := r.end(t); code != 0 || !strings.Contains(r.out.String(), "web-3/1 is gone") {
 				t.Errorf("status %d: %s%s", code, r.out, r.err)

@@ -21,8 +21,8 @@ func TestHistory(t *testing.T) {
 	lock := func(changes int64, all ...locks.Contender) *locks.Lock {
 		return &locks.Lock{Path: "/l", Kind: locks.Mutex, Contenders: all, Stat: &zk.Stat{}, Changes: changes, Birth: 7}
 	}
-	unfair := func(token int64) *locks.Lock {
-		u := one("unfair-0000000000", true)
+	reused := func(token int64) *locks.Lock {
+		u := one("lock-0000000000", true)
 		u.Token = token
 		return lock(token, u)
 	}
@@ -43,7 +43,7 @@ func TestHistory(t *testing.T) {
 		"at once":  {{lock(0), "free"}, {lock(1, one(a, true)), "granted _c_a"}},
 		"missed":   {{lock(0), "free"}, {lock(4), "missed"}, {lock(9, one(a, true)), "missed, granted _c_a"}},
 		"none":     {{&locks.Lock{Path: "/l"}, "none"}, {lock(1, one(a, true)), "granted _c_a"}, {&locks.Lock{Path: "/l"}, "ended _c_a, none"}},
-		"one name": {{unfair(1), "holds unfa"}, {unfair(3), "ended unfa, granted unfa"}},
+		"one name": {{reused(1), "holds lock"}, {reused(3), "ended lock, granted lock"}},
 		"asked":    {{lock(1, one(a, true)), "holds _c_a"}, {lock(1, revoked), "asked _c_a"}, {lock(1, revoked), ""}},
 	} {
 		var h history

@@ -41,7 +41,7 @@ At most 32 requests are in flight at once.
 
 With --json it prints one object:
   locks     array of {path, kind, limit, limitSet, holders, holding, waiting}. kind is
-            mutex, election, rwlock, semaphore, curator-semaphore, kazoo-semaphore, unfair,
+            mutex, election, rwlock, semaphore, curator-semaphore, kazoo-semaphore,
             conflict, or "" for a directory that nobody uses. holders has up to four
             holders, as "show --json" prints them. holding is how many there are.
   unread    array of {path, error}: directories that may not be read, or whose list is too long

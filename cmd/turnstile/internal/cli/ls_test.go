@@ -39,7 +39,6 @@ func plantLocks(t *testing.T, w *world) {
 	w.own(t, "pool/"+uuidB+"x2-lease-0000000001", dataB)
 	w.own(t, "java/leases/"+uuidA+"lease-0000000000", "10.1.2.3")
 	w.plant(t, "java/locks", "")
-	w.own(t, "barge/"+uuidB+"unfair-0000000000", dataB)
 	w.own(t, "python/"+kazoo+"__lock__0000000000", "worker-7")
 	w.own(t, "golang/"+zkGo+"lock-0000000000", "")
 	w.plant(t, "stuck/lock-0000000000", "")

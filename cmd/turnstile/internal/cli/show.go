@@ -180,8 +180,6 @@ func kindText(k locks.Kind) string {
 		return "semaphore in Curator's layout"
 	case locks.Kazoo:
 		return "semaphore of kazoo"
-	case locks.Unfair:
-		return "mutex without a queue"
 	case locks.Conflict:
 		return "CONFLICT"
 	}

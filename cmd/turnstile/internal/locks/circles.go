@@ -94,7 +94,7 @@ func directlyAhead(l *Lock, i int) []Contender {
 	}
 	last := len(ahead) - 1
 	switch l.Kind {
-	case Mutex, Election, Unfair:
+	case Mutex, Election:
 		return ahead[last:]
 	case RWLock:
 		from := last

@@ -79,7 +79,7 @@ func clientOf(name string, data []byte, byHand bool) string {
 		return ClientKazoo
 	case undashed.MatchString(name):
 		return ClientZKLock
-	case strings.Contains(name, "-"+queue.PrefixUnfair), isCandidate(name):
+	case isCandidate(name):
 		return ClientOurs
 	case !dashed.MatchString(name):
 		return ""

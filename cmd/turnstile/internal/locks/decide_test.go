@@ -46,12 +46,11 @@ func TestClassify(t *testing.T) {
 		{[]string{"0123__lock__0000000002", "0123__rlock__0000000003"}, RWLock},
 		{[]string{name("__READ__", 1), name("__WRIT__", 2), "0123__lock__0000000003"}, RWLock},
 		{[]string{name("lease-", 1), name("x3-lease-", 2), "limit"}, Semaphore},
-		{[]string{name("unfair-", 1)}, Unfair},
+		{[]string{name("unfair-", 1)}, Conflict}, // a lock without a queue, of states before 0.1.0
 		{[]string{"leases", "locks"}, Curator},
 		{[]string{"leases"}, None},
 		{[]string{"leases", "locks", name("lease-", 1)}, Conflict},
 		{[]string{name("lock-", 1), name("__READ__", 2)}, Conflict},
-		{[]string{name("lease-", 1), name("unfair-", 2)}, Conflict},
 	} {
 		if got := classify(split(c.names)); got != c.want {
 			t.Errorf("%q: %q, want %q", c.names, got, c.want)
@@ -181,7 +180,6 @@ func TestClientOf(t *testing.T) {
 		{plain + "__lock__0000000001", `host`, false, ClientKazoo},
 		{plain + "__rlock__0000000001", ``, false, ClientKazoo},
 		{plain + "-lock-0000000001", ``, false, ClientKazoo},
-		{name("unfair-", 1), `{"id":"a"}`, false, ClientOurs},
 		{"_c_" + uuid + "-elect-latch-0000000001", `a`, false, ClientOurs},
 		{plain, `host`, false, ClientKazoo},
 		{"lock-0000000001", `x`, false, ""},

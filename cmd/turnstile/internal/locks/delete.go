@@ -102,7 +102,7 @@ func lost(err error) bool {
 //
 // ZooKeeper makes a change on the condition that the data has a version, but not that the node is the one that
 // a transaction (czxid) has created. A name with a uuid is only ever that of one node. Any other name, such as
-// that of the unfair mutex, can be that of a new node, whose version starts at 0 again. For such a name, pin
+// that of a node which was made by hand, can be that of a new node, whose version starts at 0 again. For such a name, pin
 // writes the node's own data back several times. The replies say which node that was. A new node has
 // the new version only if it was written to equally often, and the number is random. If a new node comes between
 // the read and the write, that node gets the former node's data, and the change itself is not made.

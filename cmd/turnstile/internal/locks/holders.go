@@ -12,7 +12,7 @@ import (
 func holders(kind Kind, nodes []queue.Node, limit int) []bool {
 	var policy func(queue.Node) queue.Policy
 	switch kind {
-	case Mutex, Election, Unfair:
+	case Mutex, Election:
 		policy = decide.Exclusive
 	case RWLock:
 		policy = decide.ReadWrite

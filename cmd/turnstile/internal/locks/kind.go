@@ -22,7 +22,6 @@ const (
 	Semaphore Kind = "semaphore"         // package semaphore
 	Curator   Kind = "curator-semaphore" // InterProcessSemaphoreV2, or package semaphore in its layout
 	Kazoo     Kind = "kazoo-semaphore"   // kazoo's Semaphore
-	Unfair    Kind = "unfair"            // zklock.WithUnfair
 	Conflict  Kind = "conflict"          // contenders of several kinds
 )
 
@@ -97,5 +96,4 @@ var prefixesOf = []struct {
 	{Election, []string{prefixElectLatch, queue.PrefixLatch}},
 	{RWLock, []string{queue.PrefixRead, queue.PrefixWrite, queue.PrefixKazooLock, queue.PrefixKazooRead}},
 	{Semaphore, []string{queue.PrefixLease}},
-	{Unfair, []string{queue.PrefixUnfair}},
 }

@@ -48,9 +48,6 @@ var kinds = []struct {
 	open func(m *session.Manager, path string) (locker, error)
 }{
 	{"mutex", func(m *session.Manager, path string) (locker, error) { return zklock.New(m, path) }},
-	{"unfair mutex", func(m *session.Manager, path string) (locker, error) {
-		return zklock.New(m, path, zklock.WithUnfair())
-	}},
 	{"writer", func(m *session.Manager, path string) (locker, error) { return rwlock.New(m, path) }},
 	{"reader", func(m *session.Manager, path string) (locker, error) {
 		rw, err := rwlock.New(m, path)

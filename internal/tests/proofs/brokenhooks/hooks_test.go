@@ -200,13 +200,8 @@ func (w *world) contenders() int {
 	if err != nil {
 		return 0
 	}
-	if w.unfairly() && len(all) == 1 {
-		return 2 // waiters make no node
-	}
 	return len(all)
 }
-
-func (w *world) unfairly() bool { return w.Name()[len("TestHooks/"):][:len("unfair")] == "unfair" }
 
 func (w *world) must(err error) {
 	w.Helper()

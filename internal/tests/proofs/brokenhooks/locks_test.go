@@ -24,9 +24,6 @@ var locks = map[string]func(t *trap, m *session.Manager, path string) (lock, err
 	"local": func(_ *trap, m *session.Manager, path string) (lock, error) {
 		return zklock.New(m, path, zklock.WithLocalHandover(10))
 	},
-	"unfair": func(_ *trap, m *session.Manager, path string) (lock, error) {
-		return zklock.New(m, path, zklock.WithUnfair())
-	},
 	"semaphore": func(_ *trap, m *session.Manager, path string) (lock, error) { return semaphore.New(m, path, 1) },
 	"writer":    func(_ *trap, m *session.Manager, path string) (lock, error) { return rwlock.New(m, path) },
 	"policy": func(t *trap, m *session.Manager, path string) (lock, error) {

@@ -274,9 +274,6 @@ func (c *cell) playFirst(ctx context.Context, h hold) error {
 		return nil
 	}
 	for _, s := range []*signal{&c.waiting, &c.behind} {
-		if s == &c.behind && c.subject.barging && !c.cancels {
-			break // it comes when we are in
-		}
 		select {
 		case <-s.ch:
 		case <-ctx.Done():
@@ -319,11 +316,8 @@ func (c *cell) playRival(ctx context.Context) error {
 	defer c.gone.fire()
 	defer c.behind.fire()
 	comes := &c.waiting
-	switch {
-	case c.cancels:
+	if c.cancels {
 		comes = &c.returned
-	case c.subject.barging:
-		comes = &c.entered
 	}
 	select {
 	case <-comes.ch:

@@ -24,8 +24,6 @@ type subject struct {
 	opens opener
 	// last takes the lock when all others are gone; nil: first does, or else ours.
 	last taker
-	// barging says that a later contender may overtake: the rival comes when ours holds.
-	barging bool
 	// noCancel says that the cancelled acquisition is the same as another subject's.
 	noCancel bool
 	// weight is the weight of a node ahead for ours, and slack the weight that may remain.
@@ -71,7 +69,6 @@ func subjects() []subject {
 		{name: "async", first: mutex, ours: asyncMutex, rival: mutex, weight: one},
 		{name: "max-hold", first: mutex, ours: overdueMutex, rival: mutex, noCancel: true, weight: one},
 		{name: "try-first", ours: tryFirst, rival: mutex, noCancel: true, weight: one},
-		{name: "unfair", first: unfair, ours: unfair, rival: unfair, barging: true, weight: one},
 		{name: "election", first: candidate, ours: candidate, rival: candidate, weight: one},
 		{name: "election-resign", first: candidate, ours: resigner, rival: candidate, noCancel: true, weight: one},
 		{name: "multi", first: multi, ours: multi, rival: multi, weight: one},
@@ -98,10 +95,6 @@ func subjects() []subject {
 
 func mutex(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	return takeMutex(ctx, m, path)
-}
-
-func unfair(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	return takeMutex(ctx, m, path, zklock.WithUnfair())
 }
 
 // tryFirst tries until it has the lock, and reads before each try.

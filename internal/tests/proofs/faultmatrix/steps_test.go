@@ -105,7 +105,7 @@ func contenderID(name string) (id string, isNode bool) {
 	if rest, ok := strings.CutPrefix(name, "_c_"); ok && len(rest) > uuid {
 		return rest[:uuid], true
 	}
-	return "", strings.HasPrefix(name, "unfair-")
+	return "", false
 }
 
 // opening is the handshake that opens a session. Nobody can end that session before.

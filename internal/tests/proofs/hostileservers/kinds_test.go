@@ -42,7 +42,6 @@ type grant interface {
 
 var kinds = []kind{
 	{name: "fair", open: mutex(), room: 1, crowd: 1},
-	{name: "unfair", open: mutex(zklock.WithUnfair()), room: 1, crowd: 1},
 	{name: "local", open: mutex(zklock.WithLocalHandover(2)), room: 1, crowd: 2},
 	{name: "rwlock", open: readWrite, room: writer, crowd: 1, heavy: writersWeigh},
 	{name: "downgrade", open: downgrade, room: writer, crowd: 1, heavy: writersWeigh},

@@ -52,19 +52,17 @@ var spins = []spin{
 	{name: "it never lists us", lie: listing(func(l *link, _ request, names []string) []string {
 		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(l.made, name) })
 	})},
-	{name: "the directory is never there", kinds: append(queued, "unfair"), lie: refusing(noNode, creates)},
-	{name: "nor can it be made", kinds: append(queued, "unfair"), lie: refusing(noNode, func(r request) bool {
+	{name: "the directory is never there", kinds: queued, lie: refusing(noNode, creates)},
+	{name: "nor can it be made", kinds: queued, lie: refusing(noNode, func(r request) bool {
 		return creates(r) || r.op == zktest.OpCreateContainer && strings.HasPrefix(r.path, lockPath)
 	})},
-	{name: "every create is lost", kinds: append(queued, "unfair"), lie: refusing(connectionLoss, creates)},
+	{name: "every create is lost", kinds: queued, lie: refusing(connectionLoss, creates)},
 	{name: "those ahead are not there", lie: phantoms(queue.PrefixLock), kinds: []string{"fair", "local", "multi"}},
 	{name: "writers ahead are not there", lie: phantoms(queue.PrefixWrite), kinds: []string{"rwlock", "downgrade"}},
 	{name: "leases ahead are not there", lie: phantoms(queue.PrefixLease), kinds: []string{"semaphore"}},
 	{name: "those ahead change at once", lie: telling(changed, among(false)), hold: true,
-		kinds: append(queued, "unfair")},
+		kinds: queued},
 	{name: "our own node changes at once", lie: telling(changed, among(true)), hold: true},
-	{name: "the one ahead leaves and is there again", lie: telling(deleted, among(false)), hold: true, kinds: []string{"unfair"}},
-	{name: "the one in the way is not there", kinds: []string{"unfair"}, lie: phantoms(queue.PrefixUnfair)},
 	{name: "an old configuration", kinds: []string{"semaphore"}, lie: &lie{
 		answer: func(_ *link, r request, frame []byte) [][]byte {
 			return data(isDir, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
@@ -104,9 +102,6 @@ var spins = []spin{
 	{name: "nodes are gone, and the slot is taken", lie: telling(deleted, among(true)), kinds: []string{"fair"}, call: slotTaken},
 	{name: "a holder's node changes at once", lie: telling(changed, among(true)), kinds: []string{"fair", "rwlock", "semaphore", "multi"},
 		call: holdOn},
-	{name: "an unfair holder's node cannot be removed", kinds: []string{"unfair"},
-		lie:  refusing(badVersion, func(r request) bool { return r.op == zktest.OpDelete }),
-		call: letGo},
 }
 
 // unset lies that the directory has no data and that it changes before every set.
@@ -198,17 +193,6 @@ func revokeWaiter(_ *world, ctx context.Context, m *session.Manager) error {
 	}
 	defer func() { _ = s.Delete(context.Background(), node, -1) }()
 	return zklock.Revoke(ctx, m, node)
-}
-
-// letGo takes the lock, gives it up, and waits.
-func letGo(w *world, ctx context.Context, m *session.Manager) error {
-	g, err := w.lock(m).get(ctx, 0)
-	if err != nil {
-		return err
-	}
-	_ = g.Release(ctx)
-	<-ctx.Done()
-	return ctx.Err()
 }
 
 // A server gives the same wrong answer again and again. No call repeats its request as fast as the

@@ -7,7 +7,7 @@
 //	NEMESIS=15m NEMESIS_SEED=7 RIVAL=all go test ./internal/tests/proofs/nemesis -v -timeout 0 -write
 //
 // All kinds of locks of this module are attacked at once. Each worker has one session, and in it
-// some contenders for each of these: a mutex, a mutex with local hand-over, an unfair mutex, a
+// some contenders for each of these: a mutex, a mutex with local hand-over, a
 // read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
 // Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
 // workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others.

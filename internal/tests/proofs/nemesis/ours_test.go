@@ -27,7 +27,6 @@ import (
 const (
 	mutexName     = "mutex"
 	localName     = "local-mutex"
-	unfairName    = "unfair-mutex"
 	rwName        = "rwlock"
 	semaphoreName = "counting-semaphore"
 	curatorName   = "semaphore-curator"
@@ -113,10 +112,9 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 	none := func(*rand.Rand) contender { return nil }
 	var err error
 	switch name := p.name(); name {
-	case mutexName, localName, unfairName, keptName:
+	case mutexName, localName, keptName:
 		opts := map[string][]zklock.Option{
-			localName:  {zklock.WithLocalHandover(handOvers)},
-			unfairName: {zklock.WithUnfair()},
+			localName: {zklock.WithLocalHandover(handOvers)},
 		}
 		if o.lazy > 0 {
 			opts[keptName] = []zklock.Option{zklock.WithLazyRelease(o.lazy)}

@@ -35,7 +35,6 @@ var alone = subject{name: "lock", hands: 1, judge: judgeMutex}
 var subjects = []subject{
 	{name: mutexName, hands: 1, judge: judgeMutex},
 	{name: localName, hands: 3, judge: judgeLocal},
-	{name: unfairName, hands: 2, judge: judgeMutex},
 	{name: rwName, hands: 3, judge: judgeRW},
 	{name: semaphoreName, hands: 2, judge: judgeSemaphore},
 	{name: curatorName, hands: 2, dirs: []string{"leases", "locks"}, judge: judgeCurators},

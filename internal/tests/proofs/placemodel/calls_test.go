@@ -180,35 +180,6 @@ func (r *run) downgrade(c int8) {
 	r.newAttempt(a)
 }
 
-// standAside follows when an attempt for an unfair lock has left. It waits without a node until the first of
-// the listing is gone.
-func (r *run) standAside(i int8) {
-	a := &r.world.attempts[i]
-	a.node, a.own, a.doubt = none, none, false
-	r.watchFirst(i, a.names)
-}
-
-// watchFirst watches the first contender of a listing. If there is none, the caller enters again.
-func (r *run) watchFirst(i int8, in uint16) {
-	a := &r.world.attempts[i]
-	a.names, a.on[0] = 0, none
-	for j := range int8(maxNodes) {
-		if in>>j&1 == 1 {
-			a.stage, a.wake = aside, false
-			a.on[0] = r.watch(a.client, j)
-			return
-		}
-	}
-	r.enterAgain(i)
-}
-
-// enterAgain has a contender that stands aside make another attempt.
-func (r *run) enterAgain(i int8) {
-	old := r.world.attempts[i]
-	r.world.attempts[i] = attempt{}
-	r.newAttempt(r.alone(old.call, want{old.dir, old.sort}))
-}
-
 // decideTogether decides for the members of a party, once all have listings. Those up to the first that has
 // to wait are kept.
 func (r *run) decideTogether(c int8) {
@@ -344,8 +315,6 @@ func (r *run) quitAll(c int8) {
 			a := &r.world.attempts[i]
 			switch {
 			case !a.used, a.state == decide.Moving: // it quits with the attempt that renews it
-			case a.state == decide.Left: // stands aside
-				*a = attempt{}
 			default:
 				a.joint = false
 				r.hear(i, decide.Quit)

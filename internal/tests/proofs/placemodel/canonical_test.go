@@ -25,16 +25,16 @@ func (w *world) forget(m *model) {
 		a := &w.attempts[i]
 		if a.used && a.stage != watches {
 			a.config, a.configEra, a.rest = none, 0, 0
-			a.wake = a.wake && a.stage == aside
+			a.wake = false
 		}
 		a.waited = a.used && (a.waited || !a.lazy) // only places that may be kept need a listing after a wait
 		if a.used && a.node != none && a.stage != answering {
 			w.nodes[a.node].orphaned = false // the attempt has it
 		}
 	}
-	for i := range w.watches {
-		if one := &w.watches[i]; len(m.configs) == 0 && !m.unfair() {
-			one.told = false
+	if len(m.configs) == 0 {
+		for i := range w.watches {
+			w.watches[i].told = false
 		}
 	}
 	for c := range m.size {
@@ -55,8 +55,6 @@ func (w *world) forget(m *model) {
 		}
 	}
 }
-
-func (m *model) unfair() bool { return m.sorts[m.programs[0].wants[0].sort].kind.Unfair }
 
 // settleViews has a server catch up whose client could not tell: nothing of the client's is under way that
 // the server answers, and no watch is pending.

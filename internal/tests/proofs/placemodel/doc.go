@@ -47,8 +47,6 @@
 //	calls_test.go: renew           internal/place/acquire.go: Attempts
 //	calls_test.go: release         internal/place/over.go: release, retire
 //	calls_test.go: downgrade       internal/place/beside.go: Beside
-//	calls_test.go: standAside      internal/place/unfair.go: standAside
-//	calls_test.go: watchFirst      internal/place/unfair.go: watchFirst
 //	calls_test.go: decideTogether  internal/place/together.go: attempt, giveUp
 //	calls_test.go: foundTogether   internal/place/seek.go: seek
 //	calls_test.go: goOn            internal/place/together.go: enter

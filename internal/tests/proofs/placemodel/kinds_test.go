@@ -18,7 +18,6 @@ import (
 // Sorts of nodes.
 const (
 	sortLock int8 = iota
-	sortUnfair
 	sortWrite
 	sortRead
 	sortLease
@@ -43,8 +42,6 @@ func libraryOf(t *testing.T) library {
 	defer m.Close()
 	fair, err := zklock.New(m, "/fair")
 	fairKind := kindOf(t, fair, err)
-	unfair, err := zklock.New(m, "/unfair", zklock.WithUnfair())
-	unfairKind := kindOf(t, unfair, err)
 	rw, err := rwlock.New(m, "/rw")
 	writing, reading := kindOf(t, rw, err), kindOf(t, rw.Reader(), nil)
 	sem, err := semaphore.New(m, "/sem", limitsSet[0])
@@ -52,7 +49,6 @@ func libraryOf(t *testing.T) library {
 	return library{
 		sorts: []sort{
 			sortLock:   {kind: fairKind, prefix: kinds.PrefixLock, weight: 1, word: "lock"},
-			sortUnfair: {kind: unfairKind, prefix: kinds.PrefixUnfair, weight: 1, word: "unfair"},
 			sortWrite:  {kind: writing, prefix: kinds.PrefixWrite, weight: 1, word: "write"},
 			sortRead:   {kind: reading, prefix: kinds.PrefixRead, weight: 1, word: "read", shared: true},
 			sortLease:  {kind: leasing, prefix: kinds.PrefixLease, weight: 1, word: "lease"},

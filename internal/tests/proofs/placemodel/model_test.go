@@ -20,7 +20,6 @@ type model struct {
 	configs  []kinds.Config // of the directory, one after the other, if the kind has them
 	limits   []int          // that these set
 	early    bool           // callers begin before the limit changes
-	inOrder  bool           // deletes are carried out before the creates that their client sends later
 	rules    rules
 
 	named map[nodeKey]kinds.Node

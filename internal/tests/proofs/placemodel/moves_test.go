@@ -57,9 +57,7 @@ func (m *model) movesOfLeader(w *world, all []move) []move {
 		}
 	}
 	for i := range int8(maxAttempts) {
-		if a := &w.attempts[i]; a.used && a.stage == creating && (!a.joint || i%2 == 0) && !m.outOfTurn(w,
-			a.call) &&
-			!(m.inOrder && w.deletes(a.client)) {
+		if a := &w.attempts[i]; a.used && a.stage == creating && (!a.joint || i%2 == 0) && !m.outOfTurn(w, a.call) {
 			add((*run).carryOut, i)
 		}
 	}
@@ -84,16 +82,6 @@ func (m *model) movesOfLeader(w *world, all []move) []move {
 	return all
 }
 
-// deletes reports whether a client has a delete under way.
-func (w *world) deletes(c int8) bool {
-	for i := range w.nodes {
-		if n := &w.nodes[i]; n.used && n.client == c && n.leaving == leaves {
-			return true
-		}
-	}
-	return false
-}
-
 // asks reports whether a request of a client is under way that sets a watch.
 func (w *world) asks(c int8) bool {
 	for i := range w.watches {
@@ -111,7 +99,7 @@ func (m *model) movesOf(w *world, i int8, all []move) []move {
 	}
 	add := func(do func(*run, int8)) { all = append(all, move{must, do, i, none}) }
 	switch a.stage {
-	case listing, asideList:
+	case listing:
 		add((*run).answerList)
 	case syncing:
 		if !a.joint || i%2 == 0 {
@@ -130,14 +118,6 @@ func (m *model) movesOf(w *world, i int8, all []move) []move {
 		if a.config == asked {
 			add((*run).answerConfig)
 		}
-	case aside:
-		if !a.wake {
-			break
-		}
-		add((*run).lookAside)
-		if one := &w.watches[a.on[0]]; one.state == deleted && one.told {
-			add((*run).enterAgain)
-		}
 	}
 	return all
 }
@@ -147,13 +127,6 @@ func (r *run) lookAgain(i int8) {
 	a := &r.world.attempts[i]
 	r.tell("%s%d looks at its watches", r.of(a.client), a.id)
 	r.hear(i, decide.Run)
-}
-
-// lookAside has a contender that stands aside list again.
-func (r *run) lookAside(i int8) {
-	a := &r.world.attempts[i]
-	a.stage, a.wake, a.on[0] = asideList, false, none
-	r.tell("%s stands aside, and looks who is there", r.of(a.client))
 }
 
 func (m *model) movesOfCalls(w *world, all []move) []move {

@@ -56,8 +56,6 @@ func (r *run) settle(i int8, out decide.Outcome) {
 	case decide.Renews:
 		a.stage = acts
 		r.renew(i)
-	case decide.Taken:
-		r.standAside(i)
 	case decide.Again:
 		r.again(i)
 	case decide.Failed:
@@ -73,12 +71,8 @@ func (r *run) answerList(i int8) {
 	a := &r.world.attempts[i]
 	in := r.seen(a.client, a.dir)
 	r.tell("the server of %s lists %s", r.of(a.client), r.list(in))
-	switch a.stage {
-	case synced:
+	if a.stage == synced {
 		r.sought(i, in)
-		return
-	case asideList:
-		r.watchFirst(i, in)
 		return
 	}
 	if a.failed = in>>a.node&1 == 0; a.failed && !a.joint {
@@ -186,8 +180,6 @@ func (r *run) judge(i int8) {
 		r.world.calls[c].next()
 	case ahead.MayGo():
 		r.free(i)
-	case r.sorts[a.sort].kind.Unfair:
-		r.hear(i, decide.InUse)
 	default:
 		a.names = 0
 		r.startWait(i, ahead)

@@ -88,7 +88,7 @@ const (
 	done
 )
 
-// attempt is an attempt of package place, or what a turn or a contender that stands aside needs of it.
+// attempt is an attempt of package place, or what a turn needs of it.
 type attempt struct {
 	used                bool
 	call, client, id    int8
@@ -125,8 +125,6 @@ const (
 	reading // the directory was listed, and its configuration is being read
 	listed  // waits for the other members of its party
 	watches
-	aside // without a node, until the node of on[0] is gone
-	asideList
 )
 
 // watch is a watch on the data of a node, which the attempts of a session share.

@@ -66,10 +66,6 @@ func quickWorlds(lib library) []model {
 			may:      may{faultDelete: 1},
 		},
 		{
-			name: "unfair", lag: 1, inOrder: true, size: 2,
-			programs: []caller{one(0, sortUnfair), one(1, sortUnfair)}, may: may{faultCancel: 1},
-		},
-		{
 			name: "a writer that becomes a reader", lag: 1, size: 3,
 			programs: []caller{down(0), one(1, sortRead), one(2, sortWrite)},
 		},
@@ -122,10 +118,6 @@ func fullWorlds(lib library) []model {
 		{
 			name: "two of one session, and two of another", lag: 1, size: 2,
 			programs: []caller{one(0, sortLock), one(0, sortLock), one(1, sortLock), one(1, sortLock)},
-		},
-		{
-			name: "unfair", lag: 1, inOrder: true, size: 2,
-			programs: []caller{one(0, sortUnfair), one(1, sortUnfair)}, may: may{faultCut: 1},
 		},
 		{
 			name: "a writer and two readers", lag: 4, size: 3,

@@ -107,7 +107,7 @@ func (w *world) resetLimit(ctx context.Context, mgr *session.Manager, dir string
 func (w *world) usual(ctx context.Context, mgr *session.Manager, dir string) (*queue.Lease, error) {
 	mode := w.kind.modes[0]
 	if w.kind.parts != nil {
-		mode = map[string]string{"m": "plain", "r": "write", "s": "1", "u": "unfair"}[path.Base(dir)]
+		mode = map[string]string{"m": "plain", "r": "write", "s": "1"}[path.Base(dir)]
 		dir = path.Dir(dir)
 	}
 	all, err := w.kind.open(mgr, dir)

@@ -221,20 +221,3 @@ var localKind = kind{
 
 // handovers is small, so that turns end in both ways.
 const handovers = 2
-
-// The mutex without a queue.
-var unfairKind = kind{
-	name:   "unfair",
-	modes:  []string{"lock"},
-	modeOf: func(queue.Node) string { return "lock" },
-	open: func(m *session.Manager, path string) (map[string]any, error) {
-		mx, err := zklock.New(m, path, zklock.WithUnfair())
-		return map[string]any{"lock": mx}, err
-	},
-	together:  func(all []inside) bool { return len(all) <= 1 },
-	weight:    func(string, string) int { return 1 },
-	slack:     func(string) int { return 0 },
-	unordered: true,
-	shared:    true,
-	reentrant: true,
-}

@@ -44,7 +44,7 @@ type kind struct {
 	// whole reports whether the lock is held when this node is granted. Otherwise the node is only
 	// one step of several. nil: always.
 	whole func(n queue.Node) bool
-	// unordered says that there is no order of arrival: no queue, or several.
+	// unordered says that there is no order of arrival: several queues, or places that are handed over.
 	unordered bool
 	// shared says that workers of a manager may use one lock object, which knows the owner of each
 	// hold.
@@ -150,7 +150,7 @@ type inside struct {
 }
 
 // kinds has those last that were added last: see kindOf.
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind, batchedKind, keptKind, electionKind, everythingKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, localKind, resizedKind, mixedKind, batchedKind, keptKind, electionKind, everythingKind}
 
 var mutexKind = kind{
 	name:   "mutex",

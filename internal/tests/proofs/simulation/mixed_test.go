@@ -39,20 +39,19 @@ var mixed = map[string]struct {
 	parts []part // below the path
 	ownership
 }{
-	"plain":  {often: 3, parts: []part{{"/m", "lock"}}},
-	"local":  {4, []part{{"/m", "lock"}}, ownership{shared: true, perCall: true}},
-	"do":     {2, []part{{"/m", "lock"}}, ownership{shared: true}},
-	"all":    {4, []part{{"/m", "lock"}, {"/r", "write"}, {"/s", "1"}}, ownership{shared: true, perCall: true}},
-	"unfair": {often: 3, parts: []part{{"/u", "unfair"}}},
-	"write":  {often: 2, parts: []part{{"/r", "write"}}},
-	"read":   {often: 3, parts: []part{{"/r", "read"}}},
-	"1":      {often: 3, parts: []part{{"/s", "1"}}},
-	"2":      {often: 1, parts: []part{{"/s", "2"}}},
-	"3":      {often: 1, parts: []part{{"/s", "3"}}},
+	"plain": {often: 3, parts: []part{{"/m", "lock"}}},
+	"local": {4, []part{{"/m", "lock"}}, ownership{shared: true, perCall: true}},
+	"do":    {2, []part{{"/m", "lock"}}, ownership{shared: true}},
+	"all":   {4, []part{{"/m", "lock"}, {"/r", "write"}, {"/s", "1"}}, ownership{shared: true, perCall: true}},
+	"write": {often: 2, parts: []part{{"/r", "write"}}},
+	"read":  {often: 3, parts: []part{{"/r", "read"}}},
+	"1":     {often: 3, parts: []part{{"/s", "1"}}},
+	"2":     {often: 1, parts: []part{{"/s", "2"}}},
+	"3":     {often: 1, parts: []part{{"/s", "3"}}},
 	// These are of the wrong type for their directory.
-	"unfair at the mutex":    {often: 1, parts: []part{{"/m", "unfair"}}},
+	"reader at the mutex":    {often: 1, parts: []part{{"/m", "read"}}},
 	"mutex at the semaphore": {often: 1, parts: []part{{"/s", "lock"}}},
-	"lease at the unfair":    {often: 1, parts: []part{{"/u", "1"}}},
+	"lease at the rwlock":    {often: 1, parts: []part{{"/r", "1"}}},
 }
 
 func mixedModes() (out []string) {
@@ -82,8 +81,6 @@ func typedMode(n queue.Node) string {
 		return "write"
 	case queue.PrefixLease:
 		return strconv.Itoa(n.Weight)
-	case queue.PrefixUnfair:
-		return "unfair"
 	}
 	return "lock"
 }
@@ -153,14 +150,12 @@ func openMixed(m *session.Manager, path string) (map[string]any, error) {
 	revocable := zklock.WithRevocable(giveUp)
 	local := b.mutex("/m", revocable, zklock.WithLocalHandover(handovers))
 	sem, rw := b.semaphore("/s"), b.rwlock("/r")
-	strange := b.semaphore("/u")
 	out := map[string]any{
 		"plain": b.mutex("/m", revocable), "local": local, "do": doer{b.mutex("/m", revocable)},
-		"unfair": b.mutex("/u", revocable, zklock.WithUnfair()),
-		"write":  writer{rw}, "read": rw.Reader(),
+		"write": writer{rw}, "read": rw.Reader(),
 		"1": sem, "2": several{sem, 2}, "3": several{sem, 3},
-		"unfair at the mutex":    b.mutex("/m", revocable, zklock.WithUnfair()),
-		"mutex at the semaphore": b.mutex("/s", revocable), "lease at the unfair": strange,
+		"reader at the mutex":    b.rwlock("/m").Reader(),
+		"mutex at the semaphore": b.mutex("/s", revocable), "lease at the rwlock": b.semaphore("/r"),
 	}
 	if b.err != nil {
 		return nil, b.err
