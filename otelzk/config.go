@@ -6,7 +6,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -21,7 +20,6 @@ func (o option) apply(c *config) { o(c) }
 type config struct {
 	tracers      trace.TracerProvider
 	meters       metric.MeterProvider
-	propagator   propagation.TextMapPropagator
 	attributes   []attribute.KeyValue
 	requestSpans bool
 	inNode       bool
@@ -31,7 +29,6 @@ func newConfig(opts []Option) config {
 	c := config{
 		tracers:      otel.GetTracerProvider(),
 		meters:       otel.GetMeterProvider(),
-		propagator:   propagation.TraceContext{},
 		requestSpans: true,
 		inNode:       true,
 	}
@@ -70,18 +67,6 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	})
 }
 
-// WithPropagators sets the propagator that writes the traceparent of an acquisition into its node's
-// data, and reads those of other contenders. Only its key traceparent is used, since a node's data has
-// no other. Default, also for nil and a nil pointer: [propagation.TraceContext], whatever the global
-// propagator is, so that all processes of a lock understand each other.
-func WithPropagators(p propagation.TextMapPropagator) Option {
-	return option(func(c *config) {
-		if !isNil(p) {
-			c.propagator = p
-		}
-	})
-}
-
 // WithAttributes adds attributes to every span and every metric, for example the name of the ensemble.
 // Since metrics have them, they must have few different values. The option can be given more than once.
 // Default: none.
@@ -97,7 +82,8 @@ func WithRequestSpans(on bool) Option {
 
 // WithTraceparentInNode says whether this process writes the traceparent of an acquisition into its
 // node, for the links of other processes. Clients that can read the lock's directory can read it. Links
-// to other contenders are made in any case. Default: true.
+// to other contenders are made in any case. OpenTelemetry's global propagator has to be one that writes a
+// traceparent: see [New]. Default: true.
 func WithTraceparentInNode(on bool) Option {
 	return option(func(c *config) { c.inNode = on })
 }

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	"go.opentelemetry.io/otel/propagation"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -16,22 +15,18 @@ import (
 
 func TestConfig(t *testing.T) {
 	c := newConfig([]Option{
-		nil, WithTracerProvider(nil), WithMeterProvider(nil), WithPropagators(nil),
+		nil, WithTracerProvider(nil), WithMeterProvider(nil),
 	})
 	if c.tracers != otel.GetTracerProvider() || c.meters != otel.GetMeterProvider() || !c.requestSpans || !c.inNode {
 		t.Errorf("defaults %+v", c)
 	}
-	if _, ok := c.propagator.(propagation.TraceContext); !ok {
-		t.Errorf("default propagator %T", c.propagator)
-	}
 	c = newConfig([]Option{
 		WithTracerProvider(tracenoop.NewTracerProvider()), WithMeterProvider(metricnoop.NewMeterProvider()),
-		WithPropagators(propagation.Baggage{}), WithRequestSpans(false), WithTraceparentInNode(false),
+		WithRequestSpans(false), WithTraceparentInNode(false),
 	})
 	_, tracers := c.tracers.(tracenoop.TracerProvider)
 	_, meters := c.meters.(metricnoop.MeterProvider)
-	_, propagator := c.propagator.(propagation.Baggage)
-	if !tracers || !meters || !propagator || c.requestSpans || c.inNode {
+	if !tracers || !meters || c.requestSpans || c.inNode {
 		t.Errorf("options %+v", c)
 	}
 	if New(WithTraceparentInNode(false)).Traceparent != nil {

@@ -26,7 +26,7 @@
 //   - The Lock is linked to the span of each holder that it waits for, in any process, and the wait to that
 //     of the contender that it watches. The links need no request: the data of a contender's node carries
 //     the traceparent of its acquisition, and a wait of more than 20 ms reads it in any case. A shorter wait
-//     has no link.
+//     has no link. OpenTelemetry's global propagator writes and reads the traceparent: see [New].
 //   - Metrics have the durations of acquisitions, holds and requests, and count waiters, held locks,
 //     losses, and changes of the session's state. Gauges tell how old the oldest hold and the oldest
 //     wait are, and the state of the session.

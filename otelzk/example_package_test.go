@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -25,6 +26,7 @@ func Example() {
 	}
 	defer server.Close()
 	recorder := tracetest.NewSpanRecorder()
+	otel.SetTextMapPropagator(propagation.TraceContext{}) // for the links between processes
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))
 	if err := chargeInvoice(context.Background(), server.ConnectString()); err != nil {
 		log.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -19,6 +20,11 @@ import (
 // of its own, since changes of a session's state become events on all acquisitions that the same hooks
 // see, and the metrics of the oldest hold and of the session's state end when the manager is closed.
 //
+// OpenTelemetry's global propagator writes the traceparent of an acquisition into its node's data, and reads
+// those of other contenders. Without one there are no links between processes: call
+// otel.SetTextMapPropagator(propagation.TraceContext{}) in the main function, before New. Only the key
+// traceparent of the propagator is used, since a node's data has no other.
+//
 // If a meter provider refuses an instrument, New reports that to OpenTelemetry's error handler and does
 // without the instrument.
 func New(opts ...Option) session.Trace {
@@ -29,7 +35,7 @@ func New(opts ...Option) session.Trace {
 			trace.WithInstrumentationVersion(version()),
 			trace.WithSchemaURL(semconv.SchemaURL)),
 		instruments:  newInstruments(meter, cfg.attributes),
-		propagator:   cfg.propagator,
+		propagator:   otel.GetTextMapPropagator(),
 		attributes:   cfg.attributes,
 		requestSpans: cfg.requestSpans && !silent(cfg.tracers),
 		live:         newLive(cfg.attributes),

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
@@ -55,6 +57,8 @@ func run(ctx context.Context, out io.Writer, servers string) error {
 		defer server.Close()
 		servers = server.ConnectString()
 	}
+	// The links between processes are made by OpenTelemetry's global propagator, as those between services are.
+	otel.SetTextMapPropagator(propagation.TraceContext{})
 	t, err := newTelemetry(ctx)
 	if err != nil {
 		return err
@@ -80,7 +84,7 @@ func worker(ctx context.Context, t *telemetry, servers, name string) (err error)
 		defer cancel()
 		err = errors.Join(err, spans.Shutdown(ctx)) // which sends them
 	}()
-	// This line is all that tracing takes. Without options it uses the global providers.
+	// This line is all that a lock takes. Without options it uses the global providers.
 	hooks := session.WithTrace(otelzk.New(otelzk.WithTracerProvider(spans), otelzk.WithMeterProvider(t.meters)))
 	m, err := connect(ctx, servers, hooks)
 	if err != nil {
