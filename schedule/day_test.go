@@ -44,9 +44,9 @@ func letPass(t *testing.T, long time.Duration) {
 		faults bool
 	}{
 		"at least once":              {nil, 0, false},
-		"at most once":               {[]schedule.Option{schedule.WithAtMostOnce()}, 1, false},
+		"at most once":               {[]schedule.Option{schedule.WithMaxTries(1)}, 1, false},
 		"at least once, with faults": {nil, 0, true},
-		"at most once, with faults":  {[]schedule.Option{schedule.WithAtMostOnce()}, 1, true},
+		"at most once, with faults":  {[]schedule.Option{schedule.WithMaxTries(1)}, 1, true},
 		"at most twice, with faults": {[]schedule.Option{schedule.WithMaxTries(2)}, 2, true},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -29,8 +29,9 @@
 //
 //   - By default the tick is tried again until a function has returned nil: at least once. The replicas that
 //     wait in Run take over. So the job must do no harm when it is repeated.
-//   - With [WithAtMostOnce] it is not tried again. So a job can be done in part, or not at all.
-//   - [WithMaxTries] is in between. It also ends a job that kills each replica on which it runs.
+//   - With [WithMaxTries] of 1 it is not tried again: at most once. So a job can be done in part, or not at all.
+//   - With WithMaxTries of more it is tried again a few times. That also ends a job that kills each replica on
+//     which it runs.
 //
 // If no replica fails or loses its session, each of them runs a job exactly once.
 //
@@ -52,8 +53,8 @@
 //
 // # What is guaranteed
 //
-//   - With WithAtMostOnce, no function is called for a tick for which another one was called before. With
-//     WithMaxTries, no more than n are.
+//   - With WithMaxTries of n, no more than n functions are called for a tick. With 1, no function is called for
+//     a tick for which another one was called before.
 //   - No function is called for a tick that is done, or that is earlier than one that has begun.
 //   - At no instant are the contexts of two functions of one job both alive.
 //   - A tick whose function did not return nil stays open by default, until one has or a later tick has

@@ -37,7 +37,7 @@ const (
 // jobsOfKills are the jobs that each replica runs, by the name in their path and in the journal.
 var jobsOfKills = map[string][]schedule.Option{
 	"least": nil,
-	"most":  {schedule.WithAtMostOnce()},
+	"most":  {schedule.WithMaxTries(1)},
 }
 
 // TestKills kills processes that run jobs, and the leader of three real servers, for a minute. With at least

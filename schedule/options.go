@@ -24,8 +24,9 @@ type config struct {
 
 // WithMaxTries gives a tick up after n tries, of all replicas together. A try counts from its begin, whatever
 // becomes of it: the function can return an error or panic, or its replica can die. So a tick that kills each
-// replica which runs it does not kill them all. All replicas should have the same option. Default: any number
-// of tries, so that the job is done at least once.
+// replica which runs it does not kill them all. WithMaxTries(1) is at most once: no tick is tried again, and if
+// the function fails or its replica dies, the job of that tick may have been done in part, or not at all. All
+// replicas should have the same option. Default: any number of tries, so that the job is done at least once.
 func WithMaxTries(n int) Option {
 	return option(func(c *config) error {
 		if n < 1 {
@@ -35,10 +36,6 @@ func WithMaxTries(n int) Option {
 		return nil
 	})
 }
-
-// WithAtMostOnce is [WithMaxTries] of 1: no tick is tried again. If the function fails or its replica dies,
-// the job of that tick may have been done in part, or not at all.
-func WithAtMostOnce() Option { return WithMaxTries(1) }
 
 // WithRevocable sets a function to call when somebody asks the replica that runs the job to give the lock up:
 // with [zklock.Revoke], or the command turnstile break. See [zklock.WithRevocable]. Default: nobody can ask.

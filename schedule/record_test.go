@@ -180,7 +180,7 @@ func TestLostReplies(t *testing.T) {
 		"before it": (*zktest.Server).CutBefore, "after it": (*zktest.Server).CutAfterCommit,
 	} {
 		for _, op := range ops {
-			for _, opts := range [][]schedule.Option{nil, {schedule.WithAtMostOnce()}} {
+			for _, opts := range [][]schedule.Option{nil, {schedule.WithMaxTries(1)}} {
 				inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
 					ctx := t.Context()
 					j := newJob(t, connect(), "/jobs/report", opts...)

@@ -20,7 +20,7 @@ import (
 // Run reports whether it has called f.
 //
 // If another replica holds the lock, Run waits, so that it runs the job if that replica fails or dies. It
-// returns false and nil as soon as the record says that the tick is not open any more. With [WithAtMostOnce]
+// returns false and nil as soon as the record says that the tick is not open any more. With WithMaxTries(1)
 // that is when the other replica has begun. So the deadline of ctx is the time at which the tick is not worth
 // running any more, for example the next tick. [zklock.WithMaxWait] bounds the waits alone: that for the
 // record and that for the lock. [Job.TryRun] does not wait for another replica.

@@ -62,7 +62,7 @@ func TestTicks(t *testing.T) {
 			last:  schedule.Record{Tick: later(1), Tries: 1},
 		},
 		"at most once": {
-			opts:  []schedule.Option{schedule.WithAtMostOnce()},
+			opts:  []schedule.Option{schedule.WithMaxTries(1)},
 			steps: []step{{later(0), true, true}, {later(0), false, false}, {later(1), false, true}, {later(1), false, false}},
 			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true},
 		},
@@ -147,7 +147,7 @@ func TestWaiting(t *testing.T) {
 		ran   bool                                                             // the other one
 	}{
 		"at least once": {nil, nil, work, false},
-		"at most once":  {[]schedule.Option{schedule.WithAtMostOnce()}, nil, 0, false},
+		"at most once":  {[]schedule.Option{schedule.WithMaxTries(1)}, nil, 0, false},
 		"at least once, and it fails": {
 			nil, func(context.Context, *zktest.Server, int64) error { return errWork }, work, true,
 		},
@@ -206,7 +206,7 @@ func TestFollow(t *testing.T) {
 		waits time.Duration // of the others
 	}{
 		"at least once": {nil, work},
-		"at most once":  {[]schedule.Option{schedule.WithAtMostOnce()}, 0},
+		"at most once":  {[]schedule.Option{schedule.WithMaxTries(1)}, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
