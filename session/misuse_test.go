@@ -21,6 +21,7 @@ func TestMisuse(t *testing.T) {
 			{Zero: &session.Manager{}, Made: m},
 			{Zero: &session.Session{}, Made: s},
 			{Zero: &session.Watch{}},
+			{Zero: &session.Removal{}},
 		},
 		Values: []any{session.State(0), session.CreateMode{}, session.Trace{}, session.RequestInfo{}},
 		Funcs: map[string]func(context.Context){

@@ -84,6 +84,48 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 	return slices.Clip(slices.Clone(data)), &own, (*Watch)(w), nil // the caller may change them
 }
 
+// WatchChildren returns the names of a node's children, in no order, the node's stat, and a watch that reports when a
+// child is created or deleted next, or the node is deleted. A change of the data of the node or of a child does not end
+// the watch. If another goroutine has got them already, the watch is shared and nothing is sent. Names and stat are then
+// those of an earlier time, and no child has come or gone since as long as the watch is pending.
+//
+// If the node does not exist, WatchChildren returns no names and a nil stat, and the watch ends as [WatchChanged] when
+// the node is created. The watch may have ended by the time at which WatchChildren returns. Otherwise WatchChildren
+// returns and fails as Get does.
+func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
+	misuse.Context(ctx, "session: Session.WatchChildren")
+	w, err := s.core().WatchChildren(ctx, path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	names, shared := w.Listed()
+	if shared == nil {
+		return nil, nil, (*Watch)(w), nil
+	}
+	stat := *shared
+	return slices.Clone(names), &stat, (*Watch)(w), nil // the caller may change them
+}
+
+// Remove deletes the node at path for certain. It returns at once and needs no further call: the session repeats the
+// delete in the background, across reconnects, until the servers say that the node is gone, or the session ends. If
+// there is no such node, the removal succeeds. If there is a connection, what the caller sends next comes after the
+// delete.
+//
+// If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that at once. The session goes on to
+// retry slowly: first after about a second, later after at most the session timeout or 30 s.
+//
+// A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node ever
+// has, such as numbered ones. ctx is for the hooks of a [Trace] only: the removal begins and goes on also if ctx has
+// ended. With a path that is not valid, the Removal fails at once with [ErrInvalid].
+func (s *Session) Remove(ctx context.Context, path string) *Removal {
+	misuse.Context(ctx, "session: Session.Remove")
+	made := s.core()
+	if err := misuse.ValidatePath(path); err != nil {
+		return (*Removal)(core.FailedRemoval(err))
+	}
+	return (*Removal)(made.Remove(ctx, path))
+}
+
 // Sync returns when the server that the session is connected to has caught up with the leader. It
 // returns and fails as Get does.
 func (s *Session) Sync(ctx context.Context, path string) error {

@@ -11,14 +11,15 @@ const (
 	// WatchDeleted: the node was deleted. The event came on the connection on which the watch was
 	// set, so all earlier events have been reported before it.
 	WatchDeleted = WatchEvent(core.WatchDeleted)
-	// WatchChanged: the node's data was changed.
+	// WatchChanged: the node's data was changed. Of a watch on children: a child was created or deleted, or the
+	// node itself was created.
 	WatchChanged = WatchEvent(core.WatchChanged)
 	// WatchBroken: the connection or the session was lost. The event of the watch may have been
 	// missed.
 	WatchBroken = WatchEvent(core.WatchBroken)
 )
 
-// Watch reports once what happens to a node next. All methods of a Watch may be called by any
+// Watch reports once what happens to a node, or to its children, next. All methods of a Watch may be called by any
 // number of goroutines at once. They panic if a [Session] has not made the Watch.
 type Watch core.Watch
 

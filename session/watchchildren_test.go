@@ -145,3 +145,44 @@ func TestListWatched(t *testing.T) {
 	_, _, _, err = (*core.Session)(s).List(ctx, d+"/absent")
 	wantErr(t, "a directory that is not there", err, zk.ErrNoNode)
 }
+
+// The public call returns the children too. Callers share the watch, and each has names of its own. One that asks again and
+// again does not add watches.
+func TestWatchChildrenReturnsThem(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s)+"/parent", patient(t)
+	names, stat, w, err := s.WatchChildren(ctx, d)
+	must(t, err)
+	if names != nil || stat != nil || w.Event() != session.WatchPending {
+		t.Fatalf("%v, %v, event %v of a node that does not exist", names, stat, w.Event())
+	}
+	_, err = s.Create(ctx, d, nil, session.Persistent)
+	must(t, err)
+	wantEvent(t, w, session.WatchChanged)
+	_, err = s.Create(ctx, d+"/child", nil, session.Persistent)
+	must(t, err)
+	p.ResetRequests()
+	var last *session.Watch
+	for range 50 {
+		names, stat, w, err := s.WatchChildren(ctx, d)
+		must(t, err)
+		if len(names) != 1 || names[0] != "child" || stat.NumChildren != 1 || last != nil && w != last {
+			t.Fatalf("%q, %+v, the same watch %v", names, stat, w == last)
+		}
+		names[0], stat.NumChildren, last = "spoilt", 7, w
+	}
+	if n := p.Count(zktest.On(zktest.OpGetChildren2, d)); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	must(t, s.Delete(ctx, d+"/child", -1))
+	wantEvent(t, last, session.WatchChanged)
+	names, _, w, err = s.WatchChildren(ctx, d)
+	must(t, err)
+	if len(names) != 0 {
+		t.Errorf("%q after the delete", names)
+	}
+	must(t, s.Delete(ctx, d, -1))
+	wantEvent(t, w, session.WatchDeleted)
+	_, _, _, err = s.WatchChildren(ctx, "no/path")
+	wantErr(t, "a bad path", err, session.ErrInvalid)
+}

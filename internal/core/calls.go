@@ -99,17 +99,18 @@ func reading(op int32, path string, watch bool) outbox.Call {
 	return one
 }
 
-// content is the answer to get.
+// content is the answer to get, and to a request that sets a watch.
 type content struct {
-	data []byte
-	stat *zk.Stat
+	data  []byte
+	names []string
+	stat  *zk.Stat
 }
 
 func (s *Session) get(ctx context.Context, path string) starter[content] {
 	return call(ctx, s, false, reading(codec.OpGetData, path, false), contentOf)
 }
 
-func contentOf(a *codec.Answer) (content, error) { return content{a.Data, a.Stat}, nil }
+func contentOf(a *codec.Answer) (content, error) { return content{a.Data, a.Names, a.Stat}, nil }
 
 // children is the answer to listing. Thousands of callers may share it, so nobody may change it.
 type children struct {

@@ -9,13 +9,31 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // Removal is a guaranteed delete in progress.
 type Removal struct {
+	_ misuse.NoCopy
+
 	done chan struct{}
 	err  error
+}
+
+// FailedRemoval returns a removal that has failed before anything was sent.
+func FailedRemoval(err error) *Removal {
+	r := &Removal{done: make(chan struct{}), err: err}
+	close(r.done)
+	return r
+}
+
+// Made returns r. It panics if r is nil or a zero value.
+func (r *Removal) Made() *Removal {
+	if r == nil || r.done == nil {
+		panic("session: Removal not made by Session.Remove")
+	}
+	return r
 }
 
 // Done returns a channel that is closed when the server has said that the node is gone, when the server has

@@ -60,10 +60,13 @@ func (s *Session) Forget(path string) { s.watches.Data.Forget(s.outward(path)) }
 
 // WatchChildren returns a watch that ends as WatchChanged when a child of the node is created or
 // deleted, and as WatchDeleted with the node. If there is no such node, it ends as WatchChanged
-// when the node is created. Goroutines of one session share the watch. Its Result has no data.
-// WatchChildren returns when the watch is set, and fails as Watch does, but not with
+// when the node is created. Goroutines of one session share the watch. Its Listed has the children, or nothing
+// if there is no such node. WatchChildren returns when the watch is set, and fails as Watch does, but not with
 // zk.ErrNoNode.
 func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error) {
+	if err := misuse.ValidatePath(path); err != nil {
+		return nil, err
+	}
 	w, err := s.watchBy(ctx, &s.watches.Children, hooks.RequestInfo{Op: "getChildren", Path: path}, codec.OpGetChildren2)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return w, err
@@ -123,7 +126,11 @@ func (s *Session) startWatchIn(ctx context.Context, t *watches.Table, info hooks
 		if err = s.verdict(err); op == codec.OpExists {
 			err = ignoreNoNode(err)
 		}
-		t.Land(full, w, c.data, c.stat, err)
+		if op == codec.OpGetChildren2 {
+			t.LandNames(full, w, c.names, c.stat, err)
+		} else {
+			t.Land(full, w, c.data, c.stat, err)
+		}
 		s.withHooks(func() { done(err) })
 	}
 	if err := s.Err(); err != nil { // after join, so that a session that ends now ends the watch

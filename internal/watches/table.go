@@ -91,7 +91,7 @@ func (t *Table) entryLocked(path string) *watched {
 // Land takes the answer to the request that set a watch.
 func (t *Table) Land(path string, w *Watch, data []byte, stat *zk.Stat, err error) {
 	if err != nil {
-		t.drop(path, w)
+		t.Drop(path, w)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,8 +105,14 @@ func (t *Table) Land(path string, w *Watch, data []byte, stat *zk.Stat, err erro
 	}
 }
 
-// drop forgets a watch that was not set.
-func (t *Table) drop(path string, w *Watch) {
+// LandNames is Land for a watch on children.
+func (t *Table) LandNames(path string, w *Watch, names []string, stat *zk.Stat, err error) {
+	w.names = names // before Land, which lets others read them
+	t.Land(path, w, nil, stat, err)
+}
+
+// Drop forgets a watch that was not set, or one that is not shared and that its caller does not want any more.
+func (t *Table) Drop(path string, w *Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.m[path]

@@ -24,6 +24,7 @@ const (
 type Watch struct {
 	ready news.News // that the request which sets it has been answered
 	data  []byte
+	names []string // of a watch on children
 	stat  *zk.Stat
 	err   error
 
@@ -85,6 +86,10 @@ func (w *Watch) Ready() <-chan struct{} { return w.ready.Wait() }
 // watch was not set, there is an error: zk.ErrNoNode, and the watch ends as Deleted, or another refusal or
 // that of a lost connection (see core.Uncertain), and the watch ends as Broken. Call it once Ready is closed.
 func (w *Watch) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
+
+// Listed returns the names of the node's children and the node's stat, as the answer that set a watch on children has
+// told them. Nobody may change them. Call it once Ready is closed and Result has no error.
+func (w *Watch) Listed() ([]string, *zk.Stat) { return w.names, w.stat }
 
 // Event returns what has ended the watch, or Pending.
 func (w *Watch) Event() Event {
