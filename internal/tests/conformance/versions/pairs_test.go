@@ -1,0 +1,137 @@
+package versions_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// pair is two locks of which only one can be held. The first is held, and the second waits.
+type pair struct {
+	name          string
+	first, second driver.Lock
+}
+
+// pairs returns the pairs below a directory.
+func pairs(dir string) []pair {
+	at := func(kind string) driver.Lock { return driver.Lock{Kind: kind, Path: dir} }
+	way := func(k driver.Lock, way string) driver.Lock {
+		k.Way = way
+		return k
+	}
+	several := func(path string, others ...string) driver.Lock {
+		return driver.Lock{Kind: "multi", Path: path, Others: others}
+	}
+	leases := func(kind string, leases, n int) driver.Lock {
+		return driver.Lock{Kind: kind, Path: dir, Leases: leases, N: n}
+	}
+	a, b := dir+"/a", dir+"/b"
+	key := "a key/of café"
+	keyed := driver.Lock{Kind: "keyed", Path: dir, Key: key}
+	return []pair{
+		{"mutex", at("mutex"), at("mutex")},
+		{"mutex by Lock", way(at("mutex"), "lock"), way(at("mutex"), "lock")},
+		{"mutex by Do", way(at("mutex"), "do"), way(at("mutex"), "do")},
+		{"mutex that does not wait for its release", at("async"), at("async")},
+		{"mutex that is kept", at("lazy"), at("lazy")},
+		{"mutex that is kept by one", at("lazy"), at("mutex")},
+		{"mutex that is kept by the other", at("mutex"), at("lazy")},
+		{"mutex with hand-over", at("local"), at("local")},
+		{"mutex with hand-over that is kept", at("lazy local"), at("lazy local")},
+		{"key", keyed, keyed},
+		{"key and a mutex", keyed, driver.Lock{Kind: "mutex", Path: directory(keyed)}},
+		{"writers", at("write"), at("write")},
+		{"writers by Lock", way(at("write"), "lock"), way(at("write"), "lock")},
+		{"writer and reader", at("write"), at("read")},
+		{"reader and writer", at("read"), at("write")},
+		{"writer and reader that are kept", at("lazy write"), at("lazy read")},
+		{"reader and writer that are kept", at("lazy read"), at("lazy write")},
+		{"writers by Do", way(at("write"), "do"), way(at("write"), "do")},
+		{"semaphore of 1", leases("semaphore", 1, 1), leases("semaphore", 1, 1)},
+		{"semaphore with weights", leases("semaphore", 3, 2), leases("semaphore", 3, 2)},
+		{"semaphore by Do", way(leases("semaphore", 1, 1), "do"), way(leases("semaphore", 1, 1), "do")},
+		{"semaphore in Curator's layout", leases("curator", 1, 1), leases("curator", 1, 1)},
+		{"several", several(a, b), several(a, b)},
+		{"several in another order", several(a, b), several(b, a)},
+		{"several and one", several(a, b), driver.Lock{Kind: "mutex", Path: a}},
+		{"one and several", driver.Lock{Kind: "mutex", Path: a}, several(a, b)},
+		{"election", at("election"), at("election")},
+		{"latch", at("latch"), at("latch")},
+	}
+}
+
+// Each version waits for the other, is refused by a try, and comes in its turn.
+func TestPairs(t *testing.T) {
+	for _, p := range pairs("") {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, longSession)
+			processes := map[version]*process{old: a.start(t, old, "before"), present: a.start(t, present, "present")}
+			for _, v := range []version{old, present} {
+				for _, now := range pairs(a.path + "/" + string(v)) {
+					if now.name == p.name {
+						now.play(t, processes[v], processes[v.other()])
+					}
+				}
+			}
+		})
+	}
+}
+
+// play has the first process hold and the second one wait.
+func (p pair) play(t *testing.T, first, second *process) {
+	t.Helper()
+	tries := p.first.Kind != "election" && p.first.Kind != "latch" // a candidate does not try
+	h := first.acquire(t, p.first)
+	if tries {
+		second.tries(p.second).refused(t, "busy")
+		settled(t, p.second, 1)
+	}
+	next := second.begin(p.second)
+	settled(t, p.second, 2)
+	if p.shares() {
+		h.release(t)
+		next.granted(t).release(t)
+	} else {
+		last := first.begin(p.first)
+		settled(t, p.second, 3)
+		next.waits(t)
+		last.waits(t)
+		h.release(t)
+		h = next.granted(t)
+		last.waits(t)
+		h.release(t)
+		last.granted(t).release(t)
+	}
+	if tries {
+		trySoon(t, second, p.second)
+		trySoon(t, first, p.first)
+	}
+	first.acquire(t, p.first).release(t)
+	second.acquire(t, p.second).release(t)
+}
+
+// shares reports whether the goroutines of the first process share a place in the queue.
+func (p pair) shares() bool {
+	return strings.HasPrefix(p.first.Kind, "lazy") || strings.HasPrefix(p.first.Kind, "local")
+}
+
+// trySoon tries until it gets a lock that nobody uses. Another process may still be about to leave.
+func trySoon(t *testing.T, p *process, k driver.Lock) {
+	t.Helper()
+	zktest.Eventually(t, testserver.Patience, p.name+" gets the free lock by a try", func() bool {
+		try := p.tries(k)
+		a := wait(t, try.answer, try.String()+" gets an answer")
+		if a.Reason == "busy" {
+			return false
+		}
+		if a.Reason != "" {
+			t.Fatalf("%s: %+v", try, a)
+		}
+		try.enter(a).release(t)
+		return true
+	})
+}

@@ -1,0 +1,447 @@
+package versions_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// bothWays runs a test with a process of one version in the first part, and with one of the other.
+func bothWays(t *testing.T, timeout time.Duration, test func(t *testing.T, first, second *process)) {
+	t.Helper()
+	for _, v := range []version{old, present} {
+		t.Run(string(v)+" first", func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, timeout)
+			test(t, a.start(t, v, string(v)), a.start(t, v.other(), string(v.other())))
+		})
+	}
+}
+
+// The goroutines of a process hand a lock to each other, but not for ever while the other version waits.
+func TestHandOver(t *testing.T) {
+	for _, kind := range []string{"local", "lazy local"} {
+		t.Run(kind, func(t *testing.T) {
+			bothWays(t, longSession, func(t *testing.T, first, second *process) {
+				k := driver.Lock{Kind: kind, Path: first.path}
+				h := first.acquire(t, k)
+				next := second.begin(k)
+				settled(t, k, 2)
+				grants := make(chan *held)
+				queue := func(q *ticket) { go func() { grants <- q.enter(<-q.answer) }() }
+				queue(next)
+				const locals = 3
+				for range locals {
+					queue(first.begin(k))
+				}
+				// While the other version waits there is always somebody in the process to hand over to.
+				handOvers := 0
+				for h.ticket != next {
+					h.release(t)
+					if h = wait(t, grants, "the lock is handed on"); h.ticket != next {
+						handOvers++
+						queue(first.begin(k))
+					}
+				}
+				t.Logf("%d hand-overs", handOvers)
+				for range locals {
+					h.release(t)
+					h = wait(t, grants, "the lock is handed on")
+				}
+				h.release(t)
+			})
+		})
+	}
+}
+
+// A place that one version keeps goes to the other as soon as that wants it.
+func TestKept(t *testing.T) {
+	for _, kind := range []string{"lazy", "lazy local", "lazy write", "lazy read"} {
+		t.Run(kind, func(t *testing.T) {
+			bothWays(t, longSession, func(t *testing.T, first, second *process) {
+				k := driver.Lock{Kind: kind, Path: first.path}
+				other := k
+				if kind == "lazy read" {
+					other.Kind = "write"
+				}
+				keeps(t, first, k)
+				trySoon(t, second, other)
+				keeps(t, first, k)
+				second.acquire(t, other).release(t)
+			})
+		})
+	}
+}
+
+// keeps has a process use a lock until it keeps the place.
+func keeps(t *testing.T, p *process, k driver.Lock) {
+	t.Helper()
+	zktest.Eventually(t, testserver.Patience, p.name+" keeps a place", func() bool {
+		node := p.use(t, k)
+		return node == p.use(t, k)
+	})
+}
+
+// use takes a lock, and gives it up.
+func (p *process) use(t *testing.T, k driver.Lock) (node string) {
+	t.Helper()
+	h := p.acquire(t, k)
+	h.release(t)
+	return h.node
+}
+
+// Readers of both versions hold the lock together. A writer that goes on as a reader lets in none but readers.
+func TestReaders(t *testing.T) {
+	bothWays(t, longSession, func(t *testing.T, first, second *process) {
+		read, write := driver.Lock{Kind: "read", Path: first.path}, driver.Lock{Kind: "write", Path: first.path, Way: "lock"}
+		a, b := first.acquire(t, read), second.acquire(t, read)
+		second.tries(write).refused(t, "busy")
+		a.release(t)
+		second.tries(write).refused(t, "busy")
+		b.release(t)
+		settled(t, read, 0)
+
+		writer := first.acquire(t, write)
+		reader := second.begin(read)
+		settled(t, read, 2)
+		both := writer.downgrade(t)
+		reader.waits(t)
+		writer.release(t)
+		first.Enter(both.holds[0])
+		beside := reader.granted(t)
+		second.tries(write).refused(t, "busy")
+		both.release(t)
+		beside.release(t)
+		settled(t, read, 0)
+
+		writer = first.acquire(t, write)
+		next := second.begin(write)
+		settled(t, write, 2)
+		both = writer.downgrade(t)
+		settled(t, write, 3)
+		writer.release(t)
+		first.Enter(both.holds[0])
+		settled(t, write, 2)
+		second.tries(read).refused(t, "busy") // it would be behind the writer
+		next.waits(t)
+		both.release(t)
+		next.granted(t).release(t)
+	})
+}
+
+// downgrade gets the read lock for the owner of a write lock. The referee is told of it when the writer has left.
+func (h *held) downgrade(t *testing.T) *held {
+	t.Helper()
+	id, answer := h.p.send(driver.Request{Verb: driver.Downgrade, Of: h.id})
+	k := driver.Lock{Kind: "read", Path: h.lock.Path}
+	d := &held{ticket: &ticket{h.p, id, k, answer, referee.Now()}}
+	if a := wait(t, answer, "the writer is a reader, too"); a.Reason != "" {
+		t.Fatalf("%s: %+v", h, a)
+	}
+	d.holds = d.told()
+	return d
+}
+
+// The leases of a semaphore are one number for both versions, in either layout, and a large request is not overtaken.
+func TestLeases(t *testing.T) {
+	bothWays(t, longSession, func(t *testing.T, first, second *process) {
+		one := driver.Lock{Kind: "semaphore", Path: first.path + "/ours", Leases: 3}
+		two := one
+		two.N = 2
+		a, b, c := first.acquire(t, one), second.acquire(t, one), first.acquire(t, one)
+		second.tries(one).refused(t, "busy")
+		settled(t, one, 3)
+		large := second.begin(two)
+		settled(t, one, 4)
+		small := first.begin(one)
+		settled(t, one, 5)
+		a.release(t)
+		settled(t, one, 4)
+		first.tries(one).refused(t, "busy")
+		large.waits(t)
+		small.waits(t)
+		b.release(t)
+		got := large.granted(t)
+		small.waits(t)
+		c.release(t)
+		d := small.granted(t)
+		got.release(t)
+		d.release(t)
+
+		curator := driver.Lock{Kind: "curator", Path: first.path + "/curator", Leases: 2}
+		a, b = first.acquire(t, curator), second.acquire(t, curator)
+		next := first.begin(curator)
+		settled(t, curator, 3)
+		next.waits(t)
+		b.release(t)
+		c = next.granted(t)
+		second.tries(curator).refused(t, "busy")
+		a.release(t)
+		c.release(t)
+
+		// The two layouts do not meet.
+		h := first.acquire(t, driver.Lock{Kind: "semaphore", Path: first.path + "/layouts", Leases: 2})
+		second.begin(driver.Lock{Kind: "curator", Path: first.path + "/layouts", Leases: 2}).refused(t, "conflict")
+		h.release(t)
+	})
+}
+
+// A limit that one version sets holds for the other. docs/upgrade.md asks not to change limits during an upgrade; so
+// this test changes one only upwards, or when nobody uses the semaphore.
+func TestLimits(t *testing.T) {
+	bothWays(t, longSession, func(t *testing.T, first, second *process) {
+		k := driver.Lock{Kind: "semaphore", Path: first.path, Leases: 2}
+		limits := first.LimitsOf(places(k)[0].Place)
+		resize := func(p *process, n int) {
+			t.Helper()
+			k := k
+			k.N = n
+			ended := limits.Change(n)
+			p.ask(t, driver.Request{Verb: "resize", Lock: k})
+			ended(nil)
+			for _, p := range []*process{first, second} {
+				if got := p.ask(t, driver.Request{Verb: "limit", Lock: k}).Value; got != strconv.Itoa(n) {
+					t.Fatalf("%s reads the limit %s, want %d", p.name, got, n)
+				}
+			}
+		}
+		a, b := first.acquire(t, k), second.acquire(t, k)
+		third, fourth := second.begin(k), first.begin(k)
+		settled(t, k, 4)
+		third.waits(t)
+		fourth.waits(t)
+		resize(first, 4)
+		c, d := third.granted(t), fourth.granted(t)
+		second.tries(k).refused(t, "busy")
+		for _, h := range []*held{a, b, c, d} {
+			h.release(t)
+		}
+		settled(t, k, 0)
+		resize(first, 1)
+		a = second.acquire(t, k)
+		first.tries(k).refused(t, "busy")
+		a.release(t)
+		settled(t, k, 0)
+		resize(second, 2)
+		a, b = first.acquire(t, k), second.acquire(t, k)
+		a.release(t)
+		b.release(t)
+	})
+}
+
+// Each version asks holders of the other to give a lock up. A holder of the version before hears of it if it listens, and
+// is not asked if its node says that it does not.
+func TestRevoke(t *testing.T) {
+	bothWays(t, longSession, func(t *testing.T, first, second *process) {
+		k := driver.Lock{Kind: "mutex", Path: first.path, Listen: true}
+		h, next := first.acquire(t, k), second.begin(k)
+		second.ask(t, driver.Request{Verb: "revoke", Node: h.node})
+		if got := wait(t, first.asked, "the holder is asked"); got != h.node {
+			t.Fatalf("asked to give up %s, want %s", got, h.node)
+		}
+		h.release(t)
+		h = next.granted(t)
+		first.ask(t, driver.Request{Verb: "revoke", Node: h.node})
+		if got := wait(t, second.asked, "the waiter that now holds is asked"); got != h.node {
+			t.Fatalf("asked to give up %s, want %s", got, h.node)
+		}
+		h.release(t)
+	})
+	t.Run("a holder that does not listen", func(t *testing.T) {
+		t.Parallel()
+		a := newArena(t, longSession)
+		first, second := a.start(t, old, "before"), a.start(t, present, "present")
+		h := first.acquire(t, driver.Lock{Kind: "mutex", Path: a.path})
+		if got := second.answer(t, driver.Request{Verb: "revoke", Node: h.node}); got.Reason != "not revocable" {
+			t.Fatalf("%+v, want that it is not revocable", got)
+		}
+		h.release(t)
+	})
+}
+
+// Both versions see the leader, whichever it is.
+func TestLeader(t *testing.T) {
+	for _, kind := range []string{"election", "latch"} {
+		t.Run(kind, func(t *testing.T) {
+			bothWays(t, longSession, func(t *testing.T, first, second *process) {
+				candidate := func(p *process) driver.Lock { return driver.Lock{Kind: kind, Path: p.path, Key: "id of " + p.name} }
+				leads := func(p *process) {
+					t.Helper()
+					for _, observer := range []*process{first, second} {
+						if got := observer.ask(t, driver.Request{Verb: "leader", Lock: candidate(observer)}).Value; got != "id of "+p.name {
+							t.Fatalf("to %s the leader is %q, want %s", observer.name, got, p.name)
+						}
+					}
+				}
+				h := first.acquire(t, candidate(first))
+				leads(first)
+				next := second.begin(candidate(second))
+				settled(t, candidate(first), 2)
+				leads(first)
+				h.release(t)
+				h = next.granted(t)
+				leads(second)
+				h.release(t)
+				for _, observer := range []*process{first, second} {
+					if got := observer.answer(t, driver.Request{Verb: "leader", Lock: candidate(observer)}); got.Reason != "no leader" {
+						t.Fatalf("to %s: %+v, want that nobody leads", observer.name, got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A candidate of the version before that has a rank asks the leader to resign, and leads once it has.
+func TestRank(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, longSession)
+	first, second := a.start(t, present, "present"), a.start(t, old, "before")
+	h := first.acquire(t, driver.Lock{Kind: "election", Path: a.path, Key: "present"})
+	better := second.begin(driver.Lock{Kind: "election", Path: a.path, Key: "before", N: 5})
+	zktest.Eventually(t, testserver.Patience, "the leader resigns", func() bool { return !h.held() })
+	better.waits(t)
+	h.release(t)
+	h = better.granted(t)
+	next := first.begin(driver.Lock{Kind: "election", Path: a.path, Key: "present"})
+	settled(t, next.lock, 2)
+	next.waits(t)
+	h.release(t)
+	next.granted(t).release(t)
+}
+
+// A tick that one version has run is not run by the other. One that has failed is, as often as it may be.
+func TestJobs(t *testing.T) {
+	bothWays(t, longSession, func(t *testing.T, first, second *process) {
+		tick := func(n int64) driver.Lock { return driver.Lock{Kind: "job", Path: first.path, Tick: n} }
+		once := func(n int64) driver.Lock { return driver.Lock{Kind: "job once", Path: first.path, Tick: n} }
+		last := func(want string) {
+			t.Helper()
+			for _, p := range []*process{first, second} {
+				if got := p.ask(t, driver.Request{Verb: "last", Lock: tick(1)}).Value; got != want {
+					t.Fatalf("%s reads %q, want %q", p.name, got, want)
+				}
+			}
+		}
+		h := first.acquire(t, tick(100))
+		last("tick 100, tries 1, done false")
+		next := second.begin(tick(100))
+		settled(t, tick(100), 2)
+		second.tries(tick(100)).refused(t, "not run")
+		next.waits(t)
+		h.release(t)
+		next.refused(t, "not run")
+		last("tick 100, tries 1, done true")
+		second.begin(tick(99)).refused(t, "not run")
+		settled(t, tick(101), 0)
+
+		h = first.acquire(t, tick(101))
+		next = second.begin(tick(101))
+		settled(t, tick(101), 2)
+		h.fail(t)
+		next.granted(t).release(t)
+		last("tick 101, tries 2, done true")
+
+		h = second.acquire(t, once(102))
+		next = first.begin(once(102))
+		h.fail(t)
+		next.refused(t, "not run")
+		last("tick 102, tries 1, done false")
+
+		for n := range int64(10) {
+			all := []*ticket{first.begin(tick(200 + n)), second.begin(tick(200 + n)), first.begin(tick(200 + n)), second.begin(tick(200 + n))}
+			reasons := make(chan string)
+			for _, one := range all {
+				go func() {
+					a := <-one.answer
+					if a.Reason == "" {
+						a = one.enter(a).end()
+					}
+					reasons <- a.Reason
+				}()
+			}
+			ran := 0
+			for range all {
+				switch got := wait(t, reasons, "all replicas have an answer"); got {
+				case "":
+					ran++
+				case "not run":
+				default:
+					t.Fatalf("the job of tick %d: %s", 200+n, got)
+				}
+			}
+			if ran != 1 {
+				t.Fatalf("the job of tick %d ran %d times", 200+n, ran)
+			}
+			last(fmt.Sprintf("tick %d, tries 1, done true", 200+n))
+		}
+	})
+}
+
+// fail has the function of a job return an error.
+func (h *held) fail(t *testing.T) {
+	t.Helper()
+	h.leave()
+	if a := h.p.answer(t, driver.Request{Verb: driver.Release, Of: h.id, Fail: true}); a.Reason != "failed" {
+		t.Fatalf("%s: %+v, want the error of the function", h, a)
+	}
+}
+
+// The unfair mutex of the version before and the mutex refuse each other. Neither gets the lock beside the other.
+func TestUnfair(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, longSession)
+	first, second := a.start(t, old, "before"), a.start(t, present, "present")
+	unfair, fair := driver.Lock{Kind: "unfair", Path: a.path}, driver.Lock{Kind: "mutex", Path: a.path}
+	h := first.acquire(t, unfair)
+	second.begin(fair).refused(t, "conflict")
+	second.tries(fair).refused(t, "conflict")
+	h.release(t)
+	settled(t, fair, 0)
+	h = second.acquire(t, fair)
+	first.begin(unfair).refused(t, "conflict")
+	first.tries(unfair).refused(t, "conflict")
+	h.release(t)
+}
+
+// A waiter gets the lock of a holder of the other version that was killed, or cut off from the servers. By then the one
+// that was cut off knows that it has lost the lock.
+func TestLoss(t *testing.T) {
+	bothWays(t, shortSession, func(t *testing.T, first, second *process) {
+		k := func(kind string) driver.Lock {
+			return driver.Lock{Kind: kind, Path: first.path + "/" + kind, Leases: 1, Tick: 1}
+		}
+		kinds := []string{"mutex", "lazy local", "write", "semaphore", "curator", "election", "job"}
+		var holders []*held
+		var waiters []*ticket
+		for _, kind := range kinds {
+			holders = append(holders, first.acquire(t, k(kind)))
+			waiters = append(waiters, second.begin(k(kind)))
+		}
+		for _, kind := range kinds {
+			settled(t, k(kind), 2)
+		}
+		first.proxy.Blackhole(zktest.ToServer | zktest.ToClient)
+		for _, w := range waiters {
+			holders = append(holders, w.granted(t)) // the referee asks the first
+		}
+		first.proxy.Heal()
+		for i := range kinds {
+			waiters[i] = first.begin(k(kinds[i]))
+			holders[i].leave()
+		}
+		for _, kind := range kinds {
+			settled(t, k(kind), 2)
+		}
+		second.kill()
+		for _, w := range waiters {
+			w.granted(t).release(t)
+		}
+	})
+}
