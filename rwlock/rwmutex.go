@@ -92,6 +92,8 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 		return nil, err
 	}
 	rw.door = hold.DoorTo[*RWMutex](&rw.writer)
+	rw.writer.Owned = []*hold.Holds[*place.Lease]{rw.writes, rw.reads}
+	rw.reader.Owned = rw.writer.Owned
 	rw.writes.Get, rw.writes.Try = rw.writer.Get(), rw.writer.TryAcquire
 	rw.reads.Get = rw.read(rw.reader.Get())
 	rw.reads.Try = func(ctx context.Context) (*place.Lease, error) {

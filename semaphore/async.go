@@ -4,8 +4,7 @@ package semaphore
 // for the servers' answer, for a second at most. The option holds for the end of Do and TryDo too. That
 // Unlock has returned then does not mean that others can have the lease, and Unlock returns only
 // [ErrNotHeld], or why the lease was lost. The release is certain when [session.Manager.Close] has returned
-// nil. WithAsyncRelease of package zklock has the details, which are the same here. In Curator's layout a
-// MultiLock of package zklock waits for the servers all the same.
+// nil. WithAsyncRelease of package zklock has the details, which are the same here.
 func WithAsyncRelease() Option {
 	return option(func(s *Semaphore) error {
 		s.lease.Async, s.holds.Async = true, true

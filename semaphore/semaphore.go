@@ -69,6 +69,7 @@ func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
 // set that limit with [Semaphore.Resize] or by hand.
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*place.Lease](path)}
+	s.door = hold.DoorTo[*Semaphore](&s.lease)
 	one := func(try bool) func(context.Context) (*place.Lease, error) {
 		return func(ctx context.Context) (*place.Lease, error) { return s.acquire(ctx, 1, try) }
 	}
@@ -100,10 +101,11 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 		kind.Configuration = &kinds.Configuration{
 			Config: nodedata.FirstLimit(s.max).Encode(), Policy: s.policy, Rivals: curatorDirs,
 		}
-		s.lease.Queue, s.door = s.top, hold.DoorTo[*Semaphore](&s.lease)
+		s.lease.Queue = s.top
 		return nil
 	}
 	// An acquisition takes two nodes, one after the other, so Multi takes the semaphore by itself.
+	s.lease.Alone = func(ctx context.Context, try bool) (*place.Lease, error) { return s.acquire(ctx, 1, try) }
 	kind.Policy = func(kinds.Node) kinds.Policy { return kinds.Policy{Slack: s.max - 1} }
 	if s.gate, err = place.New(manager, s.path+"/"+curatorLocks); err != nil {
 		return err

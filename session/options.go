@@ -295,10 +295,8 @@ func WithLossOnSuspend() Option {
 // servers of the connect string. So full names are the same in every process, even if the
 // processes connect to different servers or use different names for them.
 //
-// All processes must give one ensemble the same name, and two ensembles different names:
-// zklock.Multi orders locks by full names, and two processes that order the same locks
-// differently can wait for each other forever. The name consists of printable characters without
-// a slash, and is case-sensitive.
+// All processes must give one ensemble the same name, and two ensembles different names. The name consists of printable
+// characters without a slash, and is case-sensitive.
 //
 // Default: the servers as given to Connect, in sorted order.
 func WithName(name string) Option {

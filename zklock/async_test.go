@@ -356,26 +356,30 @@ func TestAsyncHookBeforeClose(t *testing.T) {
 	})
 }
 
-// A MultiLock waits for the servers unless all of its locks have the option. Locks of a user's type have none.
+// A MultiLock waits for the servers unless all of its locks have the option.
 func TestAsyncMultiOfOthers(t *testing.T) {
-	for what, other := range map[string]func(*testing.T, *session.Manager) zklock.ContextLocker{
-		"without the option": func(t *testing.T, m *session.Manager) zklock.ContextLocker { return newMutex(t, m, "/locks/two") },
-		"a user's type": func(t *testing.T, m *session.Manager) zklock.ContextLocker {
-			return ownType{asyncMutex(t, m, "/locks/two")}
-		},
+	for what, c := range map[string]struct {
+		other func(*testing.T, *session.Manager) zklock.ContextLocker
+		want  time.Duration
+	}{
+		"without the option": {func(t *testing.T, m *session.Manager) zklock.ContextLocker {
+			return newMutex(t, m, "/locks/two")
+		}, 2 * time.Millisecond},
+		"in Curator's layout": {func(t *testing.T, m *session.Manager) zklock.ContextLocker {
+			sem, err := semaphore.New(m, "/locks/two", 1, semaphore.WithCuratorLayout(), semaphore.WithAsyncRelease())
+			must(t, err)
+			return sem
+		}, 0},
 	} {
 		inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 			m := connect()
-			multi := newMulti(t, asyncMutex(t, m, lockPath), other(t, m))
+			multi := newMulti(t, asyncMutex(t, m, lockPath), c.other(t, m))
 			must(t, multi.Lock(t.Context()))
 			server.Delay(time.Millisecond)
-			if d := took(func() { must(t, multi.Unlock()) }); d != 2*time.Millisecond {
-				t.Errorf("%s: Unlock took %v", what, d)
+			if d := took(func() { must(t, multi.Unlock()) }); d != c.want {
+				t.Errorf("%s: Unlock took %v, want %v", what, d, c.want)
 			}
 			server.Heal()
 		})
 	}
 }
-
-// ownType is a lock of a type that this module does not know.
-type ownType struct{ zklock.ContextLocker }

@@ -25,7 +25,7 @@
 //   - Many readers or one writer: [github.com/turnstile-go/turnstile/rwlock].
 //   - At most n at a time: [github.com/turnstile-go/turnstile/semaphore].
 //   - One leader of many processes: [github.com/turnstile-go/turnstile/election].
-//   - Several locks, all or none: [Multi], which takes locks of all three packages.
+//   - Several locks, all or none: [Multi], which takes locks of all three packages, of one manager.
 //   - Many goroutines of one process on one lock: [WithLocalHandover].
 //   - One process that takes the same lock again and again: [WithLazyRelease].
 //   - Short locks, one after the other: [WithAsyncRelease].
@@ -47,9 +47,8 @@
 // a fake for unit tests. The example Fake has one that is always free, and one that is lost before
 // the work has begun.
 //
-// [ContextLocker] is for functions that need a lease of any lock, as [Multi] does. A fake of it can
-// only fail, because no code outside of package queue can make a [queue.Lease]. Test such a
-// function with a lock on a server of package zktest.
+// A fake of a function that returns a [queue.Lease] can only fail, because no code outside of package queue can
+// make one. Test what needs a lease with a lock on a server of package zktest.
 //
 // [sync.Locker] is for code that exists already. [Mutex.Locker] returns one, and a test passes a
 // [sync.Mutex] in its place.

@@ -15,7 +15,7 @@ import (
 // Each error reads as one sentence: what was called, on which path, and what went wrong.
 func TestErrorTexts(t *testing.T) {
 	proxy := testserver.Proxy(t)
-	m := testserver.Connect(t, proxy.Addr(), session.WithName("ensemble"))
+	m := testserver.Connect(t, proxy.Addr())
 	dir := testserver.Path(t)
 	lock := newMutex(t, m, dir)
 	newErr := func(m *session.Manager, path string, opts ...zklock.Option) error {
@@ -36,9 +36,11 @@ func TestErrorTexts(t *testing.T) {
 		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithRevocable(nil)), Want: "zklock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
 		"bad prefix":                         {Err: newErr(m, "/a", zklock.WithPrefixes("lease-")), Want: "zklock: invalid argument: prefix \"lease-\" belongs to another kind of lock"},
 		"no hand-over":                       {Err: newErr(m, "/a", zklock.WithLocalHandover(0)), Want: "zklock: invalid argument: WithLocalHandover(0): want at least 1"},
-		"no locks":                           {Err: multiErr(), Want: "zklock: invalid argument: Multi of no locks"},
+		"no locks":                           {Err: multiErr(), Want: "zklock: invalid argument: Multi: no locks"},
+		"no lock of this module":             {Err: multiErr(lock, ownType{lock}), Want: "zklock: invalid argument: Multi: lock 1, a zklock_test.ownType, was not made by this module"},
+		"another manager":                    {Err: multiErr(lock, newMutex(t, connect(t), "/b")), Want: "zklock: invalid argument: Multi: lock 1, /b, has another manager than lock 0, /a"},
 		"nil lock":                           {Err: multiErr(lock, nil), Want: "zklock: invalid argument: Multi: lock 1 is nil"},
-		"lock twice":                         {Err: multiErr(lock, newMutex(t, m, dir)), Want: "zklock: invalid argument: Multi: ensemble/a is there twice"},
+		"lock twice":                         {Err: multiErr(lock, newMutex(t, m, dir)), Want: "zklock: invalid argument: Multi: /a is there twice"},
 		"nil function":                       {Err: lock.Do(t.Context(), nil), Want: "zklock: invalid argument: Do of a nil function"},
 		"Unlock without Lock":                {Err: lock.Unlock(), Want: "unlock /a: lock is not held"},
 		"cancelled Lock":                     {Err: lock.Lock(ended), Want: "acquire /a: context canceled"},
@@ -69,6 +71,9 @@ func TestErrorTexts(t *testing.T) {
 	must(t, err)
 	texts["cancelled Lock of several"] = testserver.ErrorText{Err: multi.Lock(ended), Want: "acquire /a: context canceled"}
 	texts["Unlock of several without Lock"] = testserver.ErrorText{Err: multi.Unlock(), Want: "unlock /a, /a-second: lock is not held"}
+	several, err := zklock.Multi(newMutex(t, m, dir), held)
+	must(t, err)
+	texts["Lock of several, one of them held"] = testserver.ErrorText{Err: several.Lock(owner), Want: "acquire /a, /a/held: invalid argument: the owner of the context holds /a/held already"}
 	lease, err := newMutex(t, m, dir).Acquire(patient(t))
 	must(t, err)
 	expire(t, proxy, m)

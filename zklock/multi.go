@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,19 +18,19 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], a lock of rwlock
-// or a semaphore.
+// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], an RWMutex or a Reader of rwlock,
+// or a Semaphore. No other type can be one. A function that needs a lease of any lock takes an interface of its own, with
+// the methods that it calls.
 type ContextLocker interface {
-	// Path returns the lock's path, for messages.
+	// Path returns the lock's path.
 	Path() string
-	// FullName returns a name that no other lock has, and that is the same in every process: see
-	// [session.Manager.FullName].
-	FullName() string
 	// Acquire waits for the lock and returns it as a handle.
 	Acquire(ctx context.Context) (*queue.Lease, error)
 	// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] if the lock
 	// is busy.
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
+
+	hold.Joint
 }
 
 var _ ContextLocker = (*Mutex)(nil)
@@ -43,10 +42,9 @@ var _ ContextLocker = (*Mutex)(nil)
 type MultiLock struct {
 	_ misuse.NoCopy
 
-	locks []ContextLocker // in the order in which every process takes them
-	given []int           // the index of each of locks among those given to Multi
-	joint []*hold.Lock    // of each of locks; nil if it is to be taken by itself
-	paths string          // for messages
+	locks []*hold.Lock // in the order in which every process takes them
+	given []int        // the index of each of locks among those given to Multi
+	paths string       // for messages
 	holds *hold.Holds[multiHold]
 }
 
@@ -65,24 +63,18 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 	return m
 }
 
-// Multi returns a lock that consists of several, of any kinds and on any managers.
+// Multi returns a lock that consists of several, of any kinds of this module and of one manager.
 //
-// A MultiLock takes its locks in an order that does not depend on the order of the arguments: by
-// their paths with the chroot, and for equal paths by the names of their ensembles
-// ([session.Manager.FullName]). So callers that take some of the same locks through Multi cannot
-// wait for each other in a circle. A caller that takes the locks one by one, in another order, can
-// be part of such a circle.
+// A MultiLock takes its locks in the order of their paths, whatever the order of the arguments. So callers that take some
+// of the same locks through Multi cannot wait for each other in a circle. A caller that takes the locks one by one, in
+// another order, can be part of such a circle.
 //
-// If Multi has locks on several ensembles, give every manager a name with [session.WithName].
-// Otherwise an ensemble's name is the servers of the connect string. Two processes that write these
-// differently, for example by address and by host name, can take two locks of the same path in
-// different orders, and then wait for each other for ever.
+// A MultiLock is re-entrant as a whole: an owner ([WithOwner]) that holds it enters it again. An owner that holds
+// one of the locks by itself, through the same Mutex or RWMutex, would wait for its own Unlock. So every call to take the
+// MultiLock returns an error that matches [session.ErrInvalid] then, or [session.ErrLost] if the owner has lost
+// that lock. A semaphore is not re-entrant: its owner takes another lease.
 //
-// A MultiLock is re-entrant as a whole: an owner ([WithOwner]) that holds it enters it again. But
-// it takes its locks by their Acquire, which does not look at owners. So if the owner of ctx holds
-// one of the locks by a Lock of its own, Lock of the MultiLock waits for that until ctx ends.
-//
-// Taking several free locks costs little more than one. The nodes of all locks with one session manager
+// Taking several free locks costs little more than one. The nodes of all locks
 // are made by one transaction, and all directories are listed behind it: one round trip, if nobody is in the
 // way. One more transaction gives all of them back. If one of the locks is busy, the MultiLock keeps the
 // locks before that one and its place in that queue, gives up the nodes behind it, and waits once the
@@ -92,63 +84,62 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 // Unlock waits for the servers unless all of the locks have [WithAsyncRelease].
 //
 // Some locks are taken by themselves, at their place in the order: a
-// semaphore in Curator's layout, a lock of a type that this module does not know, and a lock whose place
+// semaphore in Curator's layout, and a lock whose place
 // goroutines of this process share ([WithLocalHandover], [WithLazyRelease]) if it is in use or kept, or is a
-// read lock. The MultiLock joins the queue of these. Neighbours of one manager between such locks share a
+// read lock. The MultiLock joins the queue of these. Neighbours between such locks share a
 // transaction of their own. At most 64 locks, with 64 kB of data, share one.
 //
 // The tokens of locks that were taken by one transaction are equal. That is no harm, as a token is compared
 // only with other tokens of the same lock.
 //
 // Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if
-// one is nil or has no name (the zero Reader of rwlock), or if one is there twice, also through
-// another object or another chroot. Multi cannot know that two names mean the same ensemble.
+// one is nil, the zero Reader of rwlock, or of a type that embeds a lock of this module, if they are of several
+// managers, or if two have the same path. To take locks of several managers, or of your own kind, take one inside the Do
+// of the other, in the same order everywhere.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {
-	if len(locks) == 0 {
-		return nil, fmt.Errorf("zklock: %w: Multi of no locks", session.ErrInvalid)
-	}
-	for i, l := range locks {
-		if isNil(l) {
-			return nil, fmt.Errorf("zklock: %w: Multi: lock %d is nil", session.ErrInvalid, i)
-		}
-		if l.FullName() == "" {
-			return nil, fmt.Errorf("zklock: %w: Multi: lock %d has no name", session.ErrInvalid, i)
-		}
+	all, err := jointly(locks)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: %w: Multi: %w", session.ErrInvalid, err)
 	}
 	m := &MultiLock{given: make([]int, len(locks))}
 	for i := range m.given {
 		m.given[i] = i
 	}
-	slices.SortFunc(m.given, func(i, j int) int { return compareNames(locks[i].FullName(), locks[j].FullName()) })
+	slices.SortFunc(m.given, func(i, j int) int { return strings.Compare(locks[i].Path(), locks[j].Path()) })
 	var paths []string
-	for i, given := range m.given {
-		l := locks[given]
-		if i > 0 && l.FullName() == m.locks[i-1].FullName() {
-			return nil, fmt.Errorf("zklock: %w: Multi: %s is there twice", session.ErrInvalid, l.FullName())
+	for _, given := range m.given {
+		path := locks[given].Path()
+		if len(paths) > 0 && path == paths[len(paths)-1] {
+			return nil, fmt.Errorf("zklock: %w: Multi: %s is there twice", session.ErrInvalid, path)
 		}
-		m.locks, paths = append(m.locks, l), append(paths, l.Path())
-		m.joint = append(m.joint, hold.LockOf(l))
+		m.locks, paths = append(m.locks, all[given]), append(paths, path)
 	}
 	m.paths = strings.Join(paths, ", ")
-	m.holds = hold.Several[multiHold](m.paths, managersOf(m.locks)...)
+	m.holds = hold.Several[multiHold](m.paths, (*session.Manager)(all[0].Queue.Manager()))
 	m.holds.Get, m.holds.Try = hold.InOneStep(m.get), m.try
-	m.holds.Async = !slices.ContainsFunc(m.joint, func(l *hold.Lock) bool { return l == nil || !l.Async })
+	m.holds.Async = !slices.ContainsFunc(m.locks, func(l *hold.Lock) bool { return !l.Async })
 	return m, nil
 }
 
-// managersOf returns the managers of those locks that have a method for that, each once.
-func managersOf(locks []ContextLocker) []*session.Manager {
-	var all []*session.Manager
-	for _, l := range locks {
-		l, ok := l.(interface{ Manager() *session.Manager })
-		if !ok {
-			continue
+// jointly returns what is behind the locks, or why they cannot be taken together.
+func jointly(locks []ContextLocker) ([]*hold.Lock, error) {
+	if len(locks) == 0 {
+		return nil, errors.New("no locks")
+	}
+	var all []*hold.Lock
+	for i, l := range locks {
+		if isNil(l) {
+			return nil, fmt.Errorf("lock %d is nil", i)
 		}
-		if m := l.Manager(); m != nil && !slices.Contains(all, m) {
-			all = append(all, m)
+		one := hold.LockOf(l)
+		if one == nil {
+			return nil, fmt.Errorf("lock %d, a %T, was not made by this module", i, l)
+		}
+		if all = append(all, one); one.Queue.Manager() != all[0].Queue.Manager() {
+			return nil, fmt.Errorf("lock %d, %s, has another manager than lock 0, %s", i, l.Path(), locks[0].Path())
 		}
 	}
-	return all
+	return all, nil
 }
 
 // isNil reports whether a lock is nil, or a nil pointer, whose methods panic.
@@ -160,25 +151,13 @@ func isNil(l ContextLocker) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// compareNames orders by path first, since processes that name their ensembles differently agree
-// on the paths.
-func compareNames(a, b string) int {
-	serversA, pathA := cutServers(a)
-	serversB, pathB := cutServers(b)
-	return cmp.Or(strings.Compare(pathA, pathB), strings.Compare(serversA, serversB))
-}
-
-func cutServers(fullName string) (servers, path string) {
-	i := max(0, strings.IndexByte(fullName, '/'))
-	return fullName[:i], fullName[i:]
-}
-
 // Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. If ctx
-// ends before that, Lock returns at once an error that matches ctx.Err(). If a manager is closed,
+// ends before that, Lock returns at once an error that matches ctx.Err(). If the manager is closed,
 // it returns [session.ErrClosed]; if the owner of ctx ([WithOwner]) holds the MultiLock but has
-// lost it, [session.ErrLost]; otherwise what one of the locks returns. A Lock
+// lost it, [session.ErrLost]; if the owner holds one of the locks by itself, [session.ErrInvalid]; otherwise what one of
+// the locks returns. A Lock
 // that fails gives up the locks that it has taken, the last first. It keeps the place of none of them, also if
-// they have [WithLazyRelease]. If a server refuses to remove a node, that error is joined. Each session must have room for all of its nodes ([session.WithMaxNodes],
+// they have [WithLazyRelease]. If a server refuses to remove a node, that error is joined. The session must have room for all of the nodes ([session.WithMaxNodes],
 // [session.WithMaxNodeBytes]), which Lock reserves at once and keeps until it returns. Otherwise Lock returns
 // [session.ErrTooManyNodes] and asks for none.
 //
@@ -240,7 +219,7 @@ func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 func (m *MultiLock) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(onLost) }
 
 // Acquire takes all of the locks and returns them as one handle with its own Release, apart from
-// Lock and Unlock. It waits and fails as Lock does, but does not look at owners.
+// Lock and Unlock. It waits and fails as Lock does, but an owner that holds the MultiLock does not enter it again.
 func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
 	return m.called(ctx, "zklock: MultiLock.Acquire").untilAll(ctx, false)
 }
@@ -269,6 +248,9 @@ var errLostEarlier = errors.New("a lock was lost before the others were taken")
 // untilAll starts over when a lock is lost before all are taken.
 func (m *MultiLock) untilAll(ctx context.Context, try bool) (*MultiLease, error) {
 	var again rounds.Pace
+	if err := m.refuseOwner(ctx); err != nil {
+		return nil, place.Failed("acquire", m.paths, err)
+	}
 	ctx, end := maxwait.Begin(ctx)
 	for {
 		l, err := m.all(ctx, try)
@@ -281,21 +263,30 @@ func (m *MultiLock) untilAll(ctx context.Context, try bool) (*MultiLease, error)
 	}
 }
 
+// refuseOwner returns an error if the owner of ctx holds one of the locks by itself, and would wait for its own Unlock.
+func (m *MultiLock) refuseOwner(ctx context.Context) error {
+	owner := hold.OwnerOf(ctx)
+	for _, l := range m.locks {
+		held := l.HeldBy(owner)
+		if held == nil {
+			continue
+		}
+		if err := held.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
+			return err // the owner has to know this first
+		}
+		return fmt.Errorf("%w: the owner of the context holds %s already", session.ErrInvalid, l.Queue.Path())
+	}
+	return nil
+}
+
 // all takes the locks in order. The wait for one ends when an earlier one is lost.
 func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 	l := newMultiLease(m.given)
 	inside, cancel := l.context(ctx)
 	defer cancel()
-	inside, end := m.inAdvance(place.Several(inside))
+	inside, end := hold.InAdvance(place.Several(inside), m.locks)
 	defer end()
-	t := &taking{m: m, try: try}
-	settled := false
-	defer func() {
-		if !settled { // a lock of a type that this module does not know has panicked, or ended the goroutine
-			t.abandon(ctx)
-			l.abandon(ctx)
-		}
-	}()
+	t := &taking{locks: m.locks, try: try}
 	for i := range m.locks {
 		one, err := t.next(inside, i)
 		if err == nil {
@@ -306,12 +297,9 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 		}
 		if err != nil {
 			end()
-			err = l.rollBack(ctx, err, t)
-			settled = true
-			return nil, err
+			return nil, l.rollBack(ctx, err, t)
 		}
 	}
-	settled = true
 	place.BeginLimits(l.taken())
 	return l, nil
 }

@@ -2,12 +2,15 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"path"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -15,6 +18,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -41,10 +46,26 @@ func dirs(tb testing.TB, n int) []string {
 	return out
 }
 
+// ownType is a lock of a user's, which embeds one of this module.
+type ownType struct{ *zklock.Mutex }
+
 // Multi returns an error for bad arguments, before any I/O: the servers do not exist.
 func TestMultiInvalid(t *testing.T) {
-	m, same, app := connect(t), connect(t), testserver.Connect(t, testserver.Server(t).Addr(0)+"/app")
+	open := func(servers string) *session.Manager {
+		m, err := session.Open(servers)
+		must(t, err)
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	}
+	const nobody = "192.0.2.1:2181"
+	m, same, app := open(nobody), open(nobody), open(nobody+"/app")
 	mutex := func(m *session.Manager, path string) *zklock.Mutex { return newMutex(t, m, path) }
+	rw, err := rwlock.New(m, "/b")
+	must(t, err)
+	sem, err := semaphore.New(m, "/c", 2)
+	must(t, err)
+	curator, err := semaphore.New(m, "/d", 2, semaphore.WithCuratorLayout())
+	must(t, err)
 	for _, c := range []struct {
 		what  string
 		locks []zklock.ContextLocker
@@ -53,11 +74,17 @@ func TestMultiInvalid(t *testing.T) {
 		{"none", nil, false},
 		{"nil", []zklock.ContextLocker{mutex(m, "/a"), nil}, false},
 		{"a nil pointer", []zklock.ContextLocker{mutex(m, "/a"), (*zklock.Mutex)(nil)}, false},
+		{"a zero value", []zklock.ContextLocker{mutex(m, "/a"), new(zklock.Mutex)}, false},
+		{"a zero Reader", []zklock.ContextLocker{mutex(m, "/a"), rwlock.Reader{}}, false},
+		{"a type of a user", []zklock.ContextLocker{mutex(m, "/a"), ownType{mutex(m, "/b")}}, false},
 		{"twice", []zklock.ContextLocker{mutex(m, "/a"), mutex(m, "/b"), mutex(m, "/a")}, false},
-		{"twice, by another manager", []zklock.ContextLocker{mutex(m, "/a"), mutex(same, "/a")}, false},
-		{"twice, by a chroot", []zklock.ContextLocker{mutex(m, "/app/a"), mutex(app, "/a")}, false},
+		{"a writer and its reader", []zklock.ContextLocker{rw, mutex(m, "/a"), rw.Reader()}, false},
+		{"two kinds at one path", []zklock.ContextLocker{sem, mutex(m, "/a"), mutex(m, "/c")}, false},
+		{"another manager", []zklock.ContextLocker{mutex(m, "/a"), mutex(same, "/b")}, false},
+		{"another manager with a chroot", []zklock.ContextLocker{mutex(m, "/a"), mutex(app, "/a")}, false},
 		{"one", []zklock.ContextLocker{mutex(m, "/a")}, true},
-		{"several", []zklock.ContextLocker{mutex(m, "/b"), mutex(m, "/a"), mutex(app, "/a")}, true},
+		{"all kinds", []zklock.ContextLocker{curator, sem, rw, mutex(m, "/a")}, true},
+		{"a reader", []zklock.ContextLocker{rw.Reader(), mutex(m, "/a")}, true},
 	} {
 		l, err := zklock.Multi(c.locks...)
 		if c.ok {
@@ -116,28 +143,6 @@ func TestMultiTakenInOneOrder(t *testing.T) {
 	for _, dir := range paths {
 		testserver.WaitChildren(t, dir, 0)
 	}
-}
-
-// The order is that of the paths in the ensemble. A client with a chroot takes the locks in the same order as
-// one without.
-func TestMultiOrderThroughChroot(t *testing.T) {
-	ctx := patient(t)
-	root := testserver.Path(t)
-	addr := testserver.Server(t).Addr(0)
-	plain, app := connect(t), testserver.Connect(t, addr+root+"/m")
-	// Through the chroot, "/z" is between the other two.
-	first, middle, last := newMutex(t, plain, root+"/a"), newMutex(t, app, "/z"), newMutex(t, plain, root+"/n")
-	blocker := newMutex(t, plain, root+"/m/z")
-	must(t, blocker.Lock(ctx))
-	all := newMulti(t, last, first, middle)
-	locked := background(func() error { return all.Lock(ctx) })
-	testserver.WaitChildren(t, root+"/m/z", 2)
-	testserver.WaitChildren(t, root+"/a", 1)
-	testserver.WaitChildren(t, root+"/n", 0)
-	must(t, blocker.Unlock())
-	must(t, receive(t, "Lock", locked))
-	testserver.WaitChildren(t, root+"/n", 1)
-	must(t, all.Unlock())
 }
 
 // If the last of the locks cannot be taken, the others are given up, the last first, and nothing is left.
@@ -210,30 +215,19 @@ func TestMultiRollback(t *testing.T) {
 }
 
 // When the first or the last of the locks is lost, the MultiLock is lost at once. The other locks are kept
-// until Unlock, for the work that may still be going on.
+// until Release, for the work that may still be going on.
 func TestMultiLostAsAWhole(t *testing.T) {
-	for _, c := range []struct {
-		what string
-		lose func(t *testing.T, all *zklock.MultiLease, proxy *zktest.Proxy, m *session.Manager)
-	}{
-		{"the first is deleted", func(t *testing.T, all *zklock.MultiLease, _ *zktest.Proxy, _ *session.Manager) {
-			testserver.Delete(t, all.Leases()[0].Path())
-		}},
-		{"the session of the last expires", func(t *testing.T, _ *zklock.MultiLease, proxy *zktest.Proxy, m *session.Manager) {
-			expire(t, proxy, m)
-		}},
-	} {
-		t.Run(c.what, func(t *testing.T) {
+	for what, lost := range map[string]int{"the first": 0, "the last": 2} {
+		t.Run(what, func(t *testing.T) {
 			ctx := patient(t)
 			paths := dirs(t, 3)
-			proxy := testserver.Proxy(t)
-			direct, behind := connect(t), testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
-			all := newMulti(t, newMutex(t, direct, paths[0]), newMutex(t, direct, paths[1]), newMutex(t, behind, paths[2]))
+			m := connect(t)
+			all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]), newMutex(t, m, paths[2]))
 			l, err := all.Acquire(ctx)
 			must(t, err)
 			work, cancel := l.Context(ctx)
 			defer cancel()
-			c.lose(t, l, proxy, behind)
+			testserver.Delete(t, l.Leases()[lost].Path())
 			receive(t, "Done", l.Done())
 			receive(t, "the work's context", work.Done())
 			wantErr(t, "Err", l.Err(), session.ErrLost)
@@ -301,13 +295,13 @@ func TestMultiDoLostAndPending(t *testing.T) {
 	ctx := patient(t)
 	paths := dirs(t, 2)
 	proxy := testserver.Proxy(t)
-	away := testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
-	all := newMulti(t, newMutex(t, connect(t), paths[0]), newMutex(t, away, paths[1]))
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
+	all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]))
 	err := all.Do(ctx, func(ctx context.Context) error {
-		proxy.Refuse(true)
-		proxy.Disconnect()
 		testserver.Delete(t, paths[0], testserver.Children(t, paths[0])[0])
 		receive(t, "the end of Do's context", ctx.Done())
+		proxy.Refuse(true)
+		proxy.Disconnect()
 		return nil
 	})
 	wantErr(t, "Do", err, session.ErrLost)
@@ -343,26 +337,6 @@ func TestMultiLostWhileWaiting(t *testing.T) {
 	for _, dir := range paths {
 		testserver.WaitChildren(t, dir, 0)
 	}
-}
-
-// If one of the servers is away, the locks on the others are released at once all the same.
-func TestMultiReleaseWaitsForNone(t *testing.T) {
-	ctx := patient(t)
-	paths := dirs(t, 2)
-	proxy := testserver.Proxy(t)
-	away := testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
-	l, err := newMulti(t, newMutex(t, connect(t), paths[0]), newMutex(t, away, paths[1])).Acquire(ctx)
-	must(t, err)
-	proxy.Refuse(true)
-	proxy.Disconnect()
-	released := background(func() error { return l.Release(ctx) })
-	testserver.WaitChildren(t, paths[0], 0)
-	wantErr(t, "Err", l.Err(), queue.ErrReleased)
-	pending(t, "Release", released)
-	proxy.Heal()
-	must(t, receive(t, "Release", released))
-	testserver.WaitChildren(t, paths[1], 0)
-	wantErr(t, "Release again", l.Release(ctx), queue.ErrReleased)
 }
 
 // If a server refuses a release when the locks are given up, its error is joined to the one that caused that.
@@ -422,29 +396,75 @@ func TestMultiOwner(t *testing.T) {
 	}
 }
 
-// looked is a lock whose Acquire starts a goroutine that looks at its context.
-type looked struct {
-	*zklock.Mutex
-	all *sync.WaitGroup
-}
-
-func (l looked) Acquire(ctx context.Context) (*queue.Lease, error) {
-	l.all.Go(func() {
-		for ctx.Err() == nil {
-			runtime.Gosched()
+// An owner that holds one of the locks by itself would wait for its own Unlock. All calls fail at once, and send nothing.
+func TestMultiOfOneThatItsOwnerHolds(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		var sent atomic.Int64
+		m := connect(session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
+				sent.Add(1)
+				return ctx, nil
+			},
+		}))
+		mx := newMutex(t, m, "/locks/b")
+		rw, err := rwlock.New(m, "/locks/c")
+		must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it is an error to wait
+		defer cancel()
+		owner := zklock.WithOwner(ctx)
+		first := newMutex(t, m, "/locks/a")
+		for what, c := range map[string]struct {
+			held slotted
+			all  *zklock.MultiLock
+		}{
+			"a mutex":              {mx, newMulti(t, first, mx)},
+			"a writer":             {rw, newMulti(t, first, rw)},
+			"a reader":             {rw.Reader(), newMulti(t, first, rw.Reader())},
+			"a reader of a writer": {rw, newMulti(t, first, rw.Reader())},
+			"a writer of a reader": {rw.Reader(), newMulti(t, first, rw)},
+		} {
+			must(t, c.held.Lock(owner))
+			before := sent.Load()
+			_, err := c.all.TryLock(owner)
+			wantErr(t, what+": TryLock", err, session.ErrInvalid)
+			_, err = c.all.Acquire(owner)
+			wantErr(t, what+": Acquire", err, session.ErrInvalid)
+			_, err = c.all.TryAcquire(owner)
+			wantErr(t, what+": TryAcquire", err, session.ErrInvalid)
+			wantErr(t, what+": Do", c.all.Do(owner, func(context.Context) error { return nil }), session.ErrInvalid)
+			wantErr(t, what+": Lock", c.all.Lock(owner), session.ErrInvalid)
+			if n := sent.Load() - before; n != 0 {
+				t.Errorf("%s: %d requests", what, n)
+			}
+			must(t, c.held.Unlock())
+			must(t, c.all.Lock(owner))
+			must(t, c.all.Lock(owner)) // as a whole
+			must(t, errors.Join(c.all.Unlock(), c.all.Unlock()))
 		}
+		must(t, mx.Lock(owner))
+		must(t, server.Expire(t.Context(), testserver.Session(t, m).ID()))
+		<-mx.Done()
+		wantErr(t, "Lock beside a lost hold", newMulti(t, first, mx).Lock(owner), session.ErrLost)
 	})
-	return l.Mutex.Acquire(ctx)
 }
 
 // Any goroutine can look at the context with which the locks are taken. It ends when all locks are taken. The
 // race detector decides this test.
 func TestMultiContextIsLookedAt(t *testing.T) {
-	m := connect(t)
 	var all sync.WaitGroup
+	m := connect(t, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					runtime.Gosched()
+				}
+			})
+			return ctx, nil
+		},
+	}))
 	var locks []zklock.ContextLocker
 	for _, dir := range dirs(t, 3) {
-		locks = append(locks, looked{newMutex(t, m, dir), &all})
+		locks = append(locks, newMutex(t, m, dir))
 	}
 	must(t, newMulti(t, locks...).Do(patient(t), func(ctx context.Context) error {
 		all.Wait()

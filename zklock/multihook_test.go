@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -68,33 +67,5 @@ func TestMultiTraceparentOnce(t *testing.T) {
 	must(t, holder.Unlock())
 	for _, dir := range paths {
 		testserver.WaitChildren(t, dir, 0)
-	}
-}
-
-// foreign is a lock of a type that the module does not know. It panics.
-type foreign struct{ zklock.ContextLocker }
-
-func (foreign) Acquire(context.Context) (*queue.Lease, error) { panic("of the user") }
-
-// A lock of a type that the module does not know panics when a MultiLock takes it, and the panic is recovered, as net/http
-// does. The locks before it are given back.
-func TestMultiForeignLockPanics(t *testing.T) {
-	paths := dirs(t, 3)
-	m := connect(t)
-	for what, locks := range map[string][]zklock.ContextLocker{
-		"in the middle": {newMutex(t, m, paths[0]), foreign{newMutex(t, m, paths[1])}, newMutex(t, m, paths[2])},
-		"at the end":    {newMutex(t, m, paths[0]), newMutex(t, m, paths[1]), foreign{newMutex(t, m, paths[2])}},
-	} {
-		func() {
-			defer func() {
-				if recover() != "of the user" {
-					t.Errorf("%s: the panic is gone", what)
-				}
-			}()
-			_ = newMulti(t, locks...).Lock(patient(t))
-		}()
-		for _, dir := range paths {
-			testserver.WaitChildren(t, dir, 0)
-		}
 	}
 }

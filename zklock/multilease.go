@@ -45,8 +45,7 @@ func newMultiLease(given []int) *MultiLease {
 
 // add adds a lease. No caller has l yet, but the acquisition of the next lock has its context,
 // which calls Err.
-func (l *MultiLease) add(lease *queue.Lease) {
-	one := (*place.Lease)(lease).Made() // a lock of a user can return anything
+func (l *MultiLease) add(one *place.Lease) {
 	l.mu.Lock()
 	l.leases = append(l.leases, one)
 	l.mu.Unlock()
@@ -144,12 +143,6 @@ func (h multiHold) Release(ctx context.Context, end place.End) error {
 		errs = others
 	}
 	return hold.Join(errs...)
-}
-
-// abandon gives up the locks so far, and waits for nothing.
-func (l *MultiLease) abandon(ctx context.Context) {
-	l.endHold(queue.ErrReleased)
-	place.StartReleases(ctx, l.taken(), place.Unwanted)
 }
 
 // release starts all releases before it waits for any, so that a server that is away delays only

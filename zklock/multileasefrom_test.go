@@ -5,36 +5,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// spying is a lock that reports the contexts with which it is taken.
-type spying struct {
-	*zklock.Mutex
-	taken func(context.Context)
-}
-
-func (s spying) Acquire(ctx context.Context) (*queue.Lease, error) {
-	s.taken(ctx)
-	return s.Mutex.Acquire(ctx)
-}
-
 // MultiLeaseFrom returns the leases of all locks from the context of a Do, in the order of Multi's arguments.
 // It returns none while some of the locks are not yet taken.
 func TestMultiLeaseFrom(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
-		m := connect()
 		none := func(ctx context.Context) {
 			if l, ok := zklock.MultiLeaseFrom(ctx); ok {
 				t.Errorf("a lease before there is one: %v", l)
 			}
 		}
 		none(t.Context())
-		b := spying{newMutex(t, m, "/locks/b"), none}
-		all := newMulti(t, b, newMutex(t, m, "/locks/a"))
+		m := connect(session.WithTrace(session.Trace{
+			Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+				none(ctx)
+				return ctx, nil
+			},
+		}))
+		all := newMulti(t, newMutex(t, m, "/locks/b"), newMutex(t, m, "/locks/a"))
 		err := all.Do(t.Context(), func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()

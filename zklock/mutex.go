@@ -85,6 +85,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 	r.Kind = c.kind
 	mx := &Mutex{lock: hold.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
 	mx.holds.Async = c.async
+	mx.lock.Owned = []*hold.Holds[*place.Lease]{mx.holds}
 	if c.local != (hold.LocalConfig{}) {
 		if mx.lock.Local, err = hold.NewLocal(q, r, c.local); err != nil {
 			return nil, err

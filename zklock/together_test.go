@@ -292,13 +292,6 @@ func TestTogetherMembers(t *testing.T) {
 			newMutex(t, m, base+"/a"), newMutex(t, m, base+"/b"), sem("/u", semaphore.WithCuratorLayout()),
 			newMutex(t, m, base+"/v"), newMutex(t, m, base+"/w"),
 		}, 2},
-		{"of another type", []zklock.ContextLocker{
-			struct{ *zklock.Mutex }{newMutex(t, m, base+"/a")}, newMutex(t, m, base+"/b"),
-		}, 0},
-		{"several managers", []zklock.ContextLocker{
-			newMutex(t, m, base+"/a"), newMutex(t, m, base+"/b"), newMutex(t, connect(t), base+"/c"),
-			newMutex(t, m, base+"/d"), newMutex(t, m, base+"/e"),
-		}, 2},
 	} {
 		all := newMulti(t, c.locks...)
 		must(t, all.Lock(ctx)) // makes the directories

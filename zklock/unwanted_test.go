@@ -81,21 +81,6 @@ func TestMultiKeepsNothingAfterError(t *testing.T) {
 	})
 }
 
-// The same holds if one of the locks is of a type of the user, and panics.
-func TestMultiKeepsNothingAfterPanic(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
-		m, other := connect(), connect()
-		multi := newMulti(t, newMutex(t, m, lockPath, lazy), foreign{newMutex(t, m, lockPath+"-second")})
-		func() {
-			defer func() { _ = recover() }()
-			_ = multi.Lock(t.Context())
-			t.Error("Lock returns")
-		}()
-		time.Sleep(time.Second) // the delete is on its way
-		wantChildren(t, other, lockPath, 0)
-	})
-}
-
 // A process whose slot is taken by a lost hold keeps no place, and hands none to itself: no goroutine in Lock can use it.
 func TestLostHoldKeepsNoPlace(t *testing.T) {
 	for kind, newLock := range map[string]func(*testing.T, *session.Manager) slotted{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -56,8 +57,7 @@ func modeOf(n queue.Node) Mode {
 	return X // not reached: a kind sees its own prefixes only
 }
 
-// Lock is an intention lock in one mode. It is a [zklock.ContextLocker], so zklock.Multi can take it together
-// with others, and has Do, Lock, TryLock and Unlock for it.
+// Lock is an intention lock in one mode.
 type Lock struct {
 	*queue.Queue
 	mode Mode
@@ -80,6 +80,24 @@ func (l *Lock) Acquire(ctx context.Context) (*queue.Lease, error) {
 // TryAcquire is Acquire without that wait. It returns [queue.ErrBusy] if it would have to wait.
 func (l *Lock) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return l.Queue.TryAcquire(ctx, l.request())
+}
+
+// Do calls f while it holds the lock. The context of f ends when the lock is lost.
+func (l *Lock) Do(ctx context.Context, f func(context.Context) error) (err error) {
+	lease, err := l.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	inside, cancel := lease.Context(ctx)
+	defer func() {
+		cancel()
+		released := lease.Release(ctx)
+		if errors.Is(released, queue.ErrReleasePending) {
+			released = nil // ctx has ended: the servers will confirm it
+		}
+		err = errors.Join(err, released)
+	}()
+	return f(inside)
 }
 
 func (l *Lock) request() queue.Request {

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 const (
@@ -93,10 +94,12 @@ type want struct {
 // table would list it.
 func rowPath(row int) string { return fmt.Sprintf("/intention/accounts-row/%d", row) }
 
-// while calls f while it holds some locks. Multi takes them in one order in all processes, so two callers
-// never wait for each other.
+// while calls f while it holds some locks. It takes them in the order of their paths, one inside the Do of the other. All
+// processes have the same order, so two callers never wait for each other in a circle. The context of f ends when one of the
+// locks is lost.
 func while(ctx context.Context, m *session.Manager, f func(context.Context) error, wants ...want) error {
-	var locks []zklock.ContextLocker
+	slices.SortFunc(wants, func(a, b want) int { return strings.Compare(a.path, b.path) })
+	var locks []*Lock
 	for _, w := range wants {
 		l, err := NewLock(m, w.path, w.mode)
 		if err != nil {
@@ -104,11 +107,11 @@ func while(ctx context.Context, m *session.Manager, f func(context.Context) erro
 		}
 		locks = append(locks, l)
 	}
-	all, err := zklock.Multi(locks...)
-	if err != nil {
-		return err
+	for _, l := range slices.Backward(locks) {
+		inner := f
+		f = func(ctx context.Context) error { return l.Do(ctx, inner) }
 	}
-	return all.Do(ctx, f)
+	return f(ctx)
 }
 
 // pause stands for work. It returns early if a lock is lost.

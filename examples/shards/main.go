@@ -143,17 +143,17 @@ func contend(ctx context.Context, all [processes]*shards, lock func(*shards, str
 					return err
 				}
 				for range turns {
-					if err := l.Lock(ctx); err != nil {
+					err := l.Do(ctx, func(context.Context) error {
+						n := inside[i].Add(1)
+						defer inside[i].Add(-1)
+						time.Sleep(work)
+						if n > 1 {
+							return fmt.Errorf("%d had %s at once", n, pathOf(i))
+						}
+						return nil
+					})
+					if err != nil {
 						return err
-					}
-					n := inside[i].Add(1)
-					time.Sleep(work)
-					inside[i].Add(-1)
-					if err := l.Unlock(); err != nil {
-						return err
-					}
-					if n > 1 {
-						return fmt.Errorf("%d had %s at once", n, pathOf(i))
 					}
 				}
 				return nil

@@ -83,9 +83,7 @@ func connect(ctx context.Context, ensembles []ensemble) (*shards, error) {
 func open(ctx context.Context, e ensemble) (*session.Manager, error) {
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
 	defer cancel()
-	// Multi takes its locks in the order of the ensembles' names. Processes may use different
-	// connect strings, but the names must be the same in all of them.
-	return session.Connect(ctx, e.servers, session.WithName(e.name), session.WithLogger(slog.New(slog.DiscardHandler)))
+	return session.Connect(ctx, e.servers, session.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 // mutex returns the lock at a path, in the ensemble that has it.
@@ -93,10 +91,9 @@ func (s *shards) mutex(path string) (*zklock.Mutex, error) {
 	return zklock.New(s.managers[place(path, s.names)], path)
 }
 
-// locker is a Mutex or a MultiLock.
+// locker is a Mutex or a pair.
 type locker interface {
-	Lock(context.Context) error
-	Unlock() error
+	Do(ctx context.Context, f func(context.Context) error) error
 }
 
 // movingMutex returns the lock at a path while the ensembles change. It takes the lock at the
@@ -105,19 +102,28 @@ type locker interface {
 // all of them use mutex with the new ensembles. So at any time any two processes have one
 // place in common.
 func (s *shards) movingMutex(path string, before []string) (locker, error) {
-	old, now := place(path, before), place(path, s.names)
-	a, err := zklock.New(s.managers[old], path)
+	names := []string{place(path, before), place(path, s.names)}
+	slices.Sort(names) // all processes have to take the two in one order
+	first, err := zklock.New(s.managers[names[0]], path)
 	if err != nil {
 		return nil, err
 	}
-	if old == now {
-		return a, nil
+	if names[0] == names[1] {
+		return first, nil
 	}
-	b, err := zklock.New(s.managers[now], path)
+	second, err := zklock.New(s.managers[names[1]], path)
 	if err != nil {
 		return nil, err
 	}
-	return zklock.Multi(a, b)
+	return pair{first, second}, nil
+}
+
+// pair is two mutexes that are held together.
+type pair struct{ first, second *zklock.Mutex }
+
+// Do calls f while it holds both. The context of f ends when either is lost.
+func (p pair) Do(ctx context.Context, f func(context.Context) error) error {
+	return p.first.Do(ctx, func(ctx context.Context) error { return p.second.Do(ctx, f) })
 }
 
 func (s *shards) Close() error {

@@ -12,8 +12,8 @@ import (
 // reserve the room for all of them at once, and keep it to the end (advance): otherwise goroutines that need
 // one node would take what comes free, and a MultiLock would never have enough.
 
-// advance is the room for the nodes of locks that are taken together. In each session it is reserved when the
-// first of them is to be created there.
+// advance is the room for the nodes of locks that are taken together. In a session it is reserved when the
+// first of them is to be created there. After a loss they are created in another session.
 type advance struct {
 	locks []*Lock         // those that need a node
 	over  <-chan struct{} // closed when all of them are given up
@@ -22,14 +22,14 @@ type advance struct {
 	rooms map[*core.Session]*core.Reservation // nil after the end
 }
 
-// InAdvance returns a context in which the locks, of any managers, are acquired together. Each session then
+// InAdvance returns a context in which the locks, which are of one manager, are acquired together. A session then
 // has to have room for all of their nodes before the first is created, and keeps it for them. The caller
 // calls end when the acquisition is over, before it gives up the locks if it has failed. Nodes that are there
 // keep their room. A Local that has a node already needs none: the lock is taken with that one.
 func InAdvance(ctx context.Context, locks []*Lock) (_ context.Context, end func()) {
 	v := &advance{over: ctx.Done(), rooms: make(map[*core.Session]*core.Reservation)}
 	for _, one := range locks {
-		if one.Local == nil || !one.Local.hasNode() {
+		if one.Alone == nil && (one.Local == nil || !one.Local.hasNode()) {
 			v.locks = append(v.locks, one)
 		}
 	}
@@ -38,14 +38,14 @@ func InAdvance(ctx context.Context, locks []*Lock) (_ context.Context, end func(
 
 // In returns the room in a session. It reserves it, if nobody has. It returns nil after the end, and if the
 // locks need none.
-func (v *advance) In(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error) {
+func (v *advance) In(ctx context.Context, s *core.Session) (*core.Reservation, error) {
 	v.mu.Lock()
 	room, over := v.rooms[s], v.rooms == nil
 	v.mu.Unlock()
 	if room != nil || over {
 		return room, nil
 	}
-	w := v.want(m, s)
+	w := v.want(s)
 	if w.Nodes == 0 {
 		return nil, nil
 	}
@@ -70,12 +70,9 @@ func (v *advance) keep(s *core.Session, mine *core.Reservation) *core.Reservatio
 	return mine
 }
 
-// want returns what the locks need in a session of a manager.
-func (v *advance) want(m *core.Manager, s *core.Session) (w core.Want) {
+// want returns what the locks need in a session.
+func (v *advance) want(s *core.Session) (w core.Want) {
 	for _, one := range v.locks {
-		if one.Queue.Manager() != m {
-			continue
-		}
 		lazy := one.Local != nil && one.Local.lazy > 0
 		if bytes, ok := one.Queue.RoomFor(s, one.asks(), lazy); ok {
 			w.Nodes++

@@ -48,7 +48,7 @@
 //	locker        a sync.Locker
 //	enderror      the error of a Do whose lock was lost
 //	join          several errors as one
-//	managers      the managers of a lock: whether they are closed, and their log
+//	manager       the manager of a lock: whether it is closed, and its log
 //	options       what options of all locks have in common
 //	door          a lock as the process sees it, and the door of Multi to it
 //	local         the queue of one process: what it has open

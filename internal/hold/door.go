@@ -12,7 +12,16 @@ type Lock struct {
 	Queue   *place.Queue
 	Request place.Request
 	Local   *Local // nil: each call has a place of its own
-	Async   bool   // Unlock waits for no server; for Multi
+
+	// For Multi.
+
+	Async bool // Unlock waits for no server
+
+	// Alone gets the lock where one node in one queue does not do it. Nil: one node does.
+	Alone func(ctx context.Context, try bool) (*place.Lease, error)
+
+	// Owned has the holds by which an owner may have the lock, so that it would wait for itself.
+	Owned []*Holds[*place.Lease]
 }
 
 // Get returns the Get of its Holds.
@@ -25,7 +34,10 @@ func (l *Lock) Get() Get[*place.Lease] {
 
 // Acquire waits for the lock.
 func (l *Lock) Acquire(ctx context.Context) (*place.Lease, error) {
-	if l.Local != nil {
+	switch {
+	case l.Alone != nil:
+		return l.Alone(ctx, false)
+	case l.Local != nil:
 		return l.Local.Acquire(ctx)
 	}
 	return l.Queue.Acquire(ctx, l.Request)
@@ -33,7 +45,10 @@ func (l *Lock) Acquire(ctx context.Context) (*place.Lease, error) {
 
 // TryAcquire is Acquire without the wait for other contenders. It returns ErrBusy in its place.
 func (l *Lock) TryAcquire(ctx context.Context) (*place.Lease, error) {
-	if l.Local != nil {
+	switch {
+	case l.Alone != nil:
+		return l.Alone(ctx, true)
+	case l.Local != nil:
 		return l.Local.TryAcquire(ctx)
 	}
 	return l.Queue.TryAcquire(ctx, l.Request)
@@ -49,6 +64,16 @@ func (l *Lock) WhenUnused(f func()) {
 // InUse reports whether a call that comes now has something to share with others of this process.
 func (l *Lock) InUse() bool { return l.Local != nil && l.Local.InUse() }
 
+// HeldBy returns the lease that an owner has of the lock, lost or not. It returns nil if it has none.
+func (l *Lock) HeldBy(owner *Owner) *place.Lease {
+	for _, holds := range l.Owned {
+		if held := holds.Of(owner); held != nil {
+			return held.Lease
+		}
+	}
+	return nil
+}
+
 // asks returns the request of a contender for the lock.
 func (l *Lock) asks() place.Request {
 	if l.Local != nil {
@@ -57,35 +82,30 @@ func (l *Lock) asks() place.Request {
 	return l.Request
 }
 
-// Door leads from a public lock type T to its Lock, for those packages of this module that see only an
-// interface. A lock type embeds its Door under an alias, so that the field has no exported name:
+// Door leads from a public lock type T to its Lock, for Multi, which sees only an interface. A lock type
+// embeds its Door under an alias, so that the field has no exported name:
 //
 //	type door = hold.Door[*Mutex]
 //
-// The method of Door is promoted, and has no name outside of this package. So users see nothing of it.
+// The method of Door is promoted, and has no name outside of this package. So users see nothing of it, and
+// only types with a Door are a [Joint].
 //
 // A type of a user that embeds a T has the promoted method too, and can have its own Acquire. So the Door
 // leads on only from a T itself.
-type Door[T Named] struct{ lock *Lock }
+type Door[T any] struct{ lock *Lock }
 
-// Named is what all locks have.
-type Named interface{ FullName() string }
+// DoorTo returns a door to a lock.
+func DoorTo[T any](lock *Lock) Door[T] { return Door[T]{lock} }
 
-// DoorTo returns a door to a lock. If the lock is nil, it leads nowhere.
-func DoorTo[T Named](lock *Lock) Door[T] { return Door[T]{lock} }
-
-func (d Door[T]) leadsFrom(lock Named) *Lock {
+func (d Door[T]) leadsFrom(lock any) *Lock {
 	if _, itself := lock.(T); itself {
 		return d.lock
 	}
 	return nil
 }
 
-// LockOf returns the Lock behind a lock of this module. It returns nil for a lock that is of another type, or
-// that has to be acquired by itself.
-func LockOf(lock Named) *Lock {
-	if has, ok := lock.(interface{ leadsFrom(lock Named) *Lock }); ok {
-		return has.leadsFrom(lock)
-	}
-	return nil
-}
+// Joint is a lock of this module that can be taken together with others: it has a [Door].
+type Joint interface{ leadsFrom(lock any) *Lock }
+
+// LockOf returns the Lock behind a lock of this module. It returns nil for one of another type.
+func LockOf(lock Joint) *Lock { return lock.leadsFrom(lock) }

@@ -23,7 +23,7 @@ const lossText = "unlock /a: session 0x1: lost: expired"
 
 // doLost returns the error of a Do whose lock is lost while its function runs. outside is the context of the caller.
 func doLost(outside context.Context, work func() error) error {
-	h := hold.One[*lease]("/a")
+	h := hold.One[*lease]("/a", nil)
 	l := &lease{}
 	h.Get = hold.InOneStep(func(context.Context) (*lease, error) { return l, nil })
 	return h.Do(outside, func(context.Context) error {
@@ -106,7 +106,7 @@ func TestErrorOfLostDoCancelled(t *testing.T) {
 
 // Without a loss the function's error stays as it is.
 func TestErrorOfDoWithoutLoss(t *testing.T) {
-	h := hold.One[*lease]("/a")
+	h := hold.One[*lease]("/a", nil)
 	work := fmt.Errorf("step 3: %w", context.Canceled)
 	h.Get = get("the")
 	if err := h.Do(context.Background(), func(context.Context) error { return work }); err != work {

@@ -97,7 +97,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 // One goroutine of an owner unlocks while another enters the hold again. The hold has ended, so the other gets a new lease
 // and no loss.
 func TestReenterBesideUnlock(t *testing.T) {
-	h := hold.Many[*lease]("/lock")
+	h := hold.Many[*lease]("/lock", nil)
 	owner := hold.WithOwner(context.Background())
 	first := lock(t, h, owner, "first")
 	first.when(func() { wantErr(t, "Unlock", h.Unlock(), nil) })
@@ -110,7 +110,7 @@ func TestReenterBesideUnlock(t *testing.T) {
 
 // Two goroutines give back their Locks of one hold at the same time. Neither gets an error because of the other's release.
 func TestUnlockBesideUnlock(t *testing.T) {
-	h := hold.Many[*lease]("/lock")
+	h := hold.Many[*lease]("/lock", nil)
 	owner := hold.WithOwner(context.Background())
 	l := lock(t, h, owner, "the")
 	lock(t, h, owner, "no other")
@@ -125,7 +125,7 @@ func TestUnlockBesideUnlock(t *testing.T) {
 
 // Unlock gives back a lost hold first, then one without an owner, then the oldest. It never gives back the hold of a Do.
 func TestUnlockOrder(t *testing.T) {
-	h := hold.Many[*lease]("/lock")
+	h := hold.Many[*lease]("/lock", nil)
 	ctx := context.Background()
 	h.Get = get("of Do")
 	inside, leave := make(chan struct{}), make(chan struct{})

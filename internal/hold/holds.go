@@ -12,8 +12,8 @@ import (
 // Holds are the holds of one lock object. Its methods may be called by any number of goroutines
 // at once.
 type Holds[L Lease] struct {
-	path     string             // of the lock, for messages
-	managers []*session.Manager // on which the lock depends, as far as they are known
+	path    string           // of the lock, for messages
+	manager *session.Manager // on which the lock depends; nil: it depends on none
 
 	// Get begins to get a lease, and Try gets one or fails with [place.ErrBusy]. They are set before
 	// the first call.
@@ -41,23 +41,23 @@ type Holds[L Lease] struct {
 }
 
 // One returns holds of which there is one at a time. The next begins only after the Unlock of
-// the one before it, even if that was lost. managers are those on which the lock depends.
-func One[L Lease](path string, managers ...*session.Manager) *Holds[L] {
-	return &Holds[L]{path: path, managers: managers, slot: true}
+// the one before it, even if that was lost. m is the manager on which the lock depends.
+func One[L Lease](path string, m *session.Manager) *Holds[L] {
+	return &Holds[L]{path: path, manager: m, slot: true}
 }
 
 // Several is One for a lease that consists of several leases, taken one after another. A call of
 // Get that has some of them and waits for the next is interrupted when the hold in the slot is
 // lost, since other processes may want those that it has.
-func Several[L Lease](path string, managers ...*session.Manager) *Holds[L] {
-	h := One[L](path, managers...)
+func Several[L Lease](path string, m *session.Manager) *Holds[L] {
+	h := One[L](path, m)
 	h.getting = newInterrupter()
 	return h
 }
 
-// Many returns any number of holds at a time. managers are those on which the lock depends.
-func Many[L Lease](path string, managers ...*session.Manager) *Holds[L] {
-	return &Holds[L]{path: path, managers: managers}
+// Many returns any number of holds at a time. m is the manager on which the lock depends.
+func Many[L Lease](path string, m *session.Manager) *Holds[L] {
+	return &Holds[L]{path: path, manager: m}
 }
 
 // Apart returns any number of holds at a time, without re-entrancy: every Lock gets a lease of

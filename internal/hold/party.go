@@ -8,7 +8,7 @@ import (
 )
 
 // Party is the acquisitions of several locks that begin together: see package place. Its leases are fetched in order,
-// one by one. One goroutine uses it, and calls Leave or Abandon in the end.
+// one by one. One goroutine uses it, and calls Leave in the end.
 type Party struct {
 	try     bool
 	members []*member // whose leases have not been fetched yet
@@ -60,9 +60,12 @@ func (p *Party) all() (all place.Party) {
 }
 
 // gather takes the first of the locks. A Local that is in use or keeps its place, and one of readers, has
-// a queue of its own, and ends the party before it.
+// a queue of its own, and ends the party before it, as a lock does that is taken alone.
 func (p *Party) gather(ctx context.Context, locks []*Lock) error {
 	for _, one := range locks {
+		if one.Alone != nil {
+			break
+		}
 		r, how := one.asks(), place.Entry{Try: p.try}
 		fits, err := p.all().Fits(one.Queue, &r)
 		if err != nil {
@@ -123,11 +126,4 @@ func (p *Party) Leave(ctx context.Context, why error) error {
 	}
 	p.members = nil
 	return refused
-}
-
-// Abandon is Leave without the wait.
-func (p *Party) Abandon(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	cancel()
-	_ = p.Leave(ctx, place.ErrCut)
 }

@@ -25,7 +25,7 @@ func (h *Holds[L]) lostInSlot() *Hold[L] {
 	return all[0]
 }
 
-// awaitUnlock waits for the Unlock of a lost hold. It fails when ctx ends or a manager is closed. A
+// awaitUnlock waits for the Unlock of a lost hold. It fails when ctx ends or the manager is closed. A
 // try fails at once.
 func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) error {
 	if err := ctx.Err(); err != nil {

@@ -34,7 +34,7 @@ func (s *steps) get(context.Context) hold.Acquisition[*lease] { return s }
 
 // A Lock goes on with the acquisition that waits, and begins no other: that would be a second contender.
 func TestLockInSteps(t *testing.T) {
-	h := hold.One[*lease]("/lock")
+	h := hold.One[*lease]("/lock", nil)
 	ctx := hold.WithOwner(context.Background())
 	refused := 0
 	h.Refuse = func(context.Context) error { refused++; return nil }
@@ -62,7 +62,7 @@ func TestLockInSteps(t *testing.T) {
 // The slot is taken while a Lock waits for its lease. The Lock gives up the lease that it gets, waits for the Unlock, and
 // gets another. If a lease is lost at once, it gets another too.
 func TestSlotIsTakenDuringSteps(t *testing.T) {
-	h := hold.One[*lease]("/lock")
+	h := hold.One[*lease]("/lock", nil)
 	ctx := context.Background()
 	var first *lease
 	given, lost, last := &lease{name: "given"}, &lease{name: "lost"}, &lease{name: "last"}
@@ -111,7 +111,7 @@ func (p pausing) Err() error {
 // A lease that is lost when it comes is given up before the pause, and not after it: it may consist of several, and others
 // of these may be held.
 func TestLostLeaseIsGivenUpBeforePause(t *testing.T) {
-	h := hold.One[*lease]("/lock")
+	h := hold.One[*lease]("/lock", nil)
 	lost, last := &lease{name: "lost"}, &lease{name: "last"}
 	lost.lose()
 	after := 0 // looks at the context after the release: those of the pause

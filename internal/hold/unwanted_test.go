@@ -63,7 +63,7 @@ func TestUnwanted(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := &lease{name: "the"}
-			c.f(t, hold.One[*lease]("/lock"), l)
+			c.f(t, hold.One[*lease]("/lock", nil), l)
 			if !errors.Is(l.Err(), queue.ErrReleased) || l.end != c.end {
 				t.Errorf("%v, released with %v, want %v", l.Err(), l.end, c.end)
 			}

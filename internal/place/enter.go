@@ -257,7 +257,7 @@ func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end fu
 // reserve sets room aside. If the lock is taken together with others, it is that of all of them.
 func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservation, end func(), err error) {
 	if v, ok := ctx.Value(advanceKey{}).(RoomInAdvance); ok {
-		if room, err = v.In(ctx, a.q.m, a.s); err != nil {
+		if room, err = v.In(ctx, a.s); err != nil {
 			return nil, nil, err
 		}
 		if room != nil {

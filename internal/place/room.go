@@ -14,7 +14,7 @@ import (
 // RoomInAdvance has room for the nodes of several locks.
 type RoomInAdvance interface {
 	// In returns the room in a session, or nil if there is none.
-	In(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error)
+	In(ctx context.Context, s *core.Session) (*core.Reservation, error)
 }
 
 // advanceKey is the context key of a RoomInAdvance.

@@ -28,20 +28,6 @@ type locker interface {
 	Contenders(context.Context) ([]queue.Contender, error)
 }
 
-// reader is the other side of an RWMutex.
-type reader struct{ *rwlock.RWMutex }
-
-func (r reader) Lock(ctx context.Context) error            { return r.RLock(ctx) }
-func (r reader) TryLock(ctx context.Context) (bool, error) { return r.TryRLock(ctx) }
-func (r reader) Unlock() error                             { return r.RUnlock() }
-func (r reader) Do(ctx context.Context, f func(context.Context) error) error {
-	return r.Reader().Do(ctx, f)
-}
-func (r reader) Acquire(ctx context.Context) (*queue.Lease, error) { return r.Reader().Acquire(ctx) }
-func (r reader) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return r.Reader().TryAcquire(ctx)
-}
-
 // kinds are all types of lock.
 var kinds = []struct {
 	name string
@@ -51,7 +37,10 @@ var kinds = []struct {
 	{"writer", func(m *session.Manager, path string) (locker, error) { return rwlock.New(m, path) }},
 	{"reader", func(m *session.Manager, path string) (locker, error) {
 		rw, err := rwlock.New(m, path)
-		return reader{rw}, err
+		if err != nil {
+			return nil, err
+		}
+		return rw.Reader(), nil
 	}},
 	{"semaphore", func(m *session.Manager, path string) (locker, error) { return semaphore.New(m, path, 2) }},
 	{"semaphore of Curator", func(m *session.Manager, path string) (locker, error) {

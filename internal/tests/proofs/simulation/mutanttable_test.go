@@ -119,9 +119,9 @@ var mutants = []mutant{
 	{"weight-ignored", "semaphore", "who asks for three is counted as one",
 		[]edit{{"internal/decide/holders.go", "return ahead.Weight", "return 1"}}},
 	{"no-rollback", "multi", "who gets one lock and not the other keeps the one",
-		[]edit{{"zklock/multi.go", "\t\t\terr = l.rollBack(ctx, err, t)\n", ""}}},
+		[]edit{{"zklock/multi.go", "return nil, l.rollBack(ctx, err, t)", "return nil, err"}}},
 	{"order-as-given", "multi", "two who take the same locks in another order wait for each other",
-		[]edit{{"zklock/multi.go", "return compareNames(locks[i].FullName(), locks[j].FullName())", "return 0 * compareNames(locks[i].FullName(), locks[j].FullName())"}}},
+		[]edit{{"zklock/multi.go", "return strings.Compare(locks[i].Path(), locks[j].Path())", "return 0 * strings.Compare(locks[i].Path(), locks[j].Path())"}}},
 	{"part-lost-unseen", "multi", "a lock that is lost while the next is waited for is believed to be held",
 		[]edit{
 			{"zklock/multi.go", "\t\tif l.Err() != nil {\n\t\t\terr = errLostEarlier\n\t\t}\n", ""},
