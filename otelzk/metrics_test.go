@@ -101,7 +101,7 @@ func TestMetrics(t *testing.T) {
 	if err := receive(t, "Lock", result); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	c.started(t, "delete /", 1)
+	c.started(t, "delete /", 0)
 	must(t, lease.Release(patient(t)))
 	c.settled(t)
 
@@ -135,7 +135,7 @@ func TestMetrics(t *testing.T) {
 			{Name: "zklock.session.transitions", Unit: "{transition}", Description: "Changes of the session's state.",
 				Data: sum(true, inStates()...)},
 			{Name: "db.client.operation.duration", Unit: "s", Description: "Duration of database client operations.",
-				Data: histogram(request("create"), request("getChildren"), request("getData"), request("delete"))},
+				Data: histogram(request("create"), request("getChildren"), request("getData"), request("delete"), request("sync"))},
 		},
 	}
 	// The hook for the change to Connected runs in a goroutine of its own.

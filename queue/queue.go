@@ -86,10 +86,22 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	return (*Lease)(l), err
 }
 
-// TryAcquire is Acquire without the wait for other contenders: if it would have to wait for
-// one, it removes its node and returns [ErrBusy]. It still waits for the servers, and for a
-// session, until ctx ends, and for places that other processes may only keep ([WithLazyRelease]): for a
-// quarter of a second and two round trips at most.
+// TryAcquire is Acquire without the wait for other contenders: if it would have to wait for one, it returns [ErrBusy]. It still
+// waits for the servers, and for a session, until ctx ends.
+//
+// TryAcquire looks first. It lists the contenders behind a sync, in one round trip with the configuration if the kind has one. If
+// they are in its way, that is all: it has written nothing. If they are not, it enters the queue as Acquire does, which
+// takes a second round trip, and decides by the listing that shows its node. If it may not go then, it removes its node and
+// returns ErrBusy. What it has seen before it entered never lets it go. If the server refuses to list the directory, TryAcquire
+// returns that error, and has written nothing either.
+//
+// ErrBusy was true at a moment after the call began, as far as the servers knew, with two exceptions. A leader that has been cut
+// off from the others, or that lags behind its own commits, can answer the sync and then show an old list. And a contender
+// that only tries, and is about to leave, makes another one busy for a round trip.
+//
+// Places that other processes may only keep ([WithLazyRelease]) leave only for a node that they see. If all contenders in its
+// way are such places, TryAcquire enters, and waits for them for a quarter of a second at most. Nodes of its own session that
+// are about to be deleted do not count when it looks, and after it has entered it waits for them as for such places.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	made := q.place()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")

@@ -137,8 +137,12 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 // error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for no holder.
 // It leaves nothing behind unless it returns true.
 //
-// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock waits
-// until they are given up: for a quarter of a second and two round trips to the servers at most.
+// TryLock looks first: if a contender is in its way, it says busy after one round trip, and without a write. Otherwise it
+// enters the queue as Lock does, which takes a second round trip, and says busy if it may not go then. TryLock of
+// [zklock.Mutex] says what the answer busy is worth.
+//
+// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock enters the
+// queue, since they leave only for a contender. Then it waits until they are given up: for a quarter of a second at most.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryLock").writes.TryLock(ctx)
 }

@@ -88,7 +88,7 @@ func TestConflictOfLimits(t *testing.T) {
 }
 
 // Contenders with two limits come to a new directory at the same time. One limit gets into force, contenders with the
-// other get a conflict, and no more leases are held than the limit allows.
+// other get a conflict, or find the semaphore busy before there is a limit, and no more leases are held than the limit allows.
 func TestFirstComersOfTwoLimits(t *testing.T) {
 	const rounds, few, many = 30, 1, 3
 	ctx := patient(t)
@@ -134,9 +134,8 @@ func TestFirstComersOfTwoLimits(t *testing.T) {
 			winner, loser = many, few
 		}
 		won[winner]++
-		if conflicts[loser] != many || conflicts[winner] != 0 {
-			t.Errorf("%d conflicts for the limit of %d, %d for %d, which is in force",
-				conflicts[loser], loser, conflicts[winner], winner)
+		if conflicts[winner] != 0 {
+			t.Errorf("%d conflicts for the limit of %d, which is in force", conflicts[winner], winner)
 		}
 		if n := len(granted[winner]); n > winner || len(granted[loser]) > 0 {
 			t.Errorf("%d grants where %d are in force, and %d of the other limit", n, winner, len(granted[loser]))

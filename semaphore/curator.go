@@ -34,13 +34,19 @@ var gate = &kinds.Kind{
 // gate, and holds the gate until no more than maxLeases nodes are in the directory. Only the holder of
 // the gate creates nodes, so its node is the last and all others are ahead of it.
 //
+// A try finds the semaphore busy if somebody is at the gate, who takes a lease or waits for one, or if there are as many
+// leases as it allows.
+//
 // The limit holds also without the gate: of the holders, the last one to create its node saw all others
 // ahead of it. But two contenders that wait with a node would wait for each other in Curator's way of
 // counting. So the node goes when the gate is lost.
 func (s *Semaphore) throughGate(ctx context.Context, r place.Request, try bool) (*place.Lease, error) {
 	var again rounds.Pace
 	for {
-		g, err := acquiring(s.gate, try)(ctx, place.Request{Kind: gate, Data: r.Data, Terms: &place.Terms{Name: r.Name}})
+		// A try looks at the gate and at the leases before it enters.
+		how := place.Entry{Try: try, Also: []place.Ask{{Queue: s.lease.Queue, Request: r}}}
+		in := place.Request{Kind: gate, Data: r.Data, Terms: &place.Terms{Name: r.Name}}
+		g, err := s.gate.Acquisition(ctx, &in, &how).Finish()
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +74,7 @@ func (s *Semaphore) passGate(
 ) (lease *place.Lease, lost bool, err error) {
 	inside, cancel := g.Context(ctx)
 	defer cancel()
-	lease, err = acquiring(s.lease.Queue, try)(inside, r)
+	lease, err = s.lease.Queue.Acquisition(inside, &r, &place.Entry{Try: try, Looked: true}).Finish()
 	lost = err != nil && g.Err() != nil
 	shut := g.StartRelease(ctx, place.Done)
 	var rivals error

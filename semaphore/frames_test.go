@@ -76,7 +76,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// The limit is read once. After that the listings tell that it is still the same, or that it has to be read
+// A call that waits reads the limit once. After that the listings tell that it is still the same, or that it has to be read
 // again: it was changed, or somebody has made the directory anew with the data of before.
 func TestReadsOfLimit(t *testing.T) {
 	dir := testserver.Path(t)
@@ -87,7 +87,9 @@ func TestReadsOfLimit(t *testing.T) {
 	reads := func(what string, want int) {
 		t.Helper()
 		proxy.ResetRequests()
-		release(t, take(t, s, 1))
+		l, err := s.Acquire(patient(t))
+		must(t, err)
+		release(t, l)
 		if n := proxy.Count(limitRead); n != want {
 			t.Errorf("%s: the limit was read %d times, want %d", what, n, want)
 		}

@@ -19,10 +19,7 @@ func (o option) apply(s *Semaphore) error { return o(s) }
 
 // checkOptions refuses options that exclude each other.
 func (s *Semaphore) checkOptions() error {
-	switch r := s.lease.Request; {
-	case s.curator && r.ReadFirst:
-		return fmt.Errorf("%w: WithReadFirst and WithCuratorLayout exclude each other", session.ErrInvalid)
-	case s.curator && r.MaxWaiters != nil:
+	if s.curator && s.lease.Request.MaxWaiters != nil {
 		return fmt.Errorf("%w: WithMaxWaiters and WithCuratorLayout exclude each other", session.ErrInvalid)
 	}
 	return nil

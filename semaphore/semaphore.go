@@ -128,6 +128,10 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 // are held, or another contender is ahead in the queue. It returns an error if it could not tell.
 // TryLock waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind
 // unless it returns true.
+//
+// TryLock looks first: if the leases ahead leave none, it says busy after one round trip, and without a write. The limit that
+// counts is the one in force, which TryLock reads in the same round trip. Otherwise it enters the queue as Lock does, which
+// takes a second round trip, and says busy if it may not go then. TryLock of zklock.Mutex says what the answer busy is worth.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryLock").holds.TryLock(ctx)
 }

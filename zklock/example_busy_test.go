@@ -14,7 +14,7 @@ import (
 func ExampleMutex_TryDo() {
 	m, closeAll := connectExample()
 	defer closeAll()
-	lock, err := zklock.New(m, "/locks/report", zklock.WithReadFirst()) // those that skip write nothing
+	lock, err := zklock.New(m, "/locks/report") // those that skip write nothing
 	if err != nil {
 		log.Fatal(err)
 	}

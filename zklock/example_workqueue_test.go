@@ -42,7 +42,7 @@ func openJobs(ctx context.Context, m *session.Manager, dir string) (*jobs, error
 			return nil, err
 		}
 	}
-	j.locks, err = zklock.NewKeyed(m, dir+"/locks", zklock.WithReadFirst())
+	j.locks, err = zklock.NewKeyed(m, dir+"/locks")
 	return j, err
 }
 

@@ -35,7 +35,7 @@ import (
 //   - Held is false while the place is only kept. In [Mutex.Contenders], a place that this process keeps
 //     has Kept set. Other processes see it as held.
 //   - TryLock of a process with this module waits if it finds only a place that may be kept, so that a place that nobody
-//     uses does not make the mutex busy: for a quarter of a second and two round trips to the servers at most. That is
+//     uses does not make the mutex busy: for a quarter of a second at most. That is
 //     enough if this process is within 50 ms of the servers, one way. The name of the node tells: "-keep-" is in it. If
 //     this process uses the mutex, TryLock gets it at the Unlock, or says busy after that time. It says so at once if
 //     another contender waits already, or if the holder is of its own session. For other libraries the mutex is busy

@@ -185,7 +185,7 @@ func TestMultiRollback(t *testing.T) {
 					return ctx, nil
 				},
 			}))
-			holder := newMutex(t, connect(t), paths[2])
+			holder := newMutex(t, connect(t), paths[2], lazy) // a try takes that for a place that may leave, and enters
 			must(t, holder.Lock(ctx))
 			all := newMulti(t, newMutex(t, m, paths[2]), newMutex(t, m, paths[0]), newMutex(t, m, paths[1]))
 			inside, cancel := context.WithCancel(ctx)
@@ -363,7 +363,7 @@ func TestMultiErrorsJoined(t *testing.T) {
 	wantErr(t, "Unlock", all.Unlock(), zk.ErrNoAuth)
 	allow()
 
-	holder := newMutex(t, connect(t), paths[1])
+	holder := newMutex(t, connect(t), paths[1], lazy) // a try takes that for a place that may leave, and enters
 	must(t, holder.Lock(ctx))
 	got, err := all.TryLock(ctx)
 	wantErr(t, "TryLock", err, zk.ErrNoAuth)

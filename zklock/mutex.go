@@ -125,8 +125,17 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind unless
 // it returns true.
 //
-// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock waits
-// until they are given up: for a quarter of a second and two round trips to the servers at most.
+// TryLock looks first. It lists the contenders, and if one is in its way, it says busy: after one round trip, and without a
+// write. If none is, TryLock enters the queue as Lock does, which takes a second round trip. If it is not the first then, it
+// removes its node and says busy.
+//
+// The answer busy was true at a moment after the call began, as far as the servers knew, with two exceptions. The server that
+// TryLock is connected to asks its leader first, but a leader that has been cut off from the others, or that lags behind its
+// own commits, can answer with an old list. And a contender that only tries, and is about to leave, makes another one busy for
+// a round trip.
+//
+// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock enters the
+// queue, since they leave only for a contender. Then it waits until they are given up: for a quarter of a second at most.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	return m.called(ctx, "zklock: Mutex.TryLock").holds.TryLock(ctx)
 }

@@ -43,7 +43,6 @@ func (b *bench) planFor(r row, v rival) plan {
 	ours := v.Name() == turnstileName || v.Name() == beforeName
 	p.lazy = p.lazy && ours
 	p.async = p.async && ours
-	p.first = p.first && ours
 	if v.Name() == limitName {
 		p.kind, p.sessions, p.workers, p.apart = r.limit, 1, r.width, false
 	}

@@ -132,9 +132,6 @@ func (o ours) mutex(p plan, where string) (lock, error) {
 		if p.async {
 			opts = append(opts, zklock.WithAsyncRelease())
 		}
-		if p.first {
-			opts = append(opts, zklock.WithReadFirst())
-		}
 		newMutex = func() (*zklock.Mutex, error) { return zklock.New(o.m, where, opts...) }
 	}
 	m, err := newMutex()

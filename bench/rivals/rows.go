@@ -124,11 +124,6 @@ func shared(z size, net network) []row {
 			warm: z.cycles, cycles: z.cycles, metrics: []metric{{"median", seconds}}, measure: tries,
 		},
 		{
-			key: "try-first", title: "try a lock that is held, turnstile with WithReadFirst", net: net, try: true,
-			plan: plan{kind: mutex, sessions: 2, workers: 2, first: true},
-			warm: z.cycles, cycles: z.cycles, metrics: []metric{{"median", seconds}}, measure: tries,
-		},
-		{
 			key: "paths", title: fmt.Sprintf("%d locks on one session, at once", z.waiters), net: net,
 			plan:  plan{kind: mutex, sessions: 1, workers: z.waiters, apart: true},
 			limit: twoWrites, width: 64,

@@ -34,7 +34,6 @@ type plan struct {
 	apart    bool // each worker has a path of its own
 	lazy     bool // places are kept, by rivals that can
 	async    bool // no release waits for the servers, by rivals that can
-	first    bool // tries read before they write, by rivals that can
 	shared   bool // the workers of a session share a lock object, which is handed on among them
 }
 

@@ -107,14 +107,14 @@ func newLocks(m *session.Manager) (*locks, error) {
 	}
 	l.fair = mutexes(fairPlaces)
 	l.electoral = mutexes(electionPlaces)
-	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease(), zklock.WithReadFirst())
+	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease())
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
 	for i, opts := range [][]zklock.Option{nil, {zklock.WithLocalHandover(handovers)}, {zklock.WithLazyRelease(keepFor)}} {
 		opts = append(opts, zklock.WithMaxHold(maxHold), zklock.WithMaxWaiters(maxWaiters))
 		l.bounded = append(l.bounded, mutexes(boundedPlaces[i:i+1], opts...)...)
 	}
-	l.rw, l.keptRW = rwlocks(rwPlaces, rwlock.WithReadFirst()), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
-	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease(), semaphore.WithReadFirst(), semaphore.WithMaxHold(maxHold))
+	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
+	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease(), semaphore.WithMaxHold(maxHold))
 	l.boundedRW = rwlocks(rwPlaces, rwlock.WithMaxWaiters(maxWaiters))
 	l.boundedSem = semaphores(semPlaces, semaphore.WithMaxWaiters(maxWaiters))
 	l.curator = semaphores(curatorPlaces, semaphore.WithCuratorLayout())

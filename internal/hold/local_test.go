@@ -164,8 +164,8 @@ func TestLocalTry(t *testing.T) {
 		if _, err := p.TryAcquire(expect.Patient(t)); !errors.Is(err, place.ErrBusy) {
 			t.Fatalf("TryAcquire: %v", err)
 		}
-		if n := p.proxy.Count(zktest.On(zktest.OpCreate, dir)); (n > 0) != requests {
-			t.Errorf("%d creates", n)
+		if n := p.proxy.Count(zktest.On(zktest.OpGetChildren2, dir)); (n > 0) != requests {
+			t.Errorf("%d listings", n)
 		}
 	}
 	l, err := p.TryAcquire(expect.Patient(t))

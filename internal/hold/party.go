@@ -24,7 +24,7 @@ type member struct {
 // Together begins to acquire the first of the given locks, which are of one manager and in different
 // directories. It takes as many as are fit for one transaction. If these are fewer than two, the party
 // is empty, and the first lock has to be acquired by itself. With try the acquisitions are those of
-// TryAcquire.
+// TryAcquire. They look at all of the given locks first, in one flight, also at those that are left.
 //
 // The locks are granted up to the first that has to wait, which keeps its place. What lies behind that is
 // given up, which the servers have confirmed when Together returns.
@@ -34,6 +34,9 @@ type member struct {
 func Together(ctx context.Context, locks []*Lock, try bool) (*Party, error) {
 	p := &Party{try: try}
 	err := p.gather(ctx, locks)
+	if err == nil && try {
+		err = p.look(ctx, locks)
+	}
 	if err == nil && len(p.members) > 0 {
 		err = p.all().Enter(ctx)
 	}
@@ -82,6 +85,22 @@ func (p *Party) gather(ctx context.Context, locks []*Lock) error {
 	if len(p.members) == 1 {
 		p.members[0].stopTrying()
 		p.members = nil
+	}
+	return nil
+}
+
+// look has the first member look at the locks too that are not in the party. If there is no party, it looks at
+// all of them itself.
+func (p *Party) look(ctx context.Context, locks []*Lock) error {
+	var asks []place.Ask
+	for _, one := range locks[len(p.members):] {
+		asks = append(asks, place.Ask{Queue: one.Queue, Request: one.asks()})
+	}
+	switch {
+	case len(p.members) > 0:
+		p.members[0].LooksAlso(asks)
+	case len(asks) > 1: // one looks by itself
+		return place.LookAt(ctx, asks)
 	}
 	return nil
 }

@@ -55,6 +55,9 @@ func (g *Acquisition) TakeOver(other *Acquisition) {
 	a.show(a.view)
 }
 
+// LooksAlso has a try look at other places too before it enters.
+func (g *Acquisition) LooksAlso(at []Ask) { g.how.Also = at }
+
 // Tries and Lazy are those of its Entry.
 func (g *Acquisition) Tries() bool { return g.how.Try }
 func (g *Acquisition) Lazy() bool  { return g.how.Lazy }

@@ -26,7 +26,6 @@ type attempt struct {
 	slack    int            // the policy's, or the former one if the place is outdated
 	position int            // contenders ahead at entry; -1 until known
 	children *core.Watch    // set by the last listing on the children, if the place may be kept; otherwise nil
-	entering time.Duration  // how long the create took
 	after    int64          // a transaction (zxid) that is older than the node
 	czxid    int64          // of the node; 0 until known
 
@@ -61,7 +60,9 @@ type attempt struct {
 
 // Entry is how an attempt enters the queue. The zero value enters at the end, and waits.
 type Entry struct {
-	Try    bool     // fail with ErrBusy in place of waiting for others
+	Try    bool     // look first, and fail with ErrBusy in place of waiting for others
+	Also   []Ask    // what a try looks at too before it enters
+	Looked bool     // a try that need not look
 	Lazy   bool     // the place may be kept
 	In     bool     // the queue was not too long at entry: see maxwaiters.go
 	Before *Turn    // of the same sharer: its node is about to be deleted; nil if there is none

@@ -39,7 +39,7 @@
 //	survey       lists, and has the listing judged
 //	watch, wait  sets watches; waits for what they tell
 //	look         what the watches say
-//	readfirst    tries that look before they make a node
+//	tries        tries look before they make a node, and wait for kept places
 //	maxwaiters   calls that enter no long queue
 //	renew        places that a newer configuration has made outdated, with the proof
 //	leave        the way out of the queue
@@ -58,7 +58,6 @@
 //	shown        what an acquisition shows to those that share it
 //	together     several locks by one transaction
 //	room         room for the nodes of several locks
-//	ahead        who is ahead of one of ours, for elections
 //	keptplaces   what new contenders do about places that are kept
 //	config       the configuration of a directory
 //	contender    all contenders of a lock, for users

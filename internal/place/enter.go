@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -33,7 +32,7 @@ type entrant struct {
 // The create and the listings are sent together. It does not matter which of them the server
 // handles first, since a listing counts only if it shows the node.
 func (all entrants) enter(ctx context.Context) (err error) {
-	if err := all.peek(); err != nil {
+	if err := all.look(); err != nil {
 		return err
 	}
 	first := all[0]
@@ -121,7 +120,6 @@ func (all entrants) send(ctx context.Context, room *core.Reservation) error {
 	if err := all.startCreate(ctx, room); err != nil {
 		return err
 	}
-	began := time.Now()
 	all.each(func(a entrant) error {
 		a.names, a.unlisted = a.survey(a.ctx)
 		return nil
@@ -129,9 +127,6 @@ func (all entrants) send(ctx context.Context, room *core.Reservation) error {
 	first := all[0]
 	if err := first.until(ctx, first.creation.Done()); err != nil {
 		return err
-	}
-	for _, a := range all {
-		a.entering = time.Since(began)
 	}
 	if shown := first.entry.Shown; shown != nil {
 		shown.Placed.Tell()

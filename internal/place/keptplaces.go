@@ -1,10 +1,6 @@
 package place
 
 import (
-	"path"
-	"slices"
-	"time"
-
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -33,25 +29,6 @@ func (a *attempt) successorOf(ahead *decide.Tail) *Turn {
 	}
 	return nil
 }
-
-// inUse reports whether the nodes in the way are known not to be kept places that nobody uses: by their names, or
-// because one of them is held in this session.
-func (a *attempt) inUse(ahead *decide.Tail) bool {
-	return ahead.Wanted(a.r.Kind) || slices.ContainsFunc(ahead.Last, func(b decide.Blocker) bool {
-		since, _ := held.look(a.s, path.Join(a.q.dir, b.Node.Name))
-		return !since.IsZero()
-	})
-}
-
-// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot
-// know how far the keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so
-// does the keeper's delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are
-// enough for keepers with round trips of 100 ms.
-const keeperPatience = 250 * time.Millisecond
-
-// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a round trip: one
-// to watch them, and one for the news that they are gone.
-func leavingTime(entering time.Duration) time.Duration { return keeperPatience + 2*entering }
 
 // blocks reports whether the node of this turn is in the way of a new contender for a request.
 func (t *Turn) blocks(r *Request) bool {

@@ -76,7 +76,6 @@ type Request struct {
 type Terms struct {
 	Name       string        // for hooks; "": none
 	MaxHold    time.Duration // 0: a hold may last for as long as it likes
-	ReadFirst  bool          // a try reads before it writes: see readfirst.go
 	MaxWaiters *int          // ahead when a call that waits enters; nil: any number. See maxwaiters.go
 }
 

@@ -100,10 +100,10 @@ func (a *attempt) judge(ctx context.Context) (decide.Input, error) {
 		return decide.Quit, err
 	case ahead.MayGo():
 		return a.free()
-	case a.entry.Try && a.inUse(ahead):
+	case a.entry.Try && a.isBusy(ahead):
 		return decide.Quit, ErrBusy
 	case a.entry.Try && a.limited == nil:
-		a.limited, a.end = context.WithTimeout(ctx, leavingTime(a.entering))
+		a.limited, a.end = context.WithTimeout(ctx, keeperPatience)
 	}
 	a.ahead = ahead
 	return decide.Ahead, nil

@@ -24,13 +24,14 @@ func (a *attempt) list(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// survey lists the directory, and reads its configuration if the kind has one.
+// survey lists the directory, and reads its configuration if the kind has one. Before there is a node it reads that in any
+// case, so that a busy try takes one round trip also after a change.
 func (a *attempt) survey(ctx context.Context) ([]string, error) {
 	if a.r.Kind.Configuration == nil {
 		names, _, err := a.listChildren(ctx)
 		return names, err
 	}
-	if known := a.q.known.Load(); known != nil && known.in == a.s.ID() {
+	if known := a.q.known.Load(); known != nil && known.in == a.s.ID() && a.is() != decide.Outside {
 		names, stat, err := a.listChildren(ctx)
 		if err != nil || known.Changed == stat.Mzxid {
 			a.config = known.Config
@@ -122,11 +123,7 @@ func (a *attempt) decide(ctx context.Context, names []string) (*decide.Tail, err
 // read reads the names of a listing, and notes whether others wait for our node. It fails with ErrConflict
 // if a name is that of another kind of lock.
 func (a *attempt) read(ctx context.Context, names []string) (*decide.Tail, error) {
-	me := decide.Contender{Kind: a.r.Kind, Node: a.node, Rule: a.policy, Slack: a.slack, Doubt: a.doubt, Lazy: a.entry.Lazy}
-	if a.entry.beside != nil {
-		me.Beside = a.entry.beside.t.node.Name
-	}
-	seen := me.Read(names)
+	seen := a.reader().Read(names)
 	if seen.Stranger.Name != "" {
 		return nil, conflictOf(a.r.Kind, seen.Stranger)
 	}
@@ -135,6 +132,15 @@ func (a *attempt) read(ctx context.Context, names []string) (*decide.Tail, error
 	}
 	a.crowded = seen.Crowded
 	return seen.Ahead, nil
+}
+
+// reader returns our node, as far as it matters for what a listing says.
+func (a *attempt) reader() *decide.Contender {
+	me := &decide.Contender{Kind: a.r.Kind, Node: a.node, Rule: a.policy, Slack: a.slack, Doubt: a.doubt, Lazy: a.entry.Lazy}
+	if a.entry.beside != nil {
+		me.Beside = a.entry.beside.t.node.Name
+	}
+	return me
 }
 
 // rivals fails with ErrConflict if contenders of another kind of lock are in one of the

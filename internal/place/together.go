@@ -127,6 +127,9 @@ func (p Party) attempt(ctx context.Context, s *core.Session) error {
 		all[i] = entrant{g.stands, g.ctx}
 	}
 	if err := all.enter(ctx); err != nil {
+		for _, g := range p {
+			g.Result.Position = g.stands.position
+		}
 		return err
 	}
 	all.each(func(a entrant) error {

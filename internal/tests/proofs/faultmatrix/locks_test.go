@@ -68,7 +68,7 @@ func subjects() []subject {
 		{name: "mutex-new-path", ours: mutex, rival: mutex, noCancel: true, weight: one},
 		{name: "async", first: mutex, ours: asyncMutex, rival: mutex, weight: one},
 		{name: "max-hold", first: mutex, ours: overdueMutex, rival: mutex, noCancel: true, weight: one},
-		{name: "try-first", ours: tryFirst, rival: mutex, noCancel: true, weight: one},
+		{name: "try", ours: trier, rival: mutex, noCancel: true, weight: one},
 		{name: "election", first: candidate, ours: candidate, rival: candidate, weight: one},
 		{name: "election-resign", first: candidate, ours: resigner, rival: candidate, noCancel: true, weight: one},
 		{name: "multi", first: multi, ours: multi, rival: multi, weight: one},
@@ -97,9 +97,9 @@ func mutex(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	return takeMutex(ctx, m, path)
 }
 
-// tryFirst tries until it has the lock, and reads before each try.
-func tryFirst(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	mx, err := zklock.New(m, path, zklock.WithReadFirst())
+// trier tries until it has the lock. Each try looks before it enters.
+func trier(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	mx, err := zklock.New(m, path)
 	if err != nil {
 		return nil, err
 	}

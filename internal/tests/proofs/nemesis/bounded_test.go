@@ -16,8 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// The bounded locks have bounds on their queues (WithMaxWaiters) and on their holds (WithMaxHold), and some
-// of their tries read first. The bounds are drawn for each process.
+// The bounded locks have bounds on their queues (WithMaxWaiters) and on their holds (WithMaxHold),
+// which are drawn for each process.
 
 const (
 	boundedName    = "bounded-mutex"
@@ -30,10 +30,9 @@ const (
 
 // bounds are the options of the bounded locks in one process.
 type bounds struct {
-	waiters   int           // WithMaxWaiters
-	hold      time.Duration // WithMaxHold
-	readFirst bool
-	local     bool // the mutex has local hand-over
+	waiters int           // WithMaxWaiters
+	hold    time.Duration // WithMaxHold
+	local   bool          // the mutex has local hand-over
 }
 
 func drawBounds(r *rand.Rand, timeout time.Duration) bounds {
@@ -41,9 +40,8 @@ func drawBounds(r *rand.Rand, timeout time.Duration) bounds {
 		waiters: r.IntN(workers * boundedHands),
 		// Some are shorter than most holds, and some are exceeded only by holds that last long or are
 		// stopped.
-		hold:      []time.Duration{timeout / 40, timeout / 10, timeout}[r.IntN(3)],
-		readFirst: r.IntN(3) > 0,
-		local:     r.IntN(2) == 0,
+		hold:  []time.Duration{timeout / 40, timeout / 10, timeout}[r.IntN(3)],
+		local: r.IntN(2) == 0,
 	}
 }
 
@@ -87,9 +85,6 @@ func (o *ours) openBounded(p place) (func(*rand.Rand) contender, error) {
 
 func (o *ours) boundedMutex(path string, strict bool) ([]boundedLock, error) {
 	opts := []zklock.Option{zklock.WithMaxHold(o.bounds.hold)}
-	if o.bounds.readFirst {
-		opts = append(opts, zklock.WithReadFirst())
-	}
 	if o.bounds.local {
 		opts = append(opts, zklock.WithLocalHandover(handOvers))
 	}
@@ -105,9 +100,6 @@ func (o *ours) boundedMutex(path string, strict bool) ([]boundedLock, error) {
 
 func (o *ours) boundedRW(path string, strict bool) ([]boundedLock, error) {
 	opts := []rwlock.Option{rwlock.WithMaxHold(o.bounds.hold)}
-	if o.bounds.readFirst {
-		opts = append(opts, rwlock.WithReadFirst())
-	}
 	if strict {
 		opts = append(opts, rwlock.WithMaxWaiters(o.bounds.waiters))
 	}
@@ -120,9 +112,6 @@ func (o *ours) boundedRW(path string, strict bool) ([]boundedLock, error) {
 
 func (o *ours) boundedSemaphore(path string, strict bool) (all []boundedLock, err error) {
 	opts := []semaphore.Option{semaphore.WithMaxHold(o.bounds.hold)}
-	if o.bounds.readFirst {
-		opts = append(opts, semaphore.WithReadFirst())
-	}
 	if strict {
 		opts = append(opts, semaphore.WithMaxWaiters(o.bounds.waiters))
 	}

@@ -12,8 +12,7 @@
 // Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
 // workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others.
 // A mutex, a read-write lock and a semaphore have bounds on their queues and on their holds
-// (WithMaxWaiters, WithMaxHold), which are drawn for each process. In about two of three processes, tries of these
-// and of the other mutexes and read-write locks read first (WithReadFirst). Two of the workers send the creates and
+// (WithMaxWaiters, WithMaxHold), which are drawn for each process. Two of the workers send the creates and
 // deletes of their contenders in transactions whenever several come at a time. The history of each lock is
 // judged apart.
 //

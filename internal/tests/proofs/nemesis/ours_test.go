@@ -56,11 +56,10 @@ var limits = []int{1, 2, 3, 5}
 type ours struct {
 	m *session.Manager
 	// batches says that creates and deletes of several callers are sent as one transaction.
-	batches bool
-	sent    joined.Counter
-	lazy    time.Duration // for how long the kept locks keep their places
-	// bounds are those of the bounded locks. readFirst is for other locks of package zklock and rwlock too.
-	bounds   bounds
+	batches  bool
+	sent     joined.Counter
+	lazy     time.Duration // for how long the kept locks keep their places
+	bounds   bounds        // of the bounded locks
 	patience time.Duration // how long a hook may take to be called
 	seed     uint64
 	made     map[string]zklock.ContextLocker // by name
@@ -119,9 +118,6 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 		if o.lazy > 0 {
 			opts[keptName] = []zklock.Option{zklock.WithLazyRelease(o.lazy)}
 		}
-		if o.bounds.readFirst {
-			opts[name] = append(opts[name], zklock.WithReadFirst())
-		}
 		var mutex *zklock.Mutex
 		if mutex, err = zklock.New(o.m, p.path, opts[name]...); err != nil {
 			return none, err
@@ -142,9 +138,6 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 		var opts []rwlock.Option
 		if name == keptRWName && o.lazy > 0 {
 			opts = append(opts, rwlock.WithLazyRelease(o.lazy))
-		}
-		if o.bounds.readFirst {
-			opts = append(opts, rwlock.WithReadFirst())
 		}
 		rw, err := rwlock.New(o.m, p.path, opts...)
 		if err != nil {

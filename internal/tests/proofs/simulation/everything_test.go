@@ -11,7 +11,7 @@ import (
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks across
-// them. Two of the mutexes and another RWMutex are keys of a Keyed. In some worlds their tries read first, calls enter no
+// them. Two of the mutexes and another RWMutex are keys of a Keyed. In some worlds calls enter no
 // long queue, and the servers insist on SASL. Sessions have few nodes, counters are near their end, and hooks block, panic
 // and end their goroutines. Each path has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
@@ -75,7 +75,6 @@ var habits = [][]string{
 
 func drawEverything(k kind, seed uint64) kind {
 	k.keeps = k.usages.drawKeeps(seed)
-	k.readsFirst = mix(seed, "reads first")%2 == 0
 	if n := int(mix(seed, "waiters") % 8); n < 4 {
 		k.maxWaiters = &n
 	}
@@ -87,7 +86,7 @@ func drawEverything(k kind, seed uint64) kind {
 func openEverything(m *session.Manager, path string, k kind) (map[string]any, error) {
 	b := builder{m: m, path: path}
 	options := func(mode string) []zklock.Option {
-		opts := entryOptions(k, zklock.WithReadFirst, zklock.WithMaxWaiters)
+		opts := entryOptions(k, zklock.WithMaxWaiters)
 		opts = append(opts, zklock.WithRevocable(giveUp))
 		if u := k.usages[mode]; u.most > 0 {
 			opts = append(opts, zklock.WithLocalHandover(u.most))
@@ -105,14 +104,14 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 	}
 	mutex := func(mode string) *zklock.Mutex { return b.mutex("/m", options(mode)...) }
 	ofRW := func(more rwlock.Option) []rwlock.Option {
-		return append(entryOptions(k, rwlock.WithReadFirst, rwlock.WithMaxWaiters), more)
+		return append(entryOptions(k, rwlock.WithMaxWaiters), more)
 	}
 	lazy := func(mode string) *rwlock.RWMutex {
 		return b.rwlock("/r", ofRW(rwlock.WithLazyRelease(k.keeps[mode]))...)
 	}
 	rw, plain := lazy("read"), b.rwlock("/r", ofRW(rwlock.WithAsyncRelease())...)
 	rwKey := b.rwKey("r", ofRW(rwlock.WithLazyRelease(k.keeps["key read"]))...)
-	sem := b.semaphore("/s", append(entryOptions(k, semaphore.WithReadFirst, semaphore.WithMaxWaiters), semaphore.WithAsyncRelease())...)
+	sem := b.semaphore("/s", append(entryOptions(k, semaphore.WithMaxWaiters), semaphore.WithAsyncRelease())...)
 	out := map[string]any{
 		"lazy": mutex("lazy"), "handed": b.key("m", options("handed")...), "local": mutex("local"),
 		"do":    doer{b.key("m", options("do")...)},
@@ -133,10 +132,7 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 }
 
 // entryOptions returns the options of a package that say how calls enter the queue, as the seed has drawn them.
-func entryOptions[O any](k kind, readFirst func() O, maxWaiters func(int) O) (opts []O) {
-	if k.readsFirst {
-		opts = append(opts, readFirst())
-	}
+func entryOptions[O any](k kind, maxWaiters func(int) O) (opts []O) {
 	if k.maxWaiters != nil {
 		opts = append(opts, maxWaiters(*k.maxWaiters))
 	}

@@ -77,8 +77,6 @@ type kind struct {
 	// keeps is for how long, at most, places of calls of each mode are kept after a release. nil: no place
 	// is kept.
 	keeps map[string]time.Duration
-	// readsFirst says that tries read before they write.
-	readsFirst bool
 	// maxWaiters is how many may be ahead of a call that waits when it enters. nil: any number.
 	maxWaiters *int
 	// usages has what calls of each mode take, in a kind that keeps places.

@@ -36,7 +36,7 @@ var noticedBy = map[string]string{
 	"turn-end-untold":     "zklock TestKeyedForgets",
 	"key-readers-untold":  "rwlock TestKeyedReadersShare",
 	// A kept place has to be there at the moment of a try, and nobody else for a while before.
-	"kept-is-busy": "zklock TestReadFirstKeptPlaces",
+	"kept-is-busy": "zklock TestTryKeptPlaces",
 	// In the seeds others are beside a call that enters anew nearly always, and may be the reason for its refusal.
 	"let-in-again": "zklock TestMaxWaitersLost",
 	// The goroutine that writes begins after SASL in any case.
@@ -247,7 +247,7 @@ var mutants = []mutant{
 	{"kept-unused", "kept", "a caller that did not get its locks keeps the place of one of them",
 		[]edit{{"internal/hold/localkept.go", "if end == place.Unwanted || l.turn != t ||", "if l.turn != t ||"}}},
 	{"kept-try", "kept", "a try does not wait for a place that nobody uses",
-		[]edit{{"internal/place/keptplaces.go", "return keeperPatience + 2*entering }", "return 0 * (keeperPatience + entering) }"}}},
+		[]edit{{"internal/place/tries.go", "keeperPatience = 250 * time.Millisecond", "keeperPatience = 0 * time.Millisecond"}}},
 	{"kept-readers-stay", "kept", "readers set their watch again although a writer waits",
 		[]edit{{"internal/place/kept.go", " &&\n\t\t!decide.KeepsWaiting(kind, t.node, nodes)\n", "\n"}}},
 
@@ -338,8 +338,10 @@ var mutants = []mutant{
 		[]edit{{"internal/clock/evidence.go", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty:", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty, codec.CodeNoAuth, codec.CodeThrottled:"}}},
 	{"longer-timeout", leaseKind, "goes by the longer of two timeouts, and the server by the shorter",
 		[]edit{{"internal/core/wireevents.go", "if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {", "if !first {"}}},
-	{"kept-is-busy", "", "a try that reads first takes a place that nobody uses for that of a holder",
-		[]edit{{"internal/place/readfirst.go", "if ahead == nil || !a.inUse(ahead) || ", "if ahead == nil || "}}},
+	{"kept-is-busy", "", "a try takes a place that nobody uses for that of a holder",
+		[]edit{{"internal/place/tries.go", "if ahead != nil && a.inUse(ahead) {", "if ahead != nil {"}}},
+	{"look-grants", "", "a try that has seen nobody in its way holds, whoever has entered since",
+		[]edit{{"internal/place/run.go", "case ahead.MayGo():", "case ahead.MayGo() || a.entry.Try && a.limited == nil:"}}},
 	{"let-in-again", "", "a waiter that was let in is refused when its session is lost and it enters anew",
 		[]edit{{"internal/place/acquire.go", "a.position, a.entry.In", "a.position, false"}}},
 	{"ready-first", "", "takes a connection for ready, and counts its heartbeats, before the server knows who the client is",

@@ -11,12 +11,12 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A try that reads first goes by the weights ahead and the limit in force, as any try does.
-func TestReadFirst(t *testing.T) {
+// A busy try makes no node. It goes by the weights ahead and the limit in force.
+func TestTryLooksFirst(t *testing.T) {
 	dir := testserver.Path(t)
 	proxy := testserver.Proxy(t)
 	theirs := newSem(t, connect(t), dir, 5)
-	s := newSem(t, behind(t, proxy), dir, 5, semaphore.WithReadFirst())
+	s := newSem(t, behind(t, proxy), dir, 5)
 	try := func(n int, free bool) {
 		t.Helper()
 		before := proxy.Count(zktest.On(zktest.OpCreate, dir))
@@ -47,26 +47,26 @@ func TestReadFirst(t *testing.T) {
 	release(t, waiter.lease)
 }
 
-// Where a read cannot tell, the try goes on and gets the error that it gets otherwise.
-func TestReadFirstErrors(t *testing.T) {
+// Where a look cannot tell, the try enters, and gets the error that a call which waits gets.
+func TestTryErrors(t *testing.T) {
 	dir := testserver.Path(t)
 	holder := newSem(t, connect(t), dir, 2)
 	l := take(t, holder, 2)
-	_, err := newSem(t, connect(t), dir, 3, semaphore.WithReadFirst()).TryAcquire(patient(t))
+	_, err := newSem(t, connect(t), dir, 3).TryAcquire(patient(t))
 	wantErr(t, "another limit", err, queue.ErrConflict)
 	must(t, holder.Resize(patient(t), 1))
-	_, err = newSem(t, connect(t), dir, 2, semaphore.WithReadFirst()).TryAcquireN(patient(t), 2)
+	_, err = newSem(t, connect(t), dir, 2).TryAcquireN(patient(t), 2)
 	wantErr(t, "more than the limit in force", err, session.ErrInvalid)
 	release(t, l)
 }
 
 // A busy try does not set the limit of a directory that has none yet. The next acquisition does.
-func TestReadFirstSetsNoLimit(t *testing.T) {
+func TestTrySetsNoLimit(t *testing.T) {
 	dir := testserver.Path(t)
 	persistent(t, dir, "")
 	forge(t, dir, queue.PrefixLease)
 	m := connect(t)
-	s := newSem(t, m, dir, 1, semaphore.WithReadFirst())
+	s := newSem(t, m, dir, 1)
 	for range 2 {
 		busy(t, s, 1)
 	}
@@ -107,7 +107,6 @@ func TestMaxWaiters(t *testing.T) {
 func TestEntryOptionsInvalid(t *testing.T) {
 	m := connect(t)
 	for what, opts := range map[string][]semaphore.Option{
-		"Curator, read first":  {semaphore.WithReadFirst(), semaphore.WithCuratorLayout()},
 		"Curator, max waiters": {semaphore.WithCuratorLayout(), semaphore.WithMaxWaiters(1)},
 		"a negative number":    {semaphore.WithMaxWaiters(-1)},
 	} {

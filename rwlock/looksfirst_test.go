@@ -13,11 +13,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Tries that read first say busy beside the same contenders as other tries, and then make no node.
-func TestReadFirst(t *testing.T) {
+// A busy try of either side makes no node. For a reader only writers are in the way.
+func TestTryLooksFirst(t *testing.T) {
 	dir := testserver.Path(t)
 	m, proxy := proxied(t, session.WithTimeout(testserver.Patience))
-	other, rw := newLock(t, connect(t), dir), newLock(t, m, dir, rwlock.WithReadFirst())
+	other, rw := newLock(t, connect(t), dir), newLock(t, m, dir)
 	ctx := patient(t)
 	wantTry(t, "free", rw.TryLock, ctx, true)
 	must(t, rw.Unlock())
@@ -47,9 +47,9 @@ func TestReadFirst(t *testing.T) {
 }
 
 // An owner that holds the lock is asked for nothing: it enters again, reads beside its own write, and cannot upgrade.
-func TestReadFirstOwner(t *testing.T) {
+func TestTryOwner(t *testing.T) {
 	m, proxy := proxied(t, session.WithTimeout(testserver.Patience))
-	rw := newLock(t, m, testserver.Path(t), rwlock.WithReadFirst(), rwlock.WithMaxWaiters(0))
+	rw := newLock(t, m, testserver.Path(t), rwlock.WithMaxWaiters(0))
 	ctx := zklock.WithOwner(patient(t))
 	must(t, rw.Lock(ctx))
 	wantTry(t, "a try to read beside", rw.TryRLock, ctx, true)

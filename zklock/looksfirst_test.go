@@ -1,0 +1,386 @@
+package zklock_test
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// aTry is a lock whose tries are looked at, and the lock of another process that makes them busy.
+type aTry struct {
+	try interface {
+		trier
+		Lock(context.Context) error
+		TryDo(context.Context, func(context.Context) error) (bool, error)
+	}
+	holder interface {
+		Lock(context.Context) error
+		Unlock() error
+	}
+
+	dirs   int // which a busy try lists
+	limits int // which it reads
+	free   int // round trips of a try that gets the lock
+}
+
+// onlyKey is a key of a Keyed as a lock.
+type onlyKey struct {
+	*zklock.Keyed
+	key string
+}
+
+func (k onlyKey) Lock(ctx context.Context) error            { return k.Keyed.Lock(ctx, k.key) }
+func (k onlyKey) TryLock(ctx context.Context) (bool, error) { return k.Keyed.TryLock(ctx, k.key) }
+func (k onlyKey) Unlock() error                             { return k.Keyed.Unlock(k.key) }
+func (k onlyKey) TryDo(ctx context.Context, f func(context.Context) error) (bool, error) {
+	return k.Keyed.TryDo(ctx, k.key, f)
+}
+
+func (k onlyKey) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	return k.Keyed.TryAcquire(ctx, k.key)
+}
+
+// triedLocks are locks at a path, of all kinds.
+func triedLocks(t *testing.T, ours, theirs *session.Manager, dir string) map[string]aTry {
+	t.Helper()
+	mutexes := func(name string, opts ...zklock.Option) aTry {
+		return aTry{newMutex(t, ours, dir+"/"+name, opts...), newMutex(t, theirs, dir+"/"+name), 1, 0, 2}
+	}
+	key := func(m *session.Manager) onlyKey {
+		k, err := zklock.NewKeyed(m, dir+"/keys")
+		must(t, err)
+		return onlyKey{k, "a"}
+	}
+	rw := func(m *session.Manager, name string, opts ...rwlock.Option) *rwlock.RWMutex {
+		l, err := rwlock.New(m, dir+"/"+name, opts...)
+		must(t, err)
+		return l
+	}
+	sem := func(m *session.Manager, name string, opts ...semaphore.Option) *semaphore.Semaphore {
+		s, err := semaphore.New(m, dir+"/"+name, 1, opts...)
+		must(t, err)
+		return s
+	}
+	curator := semaphore.WithCuratorLayout()
+	lazyReaders := rwlock.WithLazyRelease(time.Minute)
+	writer, reader := rw(theirs, "rw"), rw(ours, "rw")
+	return map[string]aTry{
+		"a mutex":            mutexes("m"),
+		"a latch":            {newMutex(t, ours, dir+"/latch", zklock.WithLeaderLatch()), newMutex(t, theirs, dir+"/latch", zklock.WithLeaderLatch()), 1, 0, 2},
+		"with hand-over":     mutexes("h", zklock.WithLocalHandover(3)),
+		"with lazy release":  mutexes("l", lazy),
+		"a writer":           {reader, writer, 1, 0, 2},
+		"a writer of reader": {reader, writer.Reader(), 1, 0, 2},
+		"a reader":           {reader.Reader(), writer, 1, 0, 2},
+		"lazy readers":       {rw(ours, "lazy", lazyReaders).Reader(), rw(theirs, "lazy"), 1, 0, 2},
+		"a key":              {key(ours), key(theirs), 1, 0, 2},
+		"a semaphore":        {sem(ours, "sem"), sem(theirs, "sem"), 1, 1, 2},
+		// Its gate and its leases are two places, taken one after the other, and the gate is left before the try ends.
+		"Curator's layout": {sem(ours, "curator", curator), sem(theirs, "curator", curator), 2, 0, 4},
+		"a MultiLock": {
+			newMulti(t, newMutex(t, ours, dir+"/multi/a"), sem(ours, "multi/b"), newMutex(t, ours, dir+"/multi/c", lazy)),
+			newMutex(t, theirs, dir+"/multi/c"), 3, 1, 2,
+		},
+	}
+}
+
+// A busy try of any kind writes nothing. It asks the server for a sync and a listing of each directory, and for the limit of a
+// semaphore, and for nothing else. A free lock it gets, with any of the ways to try.
+func TestTryLooksFirst(t *testing.T) {
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	ours := testserver.Connect(t, proxy.Addr(), session.WithTimeout(time.Minute)) // no heartbeat in the meantime
+	for name, l := range triedLocks(t, ours, connect(t), dir) {
+		t.Run(name, func(t *testing.T) {
+			ctx := patient(t)
+			tries := map[string]func() (bool, error){
+				"TryLock": func() (bool, error) { return l.try.TryLock(ctx) },
+				"TryDo": func() (bool, error) {
+					return l.try.TryDo(ctx, func(context.Context) error { return nil })
+				},
+			}
+			if one, ok := l.try.(interface {
+				TryAcquire(context.Context) (*queue.Lease, error)
+			}); ok {
+				tries["TryAcquire"] = func() (bool, error) {
+					lease, err := one.TryAcquire(ctx)
+					if err == nil {
+						return true, lease.Release(ctx)
+					}
+					wantErr(t, "TryAcquire", err, queue.ErrBusy)
+					return false, nil
+				}
+			}
+			must(t, l.holder.Lock(ctx))
+			for what, try := range tries {
+				proxy.ResetRequests()
+				got, err := try()
+				if got || err != nil {
+					t.Errorf("%s of a busy lock: %v, %v", what, got, err)
+				}
+				want := map[zktest.Op]int{zktest.OpSync: l.dirs, zktest.OpGetChildren2: l.dirs}
+				if l.limits > 0 {
+					want[zktest.OpGetData] = l.limits
+				}
+				if n := ops(proxy); !maps.Equal(n, want) {
+					t.Errorf("%s of a busy lock: %v, want %v", what, n, want)
+				}
+			}
+			lock := background(func() error { return l.try.Lock(ctx) }) // which waits
+			zktest.Eventually(t, testserver.Patience, "a node", func() bool {
+				return proxy.Count(zktest.Any(zktest.OpCreate, zktest.OpMulti)) > 0
+			})
+			must(t, l.holder.Unlock())
+			must(t, receive(t, "Lock", lock))
+			must(t, l.try.Unlock())
+			for what, try := range tries {
+				got, err := try()
+				if !got || err != nil {
+					t.Errorf("%s of a free lock: %v, %v", what, got, err)
+				}
+				if what == "TryLock" {
+					must(t, l.try.Unlock())
+				}
+			}
+		})
+	}
+}
+
+// writes are requests that change something.
+var writes = zktest.Any(zktest.OpCreate, zktest.OpDelete, zktest.OpSetData, zktest.OpMulti, zktest.OpCreate2, zktest.OpCreateContainer)
+
+// ops returns how many requests of each sort have come, but for pings.
+func ops(proxy *zktest.Proxy) map[zktest.Op]int {
+	n := make(map[zktest.Op]int)
+	for _, r := range proxy.Requests() {
+		if r.Op != zktest.OpPing {
+			n[r.Op]++
+		}
+	}
+	return n
+}
+
+// A busy try takes one round trip, and one that gets the lock enters after that.
+func TestTryRoundTrips(t *testing.T) {
+	const roundTrip = 20 * time.Millisecond
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		for name, l := range triedLocks(t, connect(), connect(), "/locks") {
+			_, err := l.try.TryLock(t.Context()) // makes the directories
+			must(t, err)
+			must(t, l.try.Unlock())
+			time.Sleep(time.Second)
+			must(t, l.holder.Lock(t.Context()))
+			time.Sleep(time.Second)
+			server.Delay(roundTrip / 2)
+			began := time.Now()
+			got, err := l.try.TryLock(t.Context())
+			if took := time.Since(began); got || err != nil || took != roundTrip {
+				t.Errorf("%s: %v, %v after %v", name, got, err, took)
+			}
+			must(t, l.holder.Unlock())
+			time.Sleep(time.Second)
+			began = time.Now()
+			got, err = l.try.TryLock(t.Context())
+			if took := time.Since(began); !got || err != nil || took != time.Duration(l.free)*roundTrip {
+				t.Errorf("%s, free: %v, %v after %v", name, got, err, took)
+			}
+			must(t, l.try.Unlock())
+			time.Sleep(time.Second)
+			server.Delay(0)
+		}
+	})
+}
+
+// A place that nobody uses does not make a lock busy, in another process or in this one. One that is used does, as soon as
+// another contender waits for it.
+func TestTryKeptPlaces(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		ours, theirs := connect(), connect()
+		for name, m := range map[string]*session.Manager{"another process": theirs, "the same session": ours} {
+			keeper := newMutex(t, m, lockPath, lazy)
+			for range 2 {
+				must(t, keeper.Lock(t.Context()))
+				must(t, keeper.Unlock())
+			}
+			time.Sleep(time.Second)
+			try := newMutex(t, ours, lockPath)
+			if got, err := try.TryLock(t.Context()); !got || err != nil {
+				t.Fatalf("kept by %s: %v, %v", name, got, err)
+			}
+			must(t, try.Unlock())
+			time.Sleep(time.Minute)
+
+			must(t, keeper.Lock(t.Context()))
+			waiter := newMutex(t, theirs, lockPath, lazy)
+			waits := background(func() error { return waiter.Lock(t.Context()) })
+			time.Sleep(time.Second)
+			began := time.Now()
+			if got, err := try.TryLock(t.Context()); got || err != nil || time.Since(began) > 0 {
+				t.Errorf("held by %s, and wanted: %v, %v after %v", name, got, err, time.Since(began))
+			}
+			must(t, keeper.Unlock())
+			must(t, receive(t, "waiter", waits))
+			must(t, waiter.Unlock())
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// The owner that holds a lock enters it again by a try that asks nobody.
+func TestTryReentrant(t *testing.T) {
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(time.Minute))
+	mx := newMutex(t, m, testserver.Path(t))
+	ctx := zklock.WithOwner(patient(t))
+	for i := range 3 {
+		got, err := mx.TryLock(ctx)
+		if !got || err != nil {
+			t.Fatalf("%v, %v", got, err)
+		}
+		if i == 0 {
+			proxy.ResetRequests()
+		}
+	}
+	if got, err := mx.TryLock(patient(t)); got || err != nil {
+		t.Errorf("a stranger: %v, %v", got, err)
+	}
+	if all := proxy.Requests(); proxy.Count(writes) > 0 || proxy.Count(zktest.Any(zktest.OpSync)) != 1 {
+		t.Errorf("requests: %v", all)
+	}
+	for range 3 {
+		must(t, mx.Unlock())
+	}
+}
+
+// A try finds a lock free that was released before, also over a server that lags behind.
+func TestTryBehindSync(t *testing.T) {
+	dir := testserver.Path(t)
+	server := zktest.Start(t)
+	ours, theirs := testserver.Connect(t, server.Addr()), testserver.Connect(t, server.Addr())
+	holder, try := newMutex(t, theirs, dir), newMutex(t, ours, dir)
+	must(t, holder.Lock(patient(t)))
+	must(t, server.Lag(testserver.Session(t, ours).ID(), 1))
+	must(t, holder.Unlock())
+	got, err := try.TryLock(patient(t))
+	if !got || err != nil {
+		t.Errorf("a lock that was released before: %v, %v", got, err)
+	}
+}
+
+// If the connection breaks between the sync and the listing, or with them, both are sent again.
+func TestTryCut(t *testing.T) {
+	for what, arm := range map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
+		"before": (*zktest.Proxy).CutBefore, "after": (*zktest.Proxy).CutAfterCommit,
+	} {
+		for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetChildren2} {
+			dir := testserver.Path(t)
+			proxy := testserver.Proxy(t)
+			try := newMutex(t, testserver.Connect(t, proxy.Addr()), dir)
+			holder := newMutex(t, connect(t), dir)
+			must(t, holder.Lock(patient(t)))
+			proxy.ResetRequests()
+			cut := arm(proxy, zktest.On(op, dir))
+			got, err := try.TryLock(patient(t))
+			if got || err != nil {
+				t.Errorf("%s %v: %v, %v", what, op, got, err)
+			}
+			receive(t, "cut", cut.Hit())
+			var last zktest.Request // the latest sync must be on the connection of the latest listing, and before it
+			for _, r := range proxy.Requests() {
+				switch {
+				case r.Op == zktest.OpSync:
+					last = r
+				case r.Op == zktest.OpGetChildren2 && r.Conn != last.Conn:
+					t.Errorf("%s %v: a listing without a sync: %v", what, op, proxy.Requests())
+				}
+			}
+			if n := proxy.Count(zktest.On(zktest.OpSync, dir)); n < 2 || proxy.Count(writes) > 0 {
+				t.Errorf("%s %v: %v", what, op, proxy.Requests())
+			}
+			must(t, holder.Unlock())
+		}
+	}
+}
+
+// A try that may not list the contenders fails, and has written nothing. Where there is no directory, nobody contends.
+func TestTryMayNotLook(t *testing.T) {
+	dir := testserver.Path(t)
+	admin := testserver.Admin(t)
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr())
+	try := newMutex(t, m, dir+"/a")
+	got, err := try.TryLock(patient(t))
+	must(t, err)
+	if !got {
+		t.Error("busy where there is no directory")
+	}
+	must(t, try.Unlock())
+	_, err = admin.Create(dir+"/b", nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead))
+	must(t, err)
+	proxy.ResetRequests()
+	got, err = newMutex(t, m, dir+"/b").TryLock(patient(t))
+	wantErr(t, "TryLock", err, zk.ErrNoAuth)
+	if got || proxy.Count(writes) > 0 {
+		t.Errorf("%v, and sent %v", got, proxy.Requests())
+	}
+}
+
+// Processes that only try take turns at a free mutex. If each made a node first, they would keep each other out nearly always:
+// one of 12,410 tries got it in 8 s.
+func TestTryStorm(t *testing.T) {
+	const processes, lasts = 100, 8 * time.Second
+	for _, every := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond} {
+		inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+			var tries, got, holders atomic.Int64
+			var all sync.WaitGroup
+			start := make(chan struct{})
+			for i := range processes {
+				mx := newMutex(t, connect(), lockPath)
+				rng := rand.New(rand.NewPCG(1, uint64(i)))
+				all.Go(func() {
+					<-start
+					for end := time.Now().Add(lasts); time.Now().Before(end); {
+						time.Sleep(time.Duration(rng.Int64N(int64(2 * every))))
+						tries.Add(1)
+						ok, err := mx.TryLock(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if !ok {
+							continue
+						}
+						got.Add(1)
+						if holders.Add(1) > 1 {
+							t.Error("two holders")
+						}
+						time.Sleep(time.Millisecond)
+						holders.Add(-1)
+						must(t, mx.Unlock())
+					}
+				})
+			}
+			server.Delay(2 * time.Millisecond)
+			close(start)
+			all.Wait()
+			t.Logf("each process about every %v: %d of %d tries got it in %v", every, got.Load(), tries.Load(), lasts)
+			if got.Load() < 400 {
+				t.Errorf("%d of %d tries got a free lock in %v", got.Load(), tries.Load(), lasts)
+			}
+		})
+	}
+}
