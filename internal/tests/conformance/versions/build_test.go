@@ -39,11 +39,7 @@ var before struct {
 // programBefore returns the program of the version before. Without the history the test is skipped.
 func programBefore(t *testing.T) string {
 	t.Helper()
-	before.once.Do(func() {
-		if before.dir, before.err = os.MkdirTemp("", "versions-"); before.err == nil {
-			before.program, before.err = build(before.dir)
-		}
-	})
+	before.once.Do(buildBefore)
 	if errors.Is(before.err, errNoHistory) {
 		testserver.Missing(t, before.err)
 	}
@@ -51,6 +47,12 @@ func programBefore(t *testing.T) string {
 		t.Fatal(before.err)
 	}
 	return before.program
+}
+
+func buildBefore() {
+	if before.dir, before.err = os.MkdirTemp("", "versions-"); before.err == nil {
+		before.program, before.err = build(before.dir)
+	}
 }
 
 func removeBefore() {

@@ -109,7 +109,10 @@ type process struct {
 // start starts a process of a version, which ends with the test. Its session goes through a proxy.
 func (a *arena) start(t *testing.T, v version, name string) *process {
 	t.Helper()
-	program := "/proc/self/exe"
+	program, err := os.Executable() // this test, which is the present version too
+	if err != nil {
+		t.Fatal(err)
+	}
 	if v == old {
 		program = programBefore(t)
 	}
@@ -121,7 +124,6 @@ func (a *arena) start(t *testing.T, v version, name string) *process {
 	p.cmd.Stderr = &p.log
 	ready := make(chan driver.Answer, 1)
 	p.waiting[0] = ready
-	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
