@@ -15,7 +15,7 @@ type Contender struct {
 	// writes by default, otherwise the data itself if it is a short text, as Curator's and kazoo's
 	// are. It is "" if the data is something else, and after a [RevokeMessage] has replaced it.
 	ID string
-	// Label is the label of the acquisition, as WithLabel of package zklock sets it, or "".
+	// Label is the label of the acquisition, as WithLabel of package queue sets it, or "".
 	Label string
 	// Traceparent is the W3C traceparent of the acquisition, or "".
 	Traceparent string

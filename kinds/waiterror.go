@@ -2,7 +2,7 @@ package kinds
 
 import "errors"
 
-// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see WithMaxWait of package zklock.
+// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see WithMaxWait of package queue.
 var ErrMaxWait = errors.New("waited for as long as allowed")
 
 // WaitError says why a call gave up waiting for a lock, and what was in its way. [errors.As] finds it in the error of

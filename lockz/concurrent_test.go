@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -46,7 +47,7 @@ func TestConcurrentSafe(t *testing.T) {
 	for i := range workers {
 		g.Go(func() error {
 			for j := range times {
-				ctx, cancel := context.WithTimeout(zklock.WithLabel(t.Context(), "worker"), testserver.Patience)
+				ctx, cancel := context.WithTimeout(queue.WithLabel(t.Context(), "worker"), testserver.Patience)
 				if (i+j)%4 == 0 {
 					ctx, cancel = context.WithTimeout(ctx, time.Millisecond) // and gives up
 				}

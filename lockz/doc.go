@@ -17,7 +17,7 @@
 //   - The session of each manager: the state, the server, the timeout asked for and granted, and how
 //     long the holds are certain if no server answers from now on. If there is no connection, why.
 //   - Each lock that is held: since when, the node, the fencing token if the process knows it, and the
-//     label of zklock.WithLabel and the traceparent.
+//     label of queue.WithLabel and the traceparent.
 //   - Each acquisition under way: for how long, the holder with its label, or the nearest contender ahead
 //     if it is not known which one holds the lock, and how many are ahead. The label is there once the wait
 //     has lasted for 20 ms, since the page shows what the wait knows.

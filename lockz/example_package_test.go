@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/turnstile-go/turnstile/lockz"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -43,7 +44,7 @@ func run(ctx context.Context, servers string, operators *http.ServeMux) error {
 	if err != nil {
 		return err
 	}
-	return lock.Do(zklock.WithLabel(ctx, "request 42"), func(context.Context) error {
+	return lock.Do(queue.WithLabel(ctx, "request 42"), func(context.Context) error {
 		return look(operators)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -24,7 +25,7 @@ type scene struct {
 	want []string
 }
 
-func labelled(ctx context.Context, text string) context.Context { return zklock.WithLabel(ctx, text) }
+func labelled(ctx context.Context, text string) context.Context { return queue.WithLabel(ctx, text) }
 
 func mutex(t *testing.T, m *session.Manager, path string, opts ...zklock.Option) *zklock.Mutex {
 	t.Helper()
@@ -82,7 +83,7 @@ var scenes = []scene{
 		`waits read /a fourth, 1 ahead, behind "third" here=true`,
 	}},
 	{"a writer that goes on as a reader", func(t *testing.T, other, us *session.Manager) {
-		rw, ctx := newRW(t, us, "/a"), labelled(rwlock.WithOwner(t.Context()), "ours")
+		rw, ctx := newRW(t, us, "/a"), labelled(queue.WithOwner(t.Context()), "ours")
 		must(t, rw.Lock(ctx))
 		must(t, rw.RLock(ctx))
 		wait(t, newRW(t, other, "/a").Reader(), "")

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/lockz"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -35,7 +35,7 @@ func TestOutage(t *testing.T) {
 		us, other := newProcess(t, srv), newProcess(t, srv)
 		lock(t, mutex(t, other.Manager, "/b"), "")
 		mx := mutex(t, us.Manager, "/a")
-		must(t, mx.Lock(zklock.WithLabel(t.Context(), "request 42")))
+		must(t, mx.Lock(queue.WithLabel(t.Context(), "request 42")))
 		wait(t, mutex(t, us.Manager, "/b"), "")
 		synctest.Wait()
 		before := us.now(t)

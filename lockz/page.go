@@ -86,7 +86,7 @@ type holdJSON struct {
 	Token int64 `json:"token,omitempty"`
 	// RemainingSeconds is that of the session.
 	RemainingSeconds float64 `json:"remaining_seconds"`
-	// Label is the label of zklock.WithLabel, or "".
+	// Label is the label of queue.WithLabel, or "".
 	Label string `json:"label,omitempty"`
 	// Traceparent is the W3C traceparent of the acquisition, as the hooks of session.WithTrace give it, or "".
 	Traceparent string `json:"traceparent,omitempty"`
@@ -116,7 +116,7 @@ type waitJSON struct {
 	// in the queue on the servers: goroutines that share a place (WithLocalHandover). They are not
 	// counted in Behind.Ahead.
 	AheadHere int `json:"ahead_here,omitempty"`
-	// Label is the label of zklock.WithLabel, or "".
+	// Label is the label of queue.WithLabel, or "".
 	Label string `json:"label,omitempty"`
 	// Traceparent is the W3C traceparent of the acquisition, as the hooks of session.WithTrace give it, or "".
 	Traceparent string `json:"traceparent,omitempty"`
@@ -159,7 +159,7 @@ type lossJSON struct {
 	Node string `json:"node"`
 	// Since is the time of the grant. It is omitted if that was before Manager.Recording.
 	Since time.Time `json:"since,omitzero"`
-	// Label is the label of zklock.WithLabel, or "".
+	// Label is the label of queue.WithLabel, or "".
 	Label string `json:"label,omitempty"`
 	// Cause is the error of the loss.
 	Cause string `json:"cause"`

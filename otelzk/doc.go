@@ -31,7 +31,7 @@
 //     losses, and changes of the session's state. Gauges tell how old the oldest hold and the oldest
 //     wait are, and the state of the session.
 //   - The name of a lock (zklock.WithName) is on its metrics and spans, and the label of an acquisition
-//     (zklock.WithLabel) is on its spans.
+//     (queue.WithLabel) is on its spans.
 //
 // # What is not an error
 //

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -35,7 +36,7 @@ func Example_names() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if err := lock.Lock(zklock.WithLabel(ctx, "request 8151")); err != nil {
+		if err := lock.Lock(queue.WithLabel(ctx, "request 8151")); err != nil {
 			log.Fatal(err)
 		}
 		defer lock.Unlock() //nolint:errcheck // the program ends

@@ -128,7 +128,7 @@ func TestSeriesOfNames(t *testing.T) {
 	mx := made[*zklock.Mutex](t)
 	invoice, report := zklock.WithName("invoice"), zklock.WithName("report")
 	first, second := mx(zklock.New(c.m, directory(t), invoice)), mx(zklock.New(c.m, directory(t), invoice))
-	ctx := zklock.WithLabel(patient(t), "request 42")
+	ctx := queue.WithLabel(patient(t), "request 42")
 	must(t, c.mx.Lock(ctx))
 	must(t, first.Lock(ctx))
 	must(t, second.Lock(ctx))
@@ -181,13 +181,13 @@ func TestSeriesOfNames(t *testing.T) {
 func TestLabels(t *testing.T) {
 	dir := directory(t)
 	c, holder := newClient(t, dir), newClient(t, dir)
-	lease, err := holder.mx.Acquire(zklock.WithLabel(patient(t), "request 41"))
+	lease, err := holder.mx.Acquire(queue.WithLabel(patient(t), "request 41"))
 	must(t, err)
-	if ok, err := c.mx.TryLock(zklock.WithLabel(patient(t), "request 42")); ok || err != nil {
+	if ok, err := c.mx.TryLock(queue.WithLabel(patient(t), "request 42")); ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	c.settled(t)
-	result := background(func() error { return c.mx.Lock(zklock.WithLabel(patient(t), "request 42")) })
+	result := background(func() error { return c.mx.Lock(queue.WithLabel(patient(t), "request 42")) })
 	watch := c.started(t, "zklock watch", 0)
 	c.knows(t, 2)
 	must(t, lease.Release(patient(t)))

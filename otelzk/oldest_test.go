@@ -15,7 +15,6 @@ import (
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -121,7 +120,7 @@ func TestOldestWaitEnds(t *testing.T) {
 			expect.Match(t, "Lock", receive(t, "Lock", waiting), context.Canceled)
 		},
 		"waited for long enough": func(t *testing.T, c *client, ctx context.Context, _ func(), _ *client) {
-			expect.Match(t, "Lock", c.mx.Lock(zklock.WithMaxWait(ctx, 50*time.Millisecond)), queue.ErrMaxWait)
+			expect.Match(t, "Lock", c.mx.Lock(queue.WithMaxWait(ctx, 50*time.Millisecond)), queue.ErrMaxWait)
 		},
 		"the policy panics": func(t *testing.T, c *client, ctx context.Context, _ func(), _ *client) {
 			q, err := queue.New(c.m, c.mx.Path())

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -37,12 +37,12 @@ func TestAddedHooksKnowLabelAndTraceparent(t *testing.T) {
 		},
 		Loss: func(_ context.Context, h session.HoldInfo, _ error) { lost = h; losses <- struct{}{} },
 	})
-	first, err := q.Acquire(zklock.WithLabel(patient(t), "request 42"), ask)
+	first, err := q.Acquire(queue.WithLabel(patient(t), "request 42"), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
 	release(t, first)
-	second, err := q.Acquire(zklock.WithLabel(patient(t), "request 43"), ask)
+	second, err := q.Acquire(queue.WithLabel(patient(t), "request 43"), ask)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type (
 	WaitError = kinds.WaitError
 )
 
-// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see WithMaxWait of package zklock.
+// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see [WithMaxWait].
 var ErrMaxWait = kinds.ErrMaxWait
 
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -34,7 +35,10 @@ func TestMisuse(t *testing.T) {
 		},
 		Values: []any{&queue.Kind{}, queue.RevocableNo},
 		Funcs: map[string]func(context.Context){
-			"LeaseFrom": func(ctx context.Context) { queue.LeaseFrom(ctx) },
+			"LeaseFrom":   func(ctx context.Context) { queue.LeaseFrom(ctx) },
+			"WithLabel":   func(ctx context.Context) { queue.WithLabel(ctx, "request 42") },
+			"WithMaxWait": func(ctx context.Context) { queue.WithMaxWait(ctx, time.Second) },
+			"WithOwner":   func(ctx context.Context) { queue.WithOwner(ctx) },
 		},
 	})
 	if n := proxy.Count(inDir(q.Path())); n > 0 || l.Err() != nil {

@@ -46,7 +46,7 @@ type Request struct {
 	Weight int
 	// Data is the node's data. Default: {"id":"host/pid","revocable":false} with the id of this
 	// process and whether Revoked is set, with the traceparent that the trace hooks give for the
-	// caller's context, and the label of WithLabel of package zklock. The node of a [Local] has
+	// caller's context, and the label of [WithLabel]. The node of a [Local] has
 	// neither of the last two, since several acquisitions share it. Data must not be [RevokeMessage].
 	Data []byte
 	// Name is a name for metrics and spans: see WithName of package zklock. It is text that can be printed, of at

@@ -28,7 +28,7 @@
 //     contenders that came before it. Readers between the same two writers hold the lock together.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background. When a
 //     writer gives up, the readers behind it are let in.
-//   - An owner ([WithOwner]) can lock again what it holds. An owner of the write lock gets the read
+//   - An owner ([queue.WithOwner]) can lock again what it holds. An owner of the write lock gets the read
 //     lock at once. If it then gives up the write lock, no writer gets in between.
 //
 // # What is not guaranteed

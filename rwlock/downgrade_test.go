@@ -48,7 +48,7 @@ func TestDowngrade(t *testing.T) {
 func testDowngrade(t *testing.T, downgrade func(context.Context, *rwlock.RWMutex) error, between int) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	must(t, rw.Lock(owner))
 	all, err := rw.Contenders(patient(t))
 	must(t, err)
@@ -97,7 +97,7 @@ func testDowngrade(t *testing.T, downgrade func(context.Context, *rwlock.RWMutex
 func TestBothHeld(t *testing.T) {
 	rw := newLock(t, connect(t), testserver.Path(t))
 	for i := range 8 { // the uuids decide the order, and are random
-		owner := rwlock.WithOwner(patient(t))
+		owner := queue.WithOwner(patient(t))
 		must(t, rw.Lock(owner))
 		must(t, rw.RLock(owner))
 		if got := picture(t, rw); got != "W* R*" && got != "R* W*" {
@@ -158,7 +158,7 @@ func TestDowngradeOfLostLock(t *testing.T) {
 	dir := persistentDir(t)
 	m, proxy := proxied(t)
 	rw := newLock(t, m, dir)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	tests := []struct {
 		name string
 		lose func()
@@ -244,7 +244,7 @@ func TestUnlockDuringDowngrade(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			owner := rwlock.WithOwner(patient(t))
+			owner := queue.WithOwner(patient(t))
 			must(t, rw.Lock(owner))
 			node := dir + "/" + testserver.Children(t, dir)[0]
 			writer := newLock(t, connect(t), dir)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -18,7 +19,7 @@ func TestErrorTexts(t *testing.T) {
 		_, err := rwlock.New(m, path, opts...)
 		return err
 	}
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	ended, cancel := context.WithCancel(owner)
 	cancel()
 	texts := map[string]testserver.ErrorText{

@@ -8,6 +8,7 @@ import (
 	"log"
 	"log/slog"
 
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -85,14 +86,14 @@ func ExampleRWMutex_RLock() {
 }
 
 // A writer goes on as a reader, with no writer in between.
-func ExampleWithOwner() {
+func ExampleRWMutex_RLock_downgrade() {
 	m, closeAll := connectExample()
 	defer closeAll()
 	lock, err := rwlock.New(m, "/locks/prices")
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx := rwlock.WithOwner(context.Background())
+	ctx := queue.WithOwner(context.Background())
 	err = lock.Do(ctx, func(ctx context.Context) error {
 		fmt.Println("writing")
 		return lock.RLock(ctx) // stays when Do unlocks

@@ -110,7 +110,7 @@ func TestFramesUncontended(t *testing.T) {
 
 	dir = persistentDir(t)
 	rw = newLock(t, m, dir)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	must(t, rw.Lock(owner))
 	// The watches on both nodes are set in the background, if the hold lasts long enough.
 	cost("downgrade", 2, func() {

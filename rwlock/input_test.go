@@ -76,7 +76,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	dir := persistentDir(t)
 	m, proxy := proxied(t)
 	rw := newLock(t, m, dir)
-	ended, cancel := context.WithCancel(rwlock.WithOwner(patient(t)))
+	ended, cancel := context.WithCancel(queue.WithOwner(patient(t)))
 	cancel()
 	nothing := func(context.Context) error { return nil }
 	for name, f := range map[string]func() error{
@@ -138,7 +138,7 @@ func TestRevocable(t *testing.T) {
 	}
 
 	// A lease of Lock that its callback releases is also released for the owner.
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	must(t, rw.Lock(owner))
 	_, err := testserver.Admin(t).Set(dir+"/"+testserver.Children(t, dir)[0], []byte(queue.RevokeMessage), -1)
 	must(t, err)

@@ -12,7 +12,7 @@ import (
 
 // Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
 // zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines share
-// the places of [WithLazyRelease], readers among themselves, and owners ([WithOwner]) enter their holds of a key again.
+// the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of a key again.
 //
 // It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no Unlock
 // and no RUnlock, which could give back the hold of another goroutine.

@@ -130,7 +130,7 @@ func TestKeyedReadersShare(t *testing.T) {
 // A writer of a key goes on as its reader.
 func TestKeyedOwners(t *testing.T) {
 	inKeyedBubble(t, func(t *testing.T, _ *zktest.Server, _ *session.Manager, k, _ *rwlock.Keyed) {
-		ctx := rwlock.WithOwner(t.Context())
+		ctx := queue.WithOwner(t.Context())
 		must(t, k.Do(ctx, "a", func(ctx context.Context) error {
 			return errors.Join(k.RDo(ctx, "a", noWork), k.Do(ctx, "a", noWork), k.Do(ctx, "b", noWork))
 		}))

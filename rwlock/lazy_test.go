@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -124,7 +125,7 @@ func TestLazyOtherSideAtLimit(t *testing.T) {
 func TestLazyDowngrade(t *testing.T) {
 	dir := persistentDir(t)
 	rw := newLock(t, connect(t), dir, lazy)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	must(t, rw.Lock(owner))
 	must(t, rw.RLock(owner))
 	must(t, rw.Unlock())

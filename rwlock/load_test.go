@@ -125,7 +125,7 @@ func writeOnce(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, p *protect
 	case 0:
 		return rw.Do(ctx, func(context.Context) error { return p.write(t, work) })
 	case 1: // and read on
-		owner := rwlock.WithOwner(ctx)
+		owner := queue.WithOwner(ctx)
 		if err := rw.Lock(owner); err != nil {
 			return err
 		}
@@ -275,7 +275,7 @@ func (c *client) once(ctx context.Context) error {
 	case n < 8:
 		return c.lease(ctx, true, c.rw.Acquire)
 	}
-	owner := rwlock.WithOwner(ctx)
+	owner := queue.WithOwner(ctx)
 	if err := c.rw.Lock(owner); err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func testPartition(t *testing.T, cut zktest.Direction, lock func(context.Context
 	holder := newLock(t, m, dir)
 	// On a busy machine a session of a second can be lost before it is cut off.
 	zktest.Eventually(t, testserver.Patience, "the holder to hold", func() bool {
-		err := lock(rwlock.WithOwner(patient(t)), holder)
+		err := lock(queue.WithOwner(patient(t)), holder)
 		if err != nil { // give back what it has taken
 			for errors.Is(holder.Unlock(), session.ErrLost) || errors.Is(holder.RUnlock(), session.ErrLost) {
 			}
@@ -416,7 +416,7 @@ func TestCancelDowngrade(t *testing.T) {
 	dir := persistentDir(t)
 	m, proxy := proxied(t)
 	rw := newLock(t, m, dir)
-	owner, cancel := context.WithCancel(rwlock.WithOwner(patient(t)))
+	owner, cancel := context.WithCancel(queue.WithOwner(patient(t)))
 	defer cancel()
 	must(t, rw.Lock(owner))
 	hold := proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))

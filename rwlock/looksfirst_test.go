@@ -9,7 +9,6 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -50,7 +49,7 @@ func TestTryLooksFirst(t *testing.T) {
 func TestTryOwner(t *testing.T) {
 	m, proxy := proxied(t, session.WithTimeout(testserver.Patience))
 	rw := newLock(t, m, testserver.Path(t), rwlock.WithMaxWaiters(0))
-	ctx := zklock.WithOwner(patient(t))
+	ctx := queue.WithOwner(patient(t))
 	must(t, rw.Lock(ctx))
 	wantTry(t, "a try to read beside", rw.TryRLock, ctx, true)
 	must(t, rw.Unlock())

@@ -106,7 +106,7 @@ func TestUpgradeBesideLostWriter(t *testing.T) {
 	must(t, rw.Lock(patient(t)))
 	testserver.Delete(t, dir, testserver.Children(t, dir)[0])
 	waitLost(t, rw.Held)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	must(t, rw.RLock(owner))
 	wantErr(t, "Lock", receive(t, "Lock", background(func() error { return rw.Lock(owner) })), rwlock.ErrUpgrade)
 	_, err := rw.TryLock(owner)
@@ -121,7 +121,7 @@ func TestBothLost(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
 	rw, another := newLock(t, m, dir), newLock(t, connect(t), dir)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	both := func() {
 		t.Helper()
 		must(t, rw.Lock(owner))

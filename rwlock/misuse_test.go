@@ -20,9 +20,6 @@ func TestMisuse(t *testing.T) {
 			{Zero: &rwlock.Keyed{}, Made: newKeyed(t, connect(t), testserver.Path(t))},
 		},
 		Values: []any{rwlock.Reader{}, rw.Reader()},
-		Funcs: map[string]func(context.Context){
-			"WithOwner": func(ctx context.Context) { rwlock.WithOwner(ctx) },
-		},
 	})
 	wantErr(t, "Do of nil", rw.Do(patient(t), nil), session.ErrInvalid)
 	wantErr(t, "Reader.Do of nil", rw.Reader().Do(patient(t), nil), session.ErrInvalid)

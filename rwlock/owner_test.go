@@ -12,7 +12,6 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -22,7 +21,7 @@ func TestReaderReenters(t *testing.T) {
 	dir := testserver.Path(t)
 	m, proxy := proxied(t)
 	rw := newLock(t, m, dir)
-	owner := zklock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	must(t, rw.RLock(owner))
 	writer := newLock(t, connect(t), dir)
 	written := queued(t, dir, 2, writer.Lock)
@@ -41,7 +40,7 @@ func TestReaderReenters(t *testing.T) {
 		t.Errorf("%d requests for entering again", n)
 	}
 	wantTry(t, "TryRLock without an owner", rw.TryRLock, patient(t), false)
-	wantTry(t, "TryRLock of another owner", rw.TryRLock, rwlock.WithOwner(owner), false)
+	wantTry(t, "TryRLock of another owner", rw.TryRLock, queue.WithOwner(owner), false)
 	other := queued(t, dir, 3, rw.RLock)
 	wantPicture(t, writer, "R* W R")
 	for range 3 {
@@ -81,7 +80,7 @@ func TestUpgradeRefused(t *testing.T) {
 			dir := testserver.Path(t)
 			rw := newLock(t, m, dir)
 			another := newLock(t, connect(t), dir)
-			owner := rwlock.WithOwner(patient(t))
+			owner := queue.WithOwner(patient(t))
 			must(t, hold(owner, rw, func(ctx context.Context) error {
 				must(t, another.RLock(patient(t)))
 				zktest.Eventually(t, testserver.Patience, "the reader to watch its node", func() bool {
@@ -132,7 +131,7 @@ func TestTwoUpgradesRefused(t *testing.T) {
 	reading := make(chan struct{})
 	for range 2 {
 		rw := newLock(t, connect(t), dir)
-		ctx := rwlock.WithOwner(patient(t))
+		ctx := queue.WithOwner(patient(t))
 		g.Go(func() error {
 			return rw.Reader().Do(ctx, func(ctx context.Context) error {
 				select { // both hold the read lock
@@ -160,13 +159,13 @@ func TestOthersWaitForOwner(t *testing.T) {
 		get  func(ctx, owner context.Context, rw *rwlock.RWMutex) error
 	}{
 		{"Lock of another owner", func(ctx, _ context.Context, rw *rwlock.RWMutex) error {
-			return errors.Join(rw.Lock(rwlock.WithOwner(ctx)), rw.Unlock())
+			return errors.Join(rw.Lock(queue.WithOwner(ctx)), rw.Unlock())
 		}},
 		{"Lock without an owner", func(ctx, _ context.Context, rw *rwlock.RWMutex) error {
 			return errors.Join(rw.Lock(ctx), rw.Unlock())
 		}},
 		{"RLock of another owner", func(_, owner context.Context, rw *rwlock.RWMutex) error {
-			return errors.Join(rw.RLock(rwlock.WithOwner(owner)), rw.RUnlock())
+			return errors.Join(rw.RLock(queue.WithOwner(owner)), rw.RUnlock())
 		}},
 		{"RLock without an owner", func(ctx, _ context.Context, rw *rwlock.RWMutex) error {
 			return errors.Join(rw.RLock(ctx), rw.RUnlock())
@@ -191,7 +190,7 @@ func TestOthersWaitForOwner(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx := patient(t)
-			owner := rwlock.WithOwner(ctx)
+			owner := queue.WithOwner(ctx)
 			dir := testserver.Path(t)
 			rw := newLock(t, m, dir)
 			must(t, rw.Lock(owner))
@@ -236,7 +235,7 @@ func TestOwnerAmongOthers(t *testing.T) {
 	}
 	again(func() error { return writer.Do(ctx, func(context.Context) error { return nil }) })
 	for i := range rounds {
-		owner := rwlock.WithOwner(ctx)
+		owner := queue.WithOwner(ctx)
 		if i%2 == 0 {
 			must(t, rw.RLock(owner))
 		} else {
@@ -282,7 +281,7 @@ func TestOwnersShareRWMutex(t *testing.T) {
 	for range goroutines {
 		g.Go(func() error {
 			for range rounds {
-				owner := rwlock.WithOwner(ctx)
+				owner := queue.WithOwner(ctx)
 				if err := rw.Reader().Do(owner, read); err != nil {
 					return err
 				}
@@ -315,7 +314,7 @@ func TestGoroutinesOfOneOwner(t *testing.T) {
 	const goroutines, rounds = 4, 25
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	var g errgroup.Group
 	for range goroutines {
 		g.Go(func() error {
@@ -355,7 +354,7 @@ func TestOwnerOfLostLock(t *testing.T) {
 	rw := newLock(t, m, dir)
 	for name, hold := range map[string]func(context.Context) error{"read": rw.RLock, "write": rw.Lock} {
 		t.Run(name, func(t *testing.T) {
-			owner := rwlock.WithOwner(patient(t))
+			owner := queue.WithOwner(patient(t))
 			must(t, hold(owner))
 			must(t, hold(owner))
 			expire(t, proxy, m)
@@ -381,7 +380,7 @@ func TestOwnerOfLostLock(t *testing.T) {
 func TestRUnlockLeavesOwners(t *testing.T) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
-	owner := rwlock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	must(t, rw.RLock(owner))
 	all, err := rw.Contenders(patient(t))
 	must(t, err)

@@ -22,6 +22,19 @@ import (
 // Its methods are those of [sync.RWMutex], with a context and with errors, and what every lock of this module has,
 // for the write lock. [RWMutex.Reader] has the same for the read lock: Acquire, Do, Held and Done.
 //
+// Calls on one RWMutex with one owner ([queue.WithOwner]) belong together:
+//
+//   - An owner that holds the write lock gets it again at once. So does an owner that holds the read
+//     lock and asks for it again, even while a writer waits. Each Lock needs its Unlock, and each RLock
+//     its RUnlock.
+//   - An owner that holds the write lock gets the read lock at once. It keeps the read lock when it
+//     unlocks the write lock, with no writer in between.
+//   - An owner that holds only the read lock gets [ErrUpgrade] when it asks for the write lock.
+//
+// What counts is what the owner holds when the call begins. Calls of one owner at the same time wait
+// for each other like those of different owners. Calls without an owner are independent, as with
+// [sync.RWMutex].
+//
 // All methods may be called by any number of goroutines at once. Each call has a place of its own in
 // the queue of all processes, except with [WithLazyRelease]. The methods panic if [New] has not made the
 // RWMutex. Those that take a context panic if it is nil.
@@ -116,7 +129,7 @@ func (rw *RWMutex) open(side *hold.Lock, kind *kinds.Kind) (err error) {
 // manager is closed, it returns [session.ErrClosed]. A lost connection or session is no error: Lock
 // goes on waiting, after a lost session at the end of the queue.
 //
-// If the owner of ctx ([WithOwner]) holds the write lock, Lock returns at once: nil, or
+// If the owner of ctx ([queue.WithOwner]) holds the write lock, Lock returns at once: nil, or
 // [session.ErrLost] if the owner has lost it. If the owner holds only the read lock, Lock returns
 // [ErrUpgrade], or [session.ErrLost], and sends nothing.
 //
@@ -165,7 +178,7 @@ func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 
 // RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of
 // other readers. It returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner
-// of ctx ([WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It
+// of ctx ([queue.WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It
 // returns [session.ErrLost] if the owner has lost that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.RLock").reads.Lock(ctx)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -18,7 +19,7 @@ func TestOwner(t *testing.T) {
 		job := newJob(t, m, "/jobs/owned")
 		mx, err := zklock.New(m, "/locks/owned")
 		must(t, err)
-		owner := zklock.WithOwner(t.Context())
+		owner := queue.WithOwner(t.Context())
 		must(t, mx.Lock(owner))
 		running, runs := 0, 0
 		var all sync.WaitGroup

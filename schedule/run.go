@@ -22,7 +22,7 @@ import (
 // If another replica holds the lock, Run waits, so that it runs the job if that replica fails or dies. It
 // returns false and nil as soon as the record says that the tick is not open any more. With WithMaxTries(1)
 // that is when the other replica has begun. So the deadline of ctx is the time at which the tick is not worth
-// running any more, for example the next tick. [zklock.WithMaxWait] bounds the waits alone: that for the
+// running any more, for example the next tick. [queue.WithMaxWait] bounds the waits alone: that for the
 // record and that for the lock. [Job.TryRun] does not wait for another replica.
 //
 // The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost and when the
@@ -37,7 +37,7 @@ import (
 // [zklock.Mutex.Lock], [ErrRecord], and what the servers refuse. If ran is false, f was not called, and the
 // error matches ctx.Err() if ctx has ended.
 //
-// An owner ([zklock.WithOwner]) does not enter the lock of a job again. So a Run that f calls of the same job waits
+// An owner ([queue.WithOwner]) does not enter the lock of a job again. So a Run that f calls of the same job waits
 // until its context ends.
 //
 // A nil f and a bad tick are errors that match [session.ErrInvalid], before anything is sent. A tick is a

@@ -250,7 +250,7 @@ func TestBusy(t *testing.T) {
 			if ran, err := b.TryRun(ctx, later(1), count(&n)); ran || err != nil {
 				t.Errorf("TryRun: %v, %v", ran, err)
 			}
-			patience := zklock.WithMaxWait(ctx, 3*time.Second)
+			patience := queue.WithMaxWait(ctx, 3*time.Second)
 			start := time.Now()
 			ran, err := b.Run(patience, later(1), count(&n))
 			wantErr(t, "Run with WithMaxWait", err, queue.ErrMaxWait)

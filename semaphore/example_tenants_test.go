@@ -35,7 +35,7 @@ func exportFor(ctx context.Context, m *session.Manager, tenant string, work func
 	if err != nil {
 		return err
 	}
-	return both.Do(zklock.WithMaxWait(ctx, 2*time.Second), work)
+	return both.Do(queue.WithMaxWait(ctx, 2*time.Second), work)
 }
 
 // A limit for each tenant, and one for all of them together.

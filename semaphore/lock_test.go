@@ -17,7 +17,7 @@ import (
 func TestLockUnlock(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {
-			ctx := zklock.WithOwner(patient(t))
+			ctx := queue.WithOwner(patient(t))
 			s := newSem(t, connect(t), testserver.Path(t), 2, layout.opts...)
 			wantErr(t, "Unlock of nothing", s.Unlock(), semaphore.ErrNotHeld)
 			must(t, s.Lock(ctx))

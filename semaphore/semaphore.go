@@ -118,8 +118,8 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 // [Semaphore.AcquireN] does. ctx bounds only the wait: the lease stays held if ctx ends after Lock has
 // returned nil.
 //
-// A semaphore is not re-entrant. Each Lock takes another lease, also if ctx has an owner (WithOwner of
-// package zklock).
+// A semaphore is not re-entrant. Each Lock takes another lease, also if ctx has an owner
+// ([queue.WithOwner]).
 func (s *Semaphore) Lock(ctx context.Context) error {
 	return s.called(ctx, "semaphore: Semaphore.Lock").holds.Lock(ctx)
 }

@@ -245,7 +245,7 @@ func TestAsyncHolds(t *testing.T) {
 		mixed := newMulti(t, asyncMutex(t, m, "/locks/a"), newMutex(t, m, "/locks/b"))
 		must(t, mixed.Lock(t.Context()))
 		must(t, mixed.Unlock())
-		ctx := zklock.WithOwner(t.Context())
+		ctx := queue.WithOwner(t.Context())
 		must(t, mx.Lock(ctx))
 		must(t, mx.Do(ctx, func(context.Context) error { return nil }))
 		must(t, mx.Lock(ctx))

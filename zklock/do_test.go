@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -192,7 +193,7 @@ func TestUnlockInsideDo(t *testing.T) {
 
 // An owner that calls Lock within Do gives back that Lock, and not the hold of Do.
 func TestUnlockOfLockInsideDo(t *testing.T) {
-	ctx := zklock.WithOwner(patient(t))
+	ctx := queue.WithOwner(patient(t))
 	mx := newMutex(t, connect(t), testserver.Path(t))
 	err := mx.Do(ctx, func(ctx context.Context) error {
 		must(t, mx.Lock(ctx))

@@ -30,7 +30,7 @@
 //   - One process that takes the same lock again and again: [WithLazyRelease].
 //   - Short locks, one after the other: [WithAsyncRelease].
 //   - Work that must not hang unnoticed: [WithMaxHold].
-//   - A function that holds the lock calls another function that locks it: [WithOwner].
+//   - A function that holds the lock calls another function that locks it: [queue.WithOwner].
 //
 // Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a
 // Mutex. [WithPrefixes] adds other clients, and [WithLeaderLatch] is for Curator's LeaderLatch.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -63,7 +64,7 @@ func TestErrorTexts(t *testing.T) {
 	must(t, err)
 	texts["refused"] = testserver.ErrorText{Err: newMutex(t, m, refused).Lock(patient(t)), Want: "acquire /a/refused: create /a/refused/_c_ID-lock-: zk: not authenticated"}
 
-	owner := zklock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	held := newMutex(t, m, dir+"/held")
 	must(t, held.Lock(owner))
 	texts["cancelled Lock of the holder"] = testserver.ErrorText{Err: held.Lock(cancelled(owner)), Want: "acquire /a/held: context canceled"}

@@ -136,8 +136,8 @@ func ExampleMutex_Locker() {
 	// Output: alone, in all processes
 }
 
-// WithOwner lets a function that holds the lock call one that locks it.
-func ExampleWithOwner() {
+// An owner (queue.WithOwner) lets a function that holds the lock call one that locks it.
+func ExampleMutex_Do_owner() {
 	m, closeAll := connectExample()
 	defer closeAll()
 	lock, err := zklock.New(m, "/locks/account-7")
@@ -155,7 +155,7 @@ func ExampleWithOwner() {
 			return transfer(ctx) // enters at once, as the same owner
 		})
 	}
-	ctx := zklock.WithOwner(context.Background())
+	ctx := queue.WithOwner(context.Background())
 	if err := settle(ctx); err != nil {
 		log.Fatal(err)
 	}

@@ -304,7 +304,7 @@ func TestKeyedRemembersHabits(t *testing.T) {
 func TestKeyedOwners(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		k := newKeyed(t, connect(), keysDir)
-		ctx, cancel := context.WithTimeout(zklock.WithOwner(t.Context()), time.Second)
+		ctx, cancel := context.WithTimeout(queue.WithOwner(t.Context()), time.Second)
 		defer cancel()
 		must(t, k.Lock(ctx, "a"))
 		must(t, k.Do(ctx, "a", func(ctx context.Context) error {
@@ -313,7 +313,7 @@ func TestKeyedOwners(t *testing.T) {
 		}))
 		must(t, k.Unlock("a"))
 		wantKeys(t, "one of two is given back", k, 1)
-		wantErr(t, "Lock of another owner", k.Lock(zklock.WithMaxWait(zklock.WithOwner(ctx), time.Millisecond), "a"), queue.ErrMaxWait)
+		wantErr(t, "Lock of another owner", k.Lock(queue.WithMaxWait(queue.WithOwner(ctx), time.Millisecond), "a"), queue.ErrMaxWait)
 		must(t, k.Unlock("a"))
 		wantErr(t, "one Unlock too many", k.Unlock("a"), zklock.ErrNotHeld)
 		wantKeys(t, "in the end", k, 0)
@@ -429,7 +429,7 @@ func useKey(ctx context.Context, k *zklock.Keyed, key string, way int, work func
 		}
 		return errors.Join(work(ctx), l.Release(ctx))
 	}
-	if err := k.Lock(zklock.WithMaxWait(ctx, 5*time.Millisecond), key); err != nil {
+	if err := k.Lock(queue.WithMaxWait(ctx, 5*time.Millisecond), key); err != nil {
 		if errors.Is(err, queue.ErrMaxWait) {
 			return nil
 		}

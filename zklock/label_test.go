@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // An operator sees who contends, for what, since when and in which session.
@@ -14,7 +14,7 @@ func TestContenderSays(t *testing.T) {
 	dir := testserver.Path(t)
 	m := connect(t)
 	mx := newMutex(t, m, dir)
-	l, err := mx.Acquire(zklock.WithLabel(patient(t), "request 42"))
+	l, err := mx.Acquire(queue.WithLabel(patient(t), "request 42"))
 	must(t, err)
 	all, err := mx.Contenders(patient(t))
 	if err != nil || len(all) != 1 {
@@ -35,7 +35,7 @@ func TestContenderSays(t *testing.T) {
 // A label that a node cannot have is written as it can, and makes no lock fail.
 func TestOddLabel(t *testing.T) {
 	m := connect(t)
-	ctx := zklock.WithLabel(patient(t), "two\nlines "+strings.Repeat("x", 300))
+	ctx := queue.WithLabel(patient(t), "two\nlines "+strings.Repeat("x", 300))
 	mx := newMutex(t, m, testserver.Path(t))
 	must(t, mx.Lock(ctx))
 	all, err := mx.Contenders(patient(t))

@@ -195,7 +195,7 @@ func TestLocalOwner(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	mx := newMutex(t, connect(t), dir, zklock.WithLocalHandover(3))
-	owner := zklock.WithOwner(ctx)
+	owner := queue.WithOwner(ctx)
 	must(t, mx.Lock(owner))
 	next := background(func() error { return mx.Lock(ctx) })
 	must(t, mx.Do(owner, func(ctx context.Context) error { return mx.Lock(ctx) }))

@@ -245,7 +245,7 @@ func TestTryReentrant(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(time.Minute))
 	mx := newMutex(t, m, testserver.Path(t))
-	ctx := zklock.WithOwner(patient(t))
+	ctx := queue.WithOwner(patient(t))
 	for i := range 3 {
 		got, err := mx.TryLock(ctx)
 		if !got || err != nil {

@@ -16,11 +16,11 @@ import "time"
 // caller's context has ended itself, since the option is not the caller's cancellation. If the function
 // returns nil, it has done its work under the mutex, and Do returns nil.
 //
-// The time begins when the mutex is got. If an owner ([WithOwner]) enters its hold again, that is the same
+// The time begins when the mutex is got. If an owner ([queue.WithOwner]) enters its hold again, that is the same
 // hold, from the first Lock to the last Unlock. If a place is handed over or kept ([WithLocalHandover],
 // [WithLazyRelease]), each hold of it counts anew. The contexts of a [MultiLock] end when the first of its
 // locks has been held for too long, and the time of all of them begins when the MultiLock has got the last. The wait for
-// the mutex does not count: [WithMaxWait] bounds that.
+// the mutex does not count: [queue.WithMaxWait] bounds that.
 //
 // d must be more than 0. The time during which the system was suspended may not count.
 func WithMaxHold(d time.Duration) Option {

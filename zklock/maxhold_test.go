@@ -188,7 +188,7 @@ func TestMaxHoldOfEachHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 		w := &watched{}
 		m := connect(w.options()...)
-		ctx := zklock.WithOwner(t.Context())
+		ctx := queue.WithOwner(t.Context())
 		outer := limitedMutex(t, m)
 		err := outer.Do(ctx, func(inside context.Context) error {
 			time.Sleep(40 * time.Second)

@@ -17,10 +17,10 @@ import (
 
 // Every call that waits for a lock fails with ErrMaxWait, which is no end of its context, says who is ahead, and leaves nothing.
 func TestMaxWait(t *testing.T) {
-	ctx := zklock.WithMaxWait(patient(t), 50*time.Millisecond)
+	ctx := queue.WithMaxWait(patient(t), 50*time.Millisecond)
 	dir := testserver.Path(t)
 	theirs, ours := connect(t), connect(t)
-	must(t, newMutex(t, theirs, dir+"/m").Lock(zklock.WithLabel(patient(t), "request 42")))
+	must(t, newMutex(t, theirs, dir+"/m").Lock(queue.WithLabel(patient(t), "request 42")))
 	held, err := rwlock.New(theirs, dir+"/rw")
 	must(t, err)
 	must(t, held.Lock(patient(t)))
@@ -69,11 +69,11 @@ func TestMaxWait(t *testing.T) {
 	testserver.WaitChildren(t, dir+"/free", 0)
 
 	var wait *queue.WaitError
-	err = m.Lock(zklock.WithMaxWait(patient(t), time.Second)) // the servers have told by then who holds
+	err = m.Lock(queue.WithMaxWait(patient(t), time.Second)) // the servers have told by then who holds
 	if !errors.As(err, &wait) || !wait.Ahead.Holder || wait.Ahead.Label != "request 42" || wait.Ahead.Own {
 		t.Errorf("%v: %+v", err, wait)
 	}
-	if err := m.Lock(zklock.WithMaxWait(patient(t), 0)); !errors.Is(err, queue.ErrMaxWait) {
+	if err := m.Lock(queue.WithMaxWait(patient(t), 0)); !errors.Is(err, queue.ErrMaxWait) {
 		t.Errorf("no wait at all: %v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestMaxWaitIsNotInherited(t *testing.T) {
 	m := connect(t)
 	outer, inner := newMutex(t, m, dir+"/outer"), newMutex(t, m, dir+"/inner")
 	must(t, inner.Lock(patient(t)))
-	ctx, cancel := context.WithCancel(zklock.WithMaxWait(context.Background(), 20*time.Second))
+	ctx, cancel := context.WithCancel(queue.WithMaxWait(context.Background(), 20*time.Second))
 	err := outer.Do(ctx, func(ctx context.Context) error {
 		if inside, _ := maxwait.Begin(ctx); inside != ctx {
 			t.Error("calls within the work are bounded")
@@ -99,7 +99,7 @@ func TestMaxWaitIsNotInherited(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, inner.Unlock())
-	must(t, outer.Lock(zklock.WithMaxWait(patient(t), time.Minute)))
+	must(t, outer.Lock(queue.WithMaxWait(patient(t), time.Minute)))
 	must(t, outer.Unlock())
 }
 

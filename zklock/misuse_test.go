@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -32,9 +31,6 @@ func TestMisuse(t *testing.T) {
 		Funcs: map[string]func(context.Context){
 			"Revoke":         func(ctx context.Context) { _ = zklock.Revoke(ctx, m, l.Leases()[0].Path()) },
 			"MultiLeaseFrom": func(ctx context.Context) { zklock.MultiLeaseFrom(ctx) },
-			"WithLabel":      func(ctx context.Context) { zklock.WithLabel(ctx, "request 42") },
-			"WithMaxWait":    func(ctx context.Context) { zklock.WithMaxWait(ctx, time.Second) },
-			"WithOwner":      func(ctx context.Context) { zklock.WithOwner(ctx) },
 		},
 	})
 	must(t, l.Err())

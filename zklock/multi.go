@@ -69,7 +69,7 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 // of the same locks through Multi cannot wait for each other in a circle. A caller that takes the locks one by one, in
 // another order, can be part of such a circle.
 //
-// A MultiLock is re-entrant as a whole: an owner ([WithOwner]) that holds it enters it again. An owner that holds
+// A MultiLock is re-entrant as a whole: an owner ([queue.WithOwner]) that holds it enters it again. An owner that holds
 // one of the locks by itself, through the same Mutex or RWMutex, would wait for its own Unlock. So every call to take the
 // MultiLock returns an error that matches [session.ErrInvalid] then, or [session.ErrLost] if the owner has lost
 // that lock. A semaphore is not re-entrant: its owner takes another lease.
@@ -153,7 +153,7 @@ func isNil(l ContextLocker) bool {
 
 // Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. If ctx
 // ends before that, Lock returns at once an error that matches ctx.Err(). If the manager is closed,
-// it returns [session.ErrClosed]; if the owner of ctx ([WithOwner]) holds the MultiLock but has
+// it returns [session.ErrClosed]; if the owner of ctx ([queue.WithOwner]) holds the MultiLock but has
 // lost it, [session.ErrLost]; if the owner holds one of the locks by itself, [session.ErrInvalid]; otherwise what one of
 // the locks returns. A Lock
 // that fails gives up the locks that it has taken, the last first. It keeps the place of none of them, also if

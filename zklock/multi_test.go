@@ -380,7 +380,7 @@ func TestMultiErrorsJoined(t *testing.T) {
 
 // An owner enters its hold again.
 func TestMultiOwner(t *testing.T) {
-	ctx := zklock.WithOwner(patient(t))
+	ctx := queue.WithOwner(patient(t))
 	paths := dirs(t, 2)
 	m := connect(t)
 	all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]))
@@ -411,7 +411,7 @@ func TestMultiOfOneThatItsOwnerHolds(t *testing.T) {
 		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it is an error to wait
 		defer cancel()
-		owner := zklock.WithOwner(ctx)
+		owner := queue.WithOwner(ctx)
 		first := newMutex(t, m, "/locks/a")
 		for what, c := range map[string]struct {
 			held slotted

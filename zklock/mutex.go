@@ -107,7 +107,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 // If the manager is closed, Lock returns [session.ErrClosed]. A lost connection or session is no error:
 // Lock goes on waiting, after a lost session at the end of the queue.
 //
-// Other errors are [session.ErrLost] if the owner of ctx ([WithOwner]) holds the mutex but has
+// Other errors are [session.ErrLost] if the owner of ctx ([queue.WithOwner]) holds the mutex but has
 // lost it, [queue.ErrBusy] with [WithMaxWaiters] alone, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
 // refuses, such as zk.ErrNoAuth.
 //
@@ -176,7 +176,7 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 //
 // The context of f ends when ctx ends, when the mutex is lost and when the manager is closed;
 // [context.Cause] tells which. If f locks the same Mutex, it waits for itself until ctx ends, unless
-// ctx has an owner: see [WithOwner]. The context's
+// ctx has an owner: see [queue.WithOwner]. The context's
 // Err goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom]
 // returns the lease from that context, for its fencing token and guard. The context has the owner
 // of ctx, if there is one.

@@ -7,7 +7,7 @@ package zklock
 //
 // Each name makes time series of its own, for as long as the process runs. So give all mutexes that do one
 // job the same name, and have few names. What tells one mutex from another is its path, and what tells one
-// acquisition from another is its label ([WithLabel]): both are on spans only. A [MultiLock] has no name,
+// acquisition from another is its label ([queue.WithLabel]): both are on spans only. A [MultiLock] has no name,
 // but each of its locks may have one.
 //
 // A name is text that can be printed, of 1 to 200 bytes. Default: none, and metrics only tell kinds of lock

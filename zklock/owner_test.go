@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -15,7 +16,7 @@ func TestOwnerReenters(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	mx := newMutex(t, connect(t), dir)
-	owner := zklock.WithOwner(ctx)
+	owner := queue.WithOwner(ctx)
 	inner, cancel := context.WithCancel(owner) // the owner is inherited
 	defer cancel()
 	must(t, mx.Lock(owner))
@@ -51,15 +52,15 @@ func TestOwnerReenters(t *testing.T) {
 // an owner while a call without one holds the Mutex, and Acquire, which does not look at owners.
 func TestOthersWaitForOwner(t *testing.T) {
 	ctx := patient(t)
-	owner := zklock.WithOwner(ctx)
+	owner := queue.WithOwner(ctx)
 	lock := func(ctx context.Context, mx *zklock.Mutex) error { return mx.Lock(ctx) }
 	tests := []struct {
 		name          string
 		holder, other context.Context
 		get           func(context.Context, *zklock.Mutex) error
 	}{
-		{"another owner", owner, zklock.WithOwner(ctx), lock},
-		{"an owner made from the holder's", owner, zklock.WithOwner(owner), lock},
+		{"another owner", owner, queue.WithOwner(ctx), lock},
+		{"an owner made from the holder's", owner, queue.WithOwner(owner), lock},
 		{"no owner", owner, ctx, lock},
 		{"an owner, and the holder has none", ctx, owner, lock},
 		{"no owner, nor has the holder", ctx, ctx, lock},
@@ -90,7 +91,7 @@ func TestOthersWaitForOwner(t *testing.T) {
 
 // An owner that holds one Mutex does not enter the hold of another lock.
 func TestOwnerOfAnotherMutex(t *testing.T) {
-	owner := zklock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	dir := testserver.Path(t)
 	m := connect(t)
 	first, second := newMutex(t, m, dir), newMutex(t, m, dir)
@@ -104,7 +105,7 @@ func TestOwnerOfAnotherMutex(t *testing.T) {
 // Entering a lost lock again fails until the last Unlock. Then the owner can lock again.
 func TestOwnerOfLostLock(t *testing.T) {
 	ctx := patient(t)
-	owner := zklock.WithOwner(ctx)
+	owner := queue.WithOwner(ctx)
 	proxy := testserver.Proxy(t)
 	dir := testserver.Path(t)
 	m := testserver.Connect(t, proxy.Addr())
@@ -135,7 +136,7 @@ func TestOwnerOfLostLock(t *testing.T) {
 
 // A call with an ended context does not enter, even for the owner.
 func TestOwnerCancelled(t *testing.T) {
-	owner := zklock.WithOwner(patient(t))
+	owner := queue.WithOwner(patient(t))
 	mx := newMutex(t, connect(t), testserver.Path(t))
 	must(t, mx.Lock(owner))
 	ended, cancel := context.WithCancel(owner)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -80,7 +81,7 @@ func soon(t *testing.T, lock func(context.Context) error) (err error) {
 func TestWaitErrors(t *testing.T) {
 	dir := testserver.Path(t)
 	other, me := connect(t), newImpatient(t, testserver.Server(t).Addr(0))
-	label := zklock.WithLabel(patient(t), "request 42")
+	label := queue.WithLabel(patient(t), "request 42")
 	named := zklock.WithData([]byte("web-3/4711"))
 	texts := map[string]testserver.ErrorText{}
 

@@ -194,7 +194,7 @@ func (w *worker) downgrade(ctx context.Context, p referee.Place) error {
 	if err != nil {
 		return err
 	}
-	ctx = rwlock.WithOwner(ctx)
+	ctx = queue.WithOwner(ctx)
 	if err := rw.Lock(ctx); err != nil {
 		return err
 	}

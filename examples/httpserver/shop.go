@@ -57,7 +57,7 @@ func (s *shop) deduct(ctx context.Context, id string) (receipt, error) {
 	}
 	var r receipt
 	// ctx is the request's. It ends when the client goes away, and then the request leaves the queue.
-	err := s.locks.Do(zklock.WithMaxWait(ctx, s.wait), id, func(ctx context.Context) (err error) {
+	err := s.locks.Do(queue.WithMaxWait(ctx, s.wait), id, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, maxWork) // ends when the lock is lost, too
 		defer cancel()
 		r, err = s.sell(ctx, id)

@@ -1,4 +1,4 @@
-// Package label carries the label of an acquisition in its context, from zklock.WithLabel to package
+// Package label carries the label of an acquisition in its context, from queue.WithLabel to package
 // queue, which writes it into the contender's node.
 package label
 

@@ -109,7 +109,7 @@ func readWrite(w *world, our, their func(*rwlock.RWMutex) side, blocks int) {
 // grades goes on as a reader, with a writer behind it, and does not become a writer.
 func grades(w *world) {
 	ours, theirs := rw(w, w.ours), rw(w, w.theirs)
-	ctx := rwlock.WithOwner(w.Context())
+	ctx := queue.WithOwner(w.Context())
 	w.step("downgrade", func() {
 		held := w.get(of(theirs.Reader().Acquire))
 		done := make(chan error)

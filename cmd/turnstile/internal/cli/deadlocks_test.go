@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -17,7 +18,7 @@ import (
 func TestDeadlocks(t *testing.T) {
 	for label, certain := range map[string]bool{"order": true, "": false} {
 		servers(t, func(t *testing.T, w *world) {
-			ctx, cancel := context.WithCancel(zklock.WithLabel(t.Context(), label))
+			ctx, cancel := context.WithCancel(queue.WithLabel(t.Context(), label))
 			names := []string{"a", "b", "c"}
 			var waits []chan struct{}
 			managers := make([]*session.Manager, len(names))

@@ -166,7 +166,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// validLabel is the rule of zklock.WithLabel.
+// validLabel is the rule of queue.WithLabel.
 func validLabel(label string) bool {
 	for _, r := range label {
 		if !unicode.IsPrint(r) {

@@ -87,7 +87,7 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 		return nil, err
 	}
 	if f.label != "" {
-		ctx = zklock.WithLabel(ctx, f.label)
+		ctx = queue.WithLabel(ctx, f.label)
 	}
 	acquire := lock.Acquire
 	if f.try {

@@ -8,7 +8,6 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 const onceHelp = `With --once the path is a directory for a job that many machines have on the same schedule:
@@ -72,7 +71,7 @@ func (a *App) runOnce(
 		return err
 	}
 	if f.label != "" {
-		ctx = zklock.WithLabel(ctx, f.label)
+		ctx = queue.WithLabel(ctx, f.label)
 	}
 	limited, cancel := a.bound(ctx, f)
 	defer cancel()

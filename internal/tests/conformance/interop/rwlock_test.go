@@ -93,7 +93,7 @@ func TestGoDowngradeKeepsWritersOut(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, 0)
 			s.open(t)
-			ctx := rwlock.WithOwner(t.Context())
+			ctx := queue.WithOwner(t.Context())
 			m := connect(t)
 			rw, err := rwlock.New(m, s.path)
 			must(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -77,7 +78,7 @@ func TestACLOfEveryNode(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		rw, err := rwlock.New(m, testserver.Path(t))
 		expect.NoError(t, err)
-		ctx := rwlock.WithOwner(expect.Patient(t))
+		ctx := queue.WithOwner(expect.Patient(t))
 		expect.NoError(t, rw.Lock(ctx))
 		expect.NoError(t, rw.RLock(ctx))
 		checkACLs(t, admin(t), rw.Path(), 2)

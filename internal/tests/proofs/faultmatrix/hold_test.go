@@ -167,7 +167,7 @@ func downgrader(ctx context.Context, m *session.Manager, dir string) (hold, erro
 	if err != nil {
 		return nil, err
 	}
-	owner := rwlock.WithOwner(ctx)
+	owner := queue.WithOwner(ctx)
 	if err := rw.Lock(owner); err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func downgrade(m *session.Manager) (get, error) {
 			l, err := rw.Acquire(ctx)
 			return grantOf(l, err, writer)
 		}
-		ctx = rwlock.WithOwner(ctx)
+		ctx = queue.WithOwner(ctx)
 		if err := rw.Lock(ctx); err != nil {
 			return nil, err
 		}

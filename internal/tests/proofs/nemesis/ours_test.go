@@ -268,7 +268,7 @@ func (l *ourRW) writer(ctx context.Context) (hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner := rwlock.WithOwner(context.Background())
+	owner := queue.WithOwner(context.Background())
 	if err := rw.Lock(withOwnerOf(ctx, owner)); err != nil {
 		return nil, err
 	}

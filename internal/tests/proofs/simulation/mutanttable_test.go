@@ -274,8 +274,6 @@ var mutants = []mutant{
 		[]edit{{"election/term.go", "return t.called != nil || errors.Is(t.lease.Err(), session.ErrLost)", "return t.called != nil"}}},
 	{"one-run", "election", "after a Run nobody can call another one",
 		[]edit{{"election/run.go", "\te.running = false\n", ""}}},
-	{"called-off-ends-run", "election", "a candidate that was asked to resign before its term began campaigns no more",
-		[]edit{{"election/run.go", "if t.passed && (err == nil || errors.Is(err, session.ErrLost)) {\n\t\t\tcontinue\n", "if t.passed {\n\t\t\treturn e.failed(ErrResigned)\n"}}},
 	{"observer-skips", "election", "a write to the leader's node is taken for its end, and the next candidate for the leader",
 		[]edit{{"internal/place/line.go", "l.watch.Event() == core.WatchDeleted && len(l.nodes) > 0", "l.watch.Event() != core.WatchPending && len(l.nodes) > 0"}}},
 	{"observer-gap", "election", "a candidate that comes before the watch for it is set is not seen",

@@ -11,7 +11,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // worker takes locks in one way after another.
@@ -155,7 +154,7 @@ func (k *worker) turn(mgr *session.Manager) {
 	defer cancel()
 	owned := w.kind.reentrant && k.rng.IntN(6) == 0 && !isSemaphore(c.lock)
 	if owned {
-		ctx = zklock.WithOwner(ctx)
+		ctx = queue.WithOwner(ctx)
 	}
 	how := k.rng.IntN(10)
 	switch {

@@ -217,7 +217,7 @@ func useKey(ctx context.Context, k *zklock.Keyed, key string, way int, work func
 		}
 		return pendingIsFine(errors.Join(work(ctx), l.Release(ctx)))
 	case 3:
-		err := k.Do(zklock.WithMaxWait(ctx, time.Millisecond), key, work)
+		err := k.Do(queue.WithMaxWait(ctx, time.Millisecond), key, work)
 		if errors.Is(err, queue.ErrMaxWait) {
 			return nil
 		}

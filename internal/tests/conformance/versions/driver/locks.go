@@ -288,7 +288,7 @@ func (l *locks) Acquire(ctx context.Context, k Lock, try bool) (*Hold, error) {
 
 // byLock takes a lock for an owner of its own. So a write lock can become a read lock.
 func (o *object) byLock(ctx context.Context, try bool) (*Hold, error) {
-	ctx = zklock.WithOwner(ctx)
+	ctx = queue.WithOwner(ctx)
 	if try {
 		got, err := o.tryLock(ctx)
 		if err != nil {
