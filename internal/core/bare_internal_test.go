@@ -35,7 +35,6 @@ func bareSession(t *testing.T, cfg *Config) *Session {
 	s.life, s.endLife = context.WithCancelCause(context.Background())
 	t.Cleanup(func() { s.endLife(nil) })
 	s.room = room.New(s.life, room.Size{Nodes: cfg.MaxNodes, Bytes: cfg.MaxNodeBytes})
-	s.removing = make(chan struct{}, removalsAtOnce)
 	s.watchdog.init()
 	return s
 }

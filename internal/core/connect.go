@@ -29,7 +29,6 @@ func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancelCause(context.Background())
-	s.removing = make(chan struct{}, removalsAtOnce)
 	s.room = room.New(s.life, room.Size{Nodes: cfg.MaxNodes, Bytes: cfg.MaxNodeBytes})
 	s.watchdog.init()
 	go s.watchdog.run(s)

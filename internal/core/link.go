@@ -19,14 +19,22 @@ import (
 func (s *Session) setWire(w *wire.Conn, t logbook.Target) error {
 	s.mu.Lock()
 	err := s.err
+	var owed []*persistence
 	if err == nil {
-		s.link.wire, s.link.to = w, t
+		s.link.wire, s.link.to, s.link.open = w, t, true
+		owed, s.owed = s.owed, nil
 	}
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	for _, c := range s.carried.take(w) { // they wait for the greeting
+	carried := s.carried.take(w)
+	// All of these wait for the greeting. A caller that gives up a lock while there is no connection, and then takes it
+	// again, does not find its own node.
+	for _, p := range owed {
+		p.deleteAtOnce()
+	}
+	for _, c := range carried {
 		s.callLasting(w, c)
 	}
 	return nil
@@ -38,6 +46,22 @@ func (s *Session) present() *wire.Conn {
 	defer s.mu.Unlock()
 	return s.link.wire
 }
+
+// cut returns a channel that is closed when the present connection ends. It is closed already if there is none.
+func (s *Session) cut() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.link.isUp {
+		return closedNow
+	}
+	return s.link.down
+}
+
+var closedNow = func() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
 
 // isConnected reports whether there is a connection that has the session.
 func (s *Session) isConnected() bool {
@@ -57,10 +81,13 @@ func (s *Session) setConnected(up bool) {
 		s.link.isUp = up
 		if up {
 			close(s.link.up)
+			s.link.down = make(chan struct{})
 		} else {
 			s.link.up = make(chan struct{})
+			close(s.link.down)
 		}
 	}
+	s.link.open = s.link.open && up
 	s.mu.Unlock()
 	if !up {
 		// No watch is trusted across a reconnect: events may have come and gone.

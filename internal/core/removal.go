@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -19,6 +20,7 @@ type Removal struct {
 
 	done chan struct{}
 	err  error
+	cut  <-chan struct{}
 }
 
 // FailedRemoval returns a removal that has failed before anything was sent.
@@ -45,126 +47,149 @@ func (r *Removal) Done() <-chan struct{} { return r.done }
 // the server's refusal. Call it once Done is closed.
 func (r *Removal) Err() error { return r.err }
 
+// Cut returns a channel that is closed when the connection ends that was present when the removal began. It is closed
+// already if there was none. Then the delete is sent on the next connection, before the requests of others.
+func (r *Removal) Cut() <-chan struct{} { return r.cut }
+
 // Remove deletes a node for certain. It returns at once and needs no further call: the session retries the
 // delete in the background, across reconnects, until the server says that the node is gone, or the session
-// ends. If the node is gone already, the removal succeeds.
+// ends. If the node is gone already, the removal succeeds. On a new connection, deletes that are still to be confirmed
+// are sent before the requests of others.
 //
 // If the server refuses (zk.ErrNoAuth), the Removal reports that at once, and the session goes on to retry
 // the delete slowly: first after about a second, later after at most the session timeout or 30 s. ctx is for
 // the hooks of a Trace only. The removal goes on after ctx has ended.
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
-	return s.RemoveAfter(ctx, path, nil)
-}
-
-// RemoveAfter is Remove, except that the delete is sent once after is closed. If after is nil, the delete is
-// sent at once.
-func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) *Removal {
 	p := s.removal(ctx, path)
-	if after == nil {
-		p.depart()
-		s.startRemoval(p)
-		return p.Removal
-	}
-	f := p.f
-	p.f = func(ctx context.Context) error {
-		select {
-		case <-after:
-		case <-ctx.Done(): // the session has ended
-			return ctx.Err()
-		}
-		if !p.sent {
-			p.depart()
-		}
-		return f(ctx)
-	}
-	p.start()
+	p.depart()
+	p.send()
 	return p.Removal
 }
 
-// removal is the work of a Remove that has not begun. Its first delete may be sent with requests of other
-// callers.
+// RemoveAfter is Remove, except that the delete is sent once after is closed.
+func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) *Removal {
+	p := s.removal(ctx, path)
+	err := s.begin(func() {
+		select {
+		case <-after:
+			p.depart()
+			p.send()
+		case <-s.life.Done():
+			p.end(s.Err())
+		}
+	})
+	if err != nil {
+		p.end(err)
+	}
+	return p.Removal
+}
+
+// removal is the work of a Remove that has not begun.
 func (s *Session) removal(ctx context.Context, path string) *persistence {
-	var p *persistence
-	p = s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
-		among := !p.sent
-		p.sent = true
-		return ignoreNoNode(s.delete(ctx, path, anyVersion, among))
+	p := s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
+		return ignoreNoNode(s.delete(ctx, path, anyVersion, false))
 	})
 	p.info = hooks.RequestInfo{Op: "delete", Path: path}
 	return p
 }
 
-// removalsAtOnce bounds the first deletes of removals that are in flight. Each can have a goroutine, and goes
-// on in one if it is lost with its connection.
-const removalsAtOnce = 64
-
-// startRemoval sends the first delete of a removal, at once if it can. Otherwise one goroutine sends it in
-// its turn, once there is a connection and others have been answered: there may be thousands, for example of
-// the places that were kept when the connection broke. Nearly always one delete is enough.
-func (s *Session) startRemoval(p *persistence) {
-	answered := func() { <-s.removing }
-	if s.isReady() {
-		select {
-		case s.removing <- struct{}{}:
-			p.deleteAtOnce(answered)
-			return
-		default:
-		}
+// send sends the delete of a removal, or has the next connection send it. It needs no goroutine, unless there are
+// hooks: when a connection breaks, the places of thousands of locks can be given up at once.
+func (p *persistence) send() {
+	s := p.s
+	s.mu.Lock()
+	err, open := s.err, s.link.open
+	if err == nil && !open {
+		s.owed = append(s.owed, p)
 	}
-	s.removals.Add(func() {
-		select {
-		case s.removing <- struct{}{}:
-		case <-s.life.Done():
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		p.end(err)
+	case open:
+		p.deleteAtOnce()
+	}
+}
+
+// deleteAtOnce sends the delete. It calls no hook: its caller can hold locks, and the creates that the
+// caller sends next come after the delete, with hooks as without them. If there are hooks for requests, they are
+// called in another goroutine, just after the delete is sent. A delete whose connection ends before the answer is sent
+// again by the next connection.
+func (p *persistence) deleteAtOnce() {
+	batch := new(atomic.Int64)
+	if p.tries++; p.tries > 1 {
+		batch = nil // the node may be gone, for which a transaction would be refused
+	}
+	answer := p.traced(batch)
+	p.s.sendDelete(p.s.life, p.info.Path, anyVersion, batch, func(_ struct{}, err error) {
+		// A server that says ConnectionLoss is still there, and the retries of such an answer have pauses.
+		lost := err == zk.ErrConnectionClosed //nolint:errorlint // see above
+		err = p.s.verdict(err)
+		lost = lost && p.s.Err() == nil
+		switch {
+		case answer != nil:
+			answer <- tryEnd{err, lost}
+		case !lost:
+			p.settle(err)
 		}
-		if s.ready(s.life) != nil {
-			p.end(s.Err())
-			return
+		if lost {
+			p.send()
 		}
-		p.deleteAtOnce(answered)
 	})
 }
 
-// deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the creates that the
-// caller sends next come after the delete, with hooks as without them. If there is a hook for requests, it is
-// called in another goroutine, just after the delete is sent. answered is called when it is.
-func (p *persistence) deleteAtOnce(answered func()) {
-	p.sent = true
-	batch, settle := new(atomic.Int64), p.settle
-	var answer chan error // nil if there is no such hook
-	if p.s.cfg.trace.Load().Request != nil {
-		answer = make(chan error, 1)
-		settle = func(err error) { answer <- err }
-		p.info = p.info.WithBatch(batch)
+// tryEnd is how a try of a removal has ended. lost says that it will be repeated on another connection.
+type tryEnd struct {
+	err  error
+	lost bool
+}
+
+// traced has the hooks called for a try. It returns where they get the outcome, or nil if there are no hooks: then
+// nobody but the caller settles the outcome.
+func (p *persistence) traced(batch *atomic.Int64) chan<- tryEnd {
+	if t := p.s.cfg.trace.Load(); t.Request == nil && t.Retry == nil {
+		return nil
 	}
-	p.s.sendDelete(p.s.life, p.info.Path, anyVersion, batch, func(_ struct{}, err error) {
-		answered()
-		settle(p.s.verdict(err))
+	info, try := p.info, p.tries
+	if batch != nil {
+		info = info.WithBatch(batch)
+	}
+	before, told := p.told, make(chan struct{})
+	p.told = told
+	answer := make(chan tryEnd, 1)
+	err := p.s.begin(func() {
+		defer close(told)
+		if before != nil {
+			<-before
+		}
+		ctx := p.s.lifeWith(p.ctx)
+		got := p.s.traceAnswer(ctx, info, answer)
+		if !got.lost {
+			p.settle(got.err)
+			return
+		}
+		p.s.traceRetry(ctx, info, try, got.err)
 	})
-	if answer == nil {
-		return
-	}
-	if err := p.s.traceLate(p.ctx, p.info, answer, p.settle); err != nil {
+	if err != nil {
 		p.end(err)
 	}
+	return answer
 }
 
-// traceLate calls the hook for a request that was sent before, and waits for its answer, in another goroutine.
-func (s *Session) traceLate(ctx context.Context, info hooks.RequestInfo, answer <-chan error, settle func(error)) error {
-	return s.begin(func() {
-		done := s.traceRequest(s.lifeWith(ctx), info)
-		var err error
-		select {
-		case err = <-answer:
-		case <-s.life.Done():
-			err = s.Err()
-		}
-		done(err)
-		settle(err)
-	})
+// traceAnswer calls the hook for a request that was sent before, and waits for its outcome.
+func (s *Session) traceAnswer(ctx context.Context, info hooks.RequestInfo, answer <-chan tryEnd) (got tryEnd) {
+	done := s.traceRequest(ctx, info)
+	select {
+	case got = <-answer:
+	case <-s.life.Done():
+		got.err = s.Err()
+	}
+	done(got.err)
+	return got
 }
 
-// settle takes the outcome of the first delete. Unless the node is gone, the removal goes on in the
-// background.
+// settle takes the outcome of a delete that the connection has not cut short. Unless the node is gone, the removal goes
+// on in the background.
 func (p *persistence) settle(err error) {
 	if ignoreNoNode(err) == nil {
 		p.end(nil)
@@ -217,7 +242,7 @@ func (p *persistence) depart() {
 // or the session has ended, and not before.
 func (s *Session) persistence(ctx context.Context, what string, then func(), f func(context.Context) error) *persistence {
 	return &persistence{
-		Removal: &Removal{done: make(chan struct{})},
+		Removal: &Removal{done: make(chan struct{}), cut: s.cut()},
 		s:       s, ctx: ctx, what: what, then: then, f: f,
 	}
 }
@@ -231,10 +256,14 @@ type persistence struct {
 	then    func()
 	stay    func() // called when the server refuses; may be nil
 	f       func(context.Context) error
-	info    hooks.RequestInfo // of a delete that needs no goroutine
-	sent    bool              // a delete was sent
-	failed  error             // of that try; nil if it has not failed
-	refused bool              // the server has refused; Done is closed
+	failed  error // of the latest try; nil if it has not failed
+	refused bool  // the server has refused; Done is closed
+	over    atomic.Bool
+
+	// Of a removal.
+	info  hooks.RequestInfo
+	tries int             // how many deletes were sent
+	told  <-chan struct{} // closed when the hooks know of the latest; nil if there are no hooks
 }
 
 func (p *persistence) start() {
@@ -295,9 +324,12 @@ func (p *persistence) refuse(err error) {
 		"what", p.what, "err", err)
 }
 
-// end is called once. err is nil if the server has said that the node is gone, and else the
+// end ends the work, once. err is nil if the server has said that the node is gone, and else the
 // session's error.
 func (p *persistence) end(err error) {
+	if p.over.Swap(true) {
+		return // the end of the session and the lost answer are noticed at the same time
+	}
 	if p.then != nil {
 		p.then()
 	}

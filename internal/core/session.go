@@ -48,9 +48,7 @@ type Session struct {
 	carried carried
 	syncs   syncs
 
-	errands  line.Errands  // that do not block
-	removals line.Errands  // that wait for their turn, or for a connection
-	removing chan struct{} // holds a token for each removal whose first delete is in flight
+	errands line.Errands // that do not block
 
 	live news.News // that a server has greeted this session and has accepted its identities
 
@@ -58,17 +56,20 @@ type Session struct {
 	greeting codec.Greeting
 	margin   time.Duration // that the clock keeps
 	link     link
-	closedOK bool  // a server has confirmed closeSession, or the expiry
-	err      error // why the session ended; nil while it is live
-	torn     bool  // the teardown waits for the goroutines
+	owed     []*persistence // removals whose deletes the next connection sends first
+	closedOK bool           // a server has confirmed closeSession, or the expiry
+	err      error          // why the session ended; nil while it is live
+	torn     bool           // the teardown waits for the goroutines
 }
 
 // link is the present or last connection of a session.
 type link struct {
 	wire *wire.Conn     // nil before the first
 	to   logbook.Target // its server
+	open bool           // it takes requests, which wait until it has the session
 	isUp bool           // the connection has the session
 	up   chan struct{}  // closed while isUp
+	down chan struct{}  // closed when isUp ends; nil before the first connection
 }
 
 // Made returns s. It panics if s is nil or a zero value.
@@ -150,6 +151,13 @@ func (s *Session) isMarked() bool {
 func (s *Session) end() {
 	s.endLife(s.Err())
 	s.watches.Break()
+	s.mu.Lock()
+	owed := s.owed
+	s.owed = nil
+	s.mu.Unlock()
+	for _, p := range owed {
+		p.end(s.Err())
+	}
 }
 
 // lose marks the end of the session for a reason that the server or the network gave.

@@ -63,7 +63,7 @@ func (r *Removals) Start(ctx context.Context) {
 		return
 	}
 	for _, p := range r.all {
-		r.s.startRemoval(p)
+		p.send()
 	}
 }
 
@@ -72,6 +72,7 @@ func (r *Removals) deleteAll(ctx context.Context) bool {
 	ops := make([]any, len(r.all))
 	for i, p := range r.all {
 		ops[i] = &zk.DeleteRequest{Path: p.info.Path, Version: anyVersion}
+		p.tries++
 	}
 	o, err := r.s.operations(ops)
 	if err != nil {
@@ -81,16 +82,34 @@ func (r *Removals) deleteAll(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	answer := make(chan error, 1)
-	r.s.sendMulti(r.s.life, b, o, func(_ []zk.MultiResponse, err error) { answer <- r.s.verdict(err) })
-	return r.s.traceLate(ctx, multiInfo, answer, r.settle) == nil
+	answer := make(chan tryEnd, 1)
+	hooked := r.s.cfg.trace.Load().Request != nil
+	r.s.sendMulti(r.s.life, b, o, func(_ []zk.MultiResponse, err error) {
+		got := tryEnd{err: r.s.verdict(err), lost: Uncertain(err)}
+		if got.lost || !hooked { // the next connection sends the deletes before anything else, and waits for no hook
+			r.settle(got.err)
+		}
+		answer <- got
+	})
+	if !hooked {
+		return true
+	}
+	told := func() {
+		if got := r.s.traceAnswer(r.s.lifeWith(ctx), multiInfo, answer); !got.lost {
+			r.settle(got.err)
+		}
+	}
+	if err := r.s.begin(told); err != nil {
+		r.settle(err)
+	}
+	return true
 }
 
 // settle takes the outcome of the transaction.
 func (r *Removals) settle(err error) {
 	for _, p := range r.all {
 		if err != nil {
-			p.start()
+			p.send()
 		} else {
 			p.end(nil)
 		}

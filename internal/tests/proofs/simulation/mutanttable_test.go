@@ -89,6 +89,7 @@ var mutants = []mutant{
 		[]edit{
 			{"internal/core/removal.go", "if s.Err() != nil || rounds.Pause(s.life, rounds.Untiring(next)) != nil {", "if _ = rounds.Untiring(next); true {"},
 			{"internal/core/request.go", "_, err := do(ctx, s, info, always,", "_, err := do(ctx, s, info, never,"},
+			{"internal/core/removal.go", "lost = lost && p.s.Err() == nil", "lost = false"},
 		}},
 	{"no-clock", "mutex", "who is cut off believes that he holds on",
 		[]edit{{"internal/clock/lease.go", "return time.Duration(c.lease.Load()+last) - now.Sub(c.start)", "return time.Duration(c.lease.Load()+last) - now.Sub(c.start) + time.Hour"}}},
