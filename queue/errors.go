@@ -10,9 +10,9 @@ var (
 	// ErrReleased is returned by a lease that was released: by Err, and by a second Release.
 	ErrReleased = place.ErrReleased
 
-	// ErrReleasePending is returned by a release that is certain but not yet confirmed. The
-	// lease has ended, and the delete of its node goes on in the background. The next contender
-	// goes when the server has deleted the node.
+	// ErrReleasePending is returned by the Release of a lease if the servers have not confirmed it before the context or the
+	// session has ended. The lease has ended, and the delete of its node goes on in the background. The next contender
+	// goes when the server has deleted the node. Unlock of a lock, and the end of a Do, never return it.
 	ErrReleasePending = place.ErrReleasePending
 
 	// ErrConflict is returned when a lock of another kind, or with another configuration

@@ -164,6 +164,6 @@ func TestStartRelease(t *testing.T) {
 	wait := (*place.Lease)(l).StartRelease(patient(t), place.Done)
 	mustBe(t, l.Err(), queue.ErrReleased)
 	testserver.WaitChildren(t, dir, 0)
-	mustBe(t, wait(), nil)
-	mustBe(t, (*place.Lease)(l).StartRelease(patient(t), place.Done)(), queue.ErrReleased)
+	mustBe(t, wait.Wait(), nil)
+	mustBe(t, (*place.Lease)(l).StartRelease(patient(t), place.Done).Wait(), queue.ErrReleased)
 }

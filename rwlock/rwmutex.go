@@ -164,11 +164,11 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 // the write lock up; a read lock that the owner has taken in the meantime stays held. Unlock never
 // frees what a Do holds, or what was locked through another RWMutex value.
 //
-// The release is certain from the moment of the call. Unlock returns nil when the server has
-// confirmed it, and [queue.ErrReleasePending] if there is no confirmation within a second, as when
-// disconnected. The caller has nothing left to do in either case. Unlock returns [ErrNotHeld], and
+// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
+// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed the
+// release, and when it does not wait any longer. It returns [ErrNotHeld], and
 // frees nothing, if there is no Lock to give back. It returns [session.ErrLost] if the lock was lost
-// before: others may have held it since.
+// before: others may have held it since. It returns what the servers refuse, such as zk.ErrNoAuth.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of
 // them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the report

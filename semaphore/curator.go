@@ -81,7 +81,7 @@ func (s *Semaphore) passGate(
 	if err == nil {
 		rivals = s.ownLayout(ctx)
 	}
-	if shutErr := hold.Join(leftGate(shut()), rivals); err == nil && shutErr != nil {
+	if shutErr := hold.Join(leftGate(shut.Wait()), rivals); err == nil && shutErr != nil {
 		giveUp(lease)
 		lease, err = nil, place.Failed("acquire", s.path, shutErr)
 	}
@@ -90,12 +90,9 @@ func (s *Semaphore) passGate(
 
 // giveUp releases a lease, if there is one, and does not wait for the server.
 func giveUp(l *place.Lease) {
-	if l == nil {
-		return
+	if l != nil {
+		_ = l.Unlock(place.Unwanted, false)
 	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = l.Release(ended, place.Unwanted)
 }
 
 // ownLayout fails if there is a contender at the path itself, as in the layout of this package. It is

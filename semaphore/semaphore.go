@@ -139,11 +139,11 @@ func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
 // It never frees what a Do holds, or what was taken through another Semaphore value.
 //
-// The release is certain from the moment of the call. Unlock returns nil when the server has
-// confirmed it, and [queue.ErrReleasePending] if there is no confirmation within a second, as when
-// disconnected. The caller has nothing left to do in either case. Unlock returns [ErrNotHeld], and
+// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
+// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed the
+// release, and when it does not wait any longer. It returns [ErrNotHeld], and
 // frees nothing, if there is no lease to give back. It returns [session.ErrLost] if the lease that it
-// gave back was lost.
+// gave back was lost. It returns what the servers refuse, such as zk.ErrNoAuth.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give
 // back the lease of another goroutine and report its loss, and a goroutine that did lose its lease may

@@ -1,7 +1,7 @@
 package zklock
 
 // WithAsyncRelease makes Unlock return once the release is on its way to the servers. Default: Unlock waits
-// for the servers' answer, for a second at most. The option holds for the end of [Mutex.Do] and [Mutex.TryDo]
+// for the servers' answer, for a second at most: see [Mutex.Unlock]. The option holds for the end of [Mutex.Do] and [Mutex.TryDo]
 // and for the Unlock of a Locker too. Only the last Unlock of an owner releases anything. A
 // [queue.Lease.Release] waits as its context says.
 //

@@ -179,8 +179,8 @@ func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 }
 
 // Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the
-// locks, the last first, also if some are lost or cannot be given up, and joins the errors.
-// [queue.ErrReleasePending] is among them only if there is no other.
+// locks, the last first, also if some are lost or cannot be given up, and joins the errors. It waits for all of them together
+// as long as for one.
 //
 // Unlock cannot tell which goroutine calls it. Where several goroutines share the MultiLock, use
 // [MultiLock.Do] or [MultiLock.Acquire]: they give back their own hold and report its loss.

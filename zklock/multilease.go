@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
@@ -145,19 +146,36 @@ func (h multiHold) Release(ctx context.Context, end place.End) error {
 	return hold.Join(errs...)
 }
 
-// release starts all releases before it waits for any, so that a server that is away delays only
-// its own.
-func (l *MultiLease) release(ctx context.Context, end place.End) []error {
+// Unlock gives up all of the locks, and waits for the servers as long as for one of them, or not at all.
+func (h multiHold) Unlock(end place.End, wait bool) error {
 	var errs []error
-	if l.Err() == nil {
-		l.endHold(queue.ErrReleased)
+	until := time.Now().Add(place.UnlockPatience)
+	for _, one := range h.start(context.Background(), end) {
+		if wait {
+			errs = append(errs, one.Unlock(until))
+		} else {
+			errs = append(errs, one.Leave())
+		}
 	}
-	for _, wait := range place.StartReleases(ctx, l.taken(), end) {
-		if err := wait(); err != nil {
+	return hold.Join(errs...)
+}
+
+// release gives up all of the locks, and waits for the servers until ctx ends.
+func (l *MultiLease) release(ctx context.Context, end place.End) (errs []error) {
+	for _, one := range l.start(ctx, end) {
+		if err := one.Wait(); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errs
+}
+
+// start starts all releases, before anybody waits for one.
+func (l *MultiLease) start(ctx context.Context, end place.End) []*place.Releasing {
+	if l.Err() == nil {
+		l.endHold(queue.ErrReleased)
+	}
+	return place.StartReleases(ctx, l.taken(), end)
 }
 
 // rollBack gives up the locks so far, none of which was used, and those that rest has to give up. It returns why, joined with

@@ -145,11 +145,15 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // Mutex value.
 //
 // Once Unlock is called, the mutex will be released, and the caller has nothing left to do. Unlock
-// returns nil when the server has confirmed the release, and an error that matches
-// [queue.ErrReleasePending] if there is no confirmation within a second, as when disconnected. With
-// [WithAsyncRelease] it does not wait for that. The
-// error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches
-// [session.ErrLost] if the mutex was lost before: others may have held it since.
+// waits until the servers have confirmed the release. Then another process that is told so gets the mutex. Unlock waits for
+// a second at most, and for no connection: if there is none, if it breaks, or if the session is lost meanwhile, Unlock
+// returns nil at once. The release goes on by itself, and the log and the Release hook of [session.Trace] tell how it
+// ends. With [WithAsyncRelease] Unlock does not wait at all. A caller that has to know takes a lease ([Mutex.Acquire]),
+// whose Release waits for as long as its context allows.
+//
+// The error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches
+// [session.ErrLost] if the mutex was lost before: others may have held it since. If the servers refuse to remove the
+// node, it is their error, such as zk.ErrNoAuth.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the Mutex, and one of
 // them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the
@@ -184,7 +188,7 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // Do returns the error of f. If the mutex was lost before f returned, the error matches
 // [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
 // [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
-// the caller's cancellation. Do does not report a release that the server has not yet confirmed.
+// the caller's cancellation. The end of Do waits for the servers as [Mutex.Unlock] does.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	m.called(ctx, "zklock: Mutex.Do")
 	if f == nil {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	sem "github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -83,7 +82,7 @@ func (o ours) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 		return anyKey(p, worker, func(key string) (lock, error) {
 			return lock{
 				lock:   func(ctx context.Context) error { return k.Lock(ctx, key) },
-				unlock: given(func() error { return k.Unlock(key) }),
+				unlock: noContext(func() error { return k.Unlock(key) }),
 			}, nil
 		}), err
 	case rw:
@@ -95,7 +94,7 @@ func (o ours) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 		if err != nil {
 			return lock{}, err
 		}
-		return lock{lock: m.Lock, unlock: given(m.Unlock), rlock: m.RLock, runlock: given(m.RUnlock)}, nil
+		return lock{lock: m.Lock, unlock: noContext(m.Unlock), rlock: m.RLock, runlock: noContext(m.RUnlock)}, nil
 	case several:
 		var all []zklock.ContextLocker
 		for i := range p.locks {
@@ -109,13 +108,13 @@ func (o ours) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 		if err != nil {
 			return lock{}, err
 		}
-		return lock{lock: m.Lock, unlock: given(m.Unlock)}, nil
+		return lock{lock: m.Lock, unlock: noContext(m.Unlock)}, nil
 	case semaphore:
 		s, err := sem.New(o.m, p.where(worker), p.leases)
 		if err != nil {
 			return lock{}, err
 		}
-		return lock{lock: s.Lock, unlock: given(s.Unlock)}, nil
+		return lock{lock: s.Lock, unlock: noContext(s.Unlock)}, nil
 	case twoWrites:
 		return o.twoWrites(ctx, p)
 	}
@@ -138,7 +137,7 @@ func (o ours) mutex(p plan, where string) (lock, error) {
 	if err != nil {
 		return lock{}, err
 	}
-	l := lock{lock: m.Lock, unlock: given(m.Unlock), try: m.TryLock}
+	l := lock{lock: m.Lock, unlock: noContext(m.Unlock), try: m.TryLock}
 	if o.e != nil {
 		l.entered = o.e.last
 	}
@@ -168,18 +167,6 @@ func (o ours) twoWrites(ctx context.Context, p plan) (lock, error) {
 
 func noContext(f func() error) func(context.Context) error {
 	return func(context.Context) error { return f() }
-}
-
-// given is an unlock. A release that a busy server has not confirmed within a second goes on by itself, and
-// counts for the next Lock, which waits for it.
-func given(unlock func() error) func(context.Context) error {
-	return func(context.Context) error {
-		err := unlock()
-		if errors.Is(err, queue.ErrReleasePending) {
-			return nil
-		}
-		return err
-	}
 }
 
 // plain is a session of go-zookeeper alone: for its zk.Lock, and for the limits.

@@ -34,10 +34,35 @@ func (s *Session) traceRetry(ctx context.Context, info hooks.RequestInfo, try in
 // lifeWith returns the session's life with the values of ctx, so that the hooks for work in the
 // background know on whose behalf it runs. It allocates nothing if there are no hooks.
 func (s *Session) lifeWith(ctx context.Context) context.Context {
+	if later, ok := ctx.(*Later); ok {
+		select {
+		case <-later.known:
+			ctx = later.within
+		case <-s.life.Done():
+		}
+	}
 	if hooks := s.cfg.trace.Load(); hooks.Request == nil && hooks.Retry == nil {
 		return s.life
 	}
 	return valued{s.life, ctx}
+}
+
+// Later is a context for the hooks of a removal that begins before it is known what they are to get. They wait for Is.
+type Later struct {
+	context.Context // the caller's, without its end
+	known           chan struct{}
+	within          context.Context // set when known is closed
+}
+
+// NewLater returns a context with the values of ctx. Its user must call Is once.
+func NewLater(ctx context.Context) *Later {
+	return &Later{Context: context.WithoutCancel(ctx), known: make(chan struct{})}
+}
+
+// Is says what the hooks get.
+func (c *Later) Is(within context.Context) {
+	c.within = within
+	close(c.known)
 }
 
 // valued is a context with further values.

@@ -12,14 +12,15 @@ import (
 var ErrNotHeld = errors.New("lock is not held")
 
 // Lease is what a hold keeps until its end: a [place.Lease], or several as one. After a loss
-// Release returns an error that says so. Release returns [place.ErrReleasePending] only if there
-// is no other error.
+// Release and Unlock return an error that says so. Release returns [place.ErrReleasePending] only if there
+// is no other error, and Unlock never does.
 type Lease interface {
 	Err() error
 	Done() <-chan struct{}
 	AfterEnd(f func())
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context, end place.End) error
+	Unlock(end place.End, wait bool) error
 }
 
 // Hold is one lease and the calls that share it: the Lock or Do that got it, and those by which

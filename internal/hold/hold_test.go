@@ -59,6 +59,8 @@ func (l *lease) Release(_ context.Context, end place.End) error {
 	return before
 }
 
+func (l *lease) Unlock(end place.End, _ bool) error { return l.Release(context.Background(), end) }
+
 func (l *lease) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

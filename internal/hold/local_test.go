@@ -70,7 +70,7 @@ func TestLocalBound(t *testing.T) {
 		t.Errorf("its node is gone, or the lease is held still: %v", l.Err())
 	}
 	create.Release()
-	expect.NoError(t, released())
+	expect.NoError(t, released.Wait())
 	o := other.lease(t)
 	testserver.WaitChildren(t, dir, 2)
 	p.settle(t, 1)

@@ -45,7 +45,7 @@ func TestLocalBeside(t *testing.T) {
 				g = <-beside
 			}
 			expect.NoError(t, g.err)
-			expect.NoError(t, released())
+			expect.NoError(t, released.Wait())
 			testserver.WaitChildren(t, dir, 2) // the reader's, and that of the waiter
 			p.settle(t, 1)
 			expect.NoError(t, g.lease.Err())

@@ -63,13 +63,13 @@ func TestLocalTrace(t *testing.T) {
 	}
 	release := a.StartRelease(expect.Patient(t), place.Done)
 	l := b.lease(t)
-	expect.NoError(t, release())
+	expect.NoError(t, release.Wait())
 	d := p.waitWith(t, as("d"), 2)
 	d.cancel()
 	d.fails(t, context.Canceled)
 	release = l.StartRelease(expect.Patient(t), place.Done)
 	last := c.lease(t)
-	expect.NoError(t, release())
+	expect.NoError(t, release.Wait())
 	testserver.Delete(t, last.Path())
 	lostBy(t, last)
 	zktest.Eventually(t, testserver.Patience, "the loss", func() bool {

@@ -165,10 +165,9 @@ func (h *Holds[L]) reenter(ctx context.Context, r *request[L]) (*Hold[L], error)
 // help. But a try that found the lock busy waits for the removal, as a try in the queue does, so
 // that the next try does not find the node.
 func giveUp(ctx context.Context, lease Lease, why error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if !errors.Is(why, place.ErrBusy) {
-		cancel()
+	if errors.Is(why, place.ErrBusy) {
+		_ = lease.Release(ctx, place.Unwanted) // may be pending, or lost
+		return
 	}
-	_ = lease.Release(ctx, place.Unwanted) // may be pending, or lost
+	_ = lease.Unlock(place.Unwanted, false)
 }

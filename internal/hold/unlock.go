@@ -4,16 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/place"
 )
-
-// UnlockPatience is how long Unlock waits for the server to confirm. It is a variable for tests,
-// most of which want the confirmation also on a busy machine.
-var UnlockPatience = time.Second
 
 // Unlock gives back one Lock, of the hold that next chooses.
 func (h *Holds[L]) Unlock() error {
@@ -80,47 +74,11 @@ func (h *Holds[L]) giveBack(held *Hold[L], by via, end place.End) error {
 	}
 	// The slot is free before the lease is released: the goroutine that takes it next has got
 	// its own lease from the server.
-	if h.Async && end == place.Done {
-		return h.unlocking(held.Lease.Release(context.Background(), place.Left))
-	}
-	ctx := &patience{}
-	defer ctx.stop()
-	return h.unlocking(held.Lease.Release(ctx, end))
+	return h.unlocking(held.Lease.Unlock(end, !h.Async))
 }
-
-// patience is a context that ends UnlockPatience after somebody first asks when it ends. Most releases of
-// a place that is kept or handed over never ask, and a timer would cost as much as all the rest of them.
-type patience struct {
-	once   sync.Once
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-func (p *patience) begun() context.Context {
-	p.once.Do(func() { p.ctx, p.cancel = context.WithTimeout(context.Background(), UnlockPatience) })
-	return p.ctx
-}
-
-func (p *patience) Deadline() (time.Time, bool) { return p.begun().Deadline() }
-func (p *patience) Done() <-chan struct{}       { return p.begun().Done() }
-func (p *patience) Err() error                  { return p.begun().Err() }
-func (p *patience) Value(any) any               { return nil }
-
-// stop frees the timer. The context has ended from then on.
-func (p *patience) stop() {
-	p.once.Do(func() { p.ctx, p.cancel = ended, func() {} })
-	p.cancel()
-}
-
-// ended is a context that has ended.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f
-// with that of a loss: see endError. It does not report a release that is not confirmed yet.
+// with that of a loss: see endError.
 func (h *Holds[L]) Do(ctx context.Context, f func(context.Context) error) error {
 	held, err := h.lock(ctx, viaDo)
 	if err != nil {
@@ -145,10 +103,7 @@ func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Conte
 	var inside context.Context
 	defer func() { // also if the caller's ctx panics before f is called
 		err = withLimit(ctx, inside, err)
-		end := h.giveBack(held, viaDo, used)
-		if !errors.Is(end, place.ErrReleasePending) {
-			err = withEnd(ctx, err, end, held.Lease.Err())
-		}
+		err = withEnd(ctx, err, h.giveBack(held, viaDo, used), held.Lease.Err())
 	}()
 	inside, cancel = held.Lease.Context(maxwait.Without(ctx))
 	used = place.Done

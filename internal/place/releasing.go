@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
@@ -13,102 +12,157 @@ import (
 
 const (
 	Done     End = iota // its holder has used the lock, and may want it again: the place may be kept
-	Left                // as Done, and nobody waits for the server: only the Release hook is told what it says
 	Unwanted            // nobody has used the lock: the place is passed to a waiter of this process, and never kept
 )
 
-// releasing is a release under way. Its caller calls tell.
-type releasing struct {
+// UnlockPatience is how long an Unlock waits for the servers' answer. It is a variable for tests,
+// most of which want the answer also on a busy machine.
+var UnlockPatience = time.Second
+
+// Releasing is a release under way. Its caller calls Wait, Unlock or Leave, once.
+type Releasing struct {
 	l       *Lease
 	ctx     context.Context // of the caller
-	how     End
-	err     error // why the lease had ended before; nil if this release has ended it
-	removal *core.Removal
-	within  *later // for the hooks of the removal; nil if there is no Release hook
-	end     func(error)
+	err     error           // why the lease had ended before; nil if this release has ended it
+	removal *core.Removal   // nil if the lock was handed over, or its place is kept
+	within  *core.Later     // for the hooks of the removal; nil if there is no Release hook
+	end     func(error)     // of the Release hook; nil if there is none, or it was not called
 }
 
-// StartRelease is Release without the wait for the server, so that several leases can be released right after
-// each other. The caller must call the returned function once. It waits until ctx ends at most, and returns
-// what Release would.
-func (l *Lease) StartRelease(ctx context.Context, end End) (wait func() error) {
-	return l.startRelease(ctx, end, nil).tell()
+// StartRelease ends the lease and sends the delete, so that several leases can be released right after each other.
+// ctx is for hooks, and bounds Wait.
+func (l *Lease) StartRelease(ctx context.Context, end End) *Releasing {
+	r := l.startRelease(ctx, end, nil)
+	r.tell()
+	return r
 }
 
-// startRelease is Release without the hooks, and without the wait for the server. If the lease is released
+// startRelease is StartRelease without the hooks. If the lease is released
 // together with others, its node is deleted with theirs. No hook delays the delete, or the next holder.
-func (l *Lease) startRelease(ctx context.Context, end End, with *parting) *releasing {
+func (l *Lease) startRelease(ctx context.Context, end End, with *parting) *Releasing {
 	_ = l.Err() // if the clock has run out, the lease was lost before this release
-	r := &releasing{l: l, ctx: ctx, how: end}
+	r := &Releasing{l: l, ctx: ctx}
 	if !l.finish(ErrReleased) {
 		r.err = l.Err()
 		return r
 	}
 	removing := ctx
 	if l.t.hooks().Release != nil {
-		r.within = &later{Context: context.WithoutCancel(ctx), known: make(chan struct{})}
+		r.within = core.NewLater(ctx)
 		removing = r.within
 	}
 	r.removal = l.t.release(removing, l, end, with)
 	return r
 }
 
-// tell calls the hooks for the end of the hold, and for the beginning of the release. The returned function
-// waits for the server, and calls the hook for the end of the release.
-func (r *releasing) tell() (wait func() error) {
+// tell calls the hooks for the end of the hold, and for the beginning of the release.
+func (r *Releasing) tell() {
 	l := r.l
 	if r.err == nil {
 		l.tell(ErrReleased)
 	} else if errors.Is(r.err, ErrReleased) {
-		return r.wait
+		return
 	}
 	var within context.Context
 	within, r.end = traceRelease(r.ctx, l.t.hooks(), l.ctx, l.info())
 	if r.within != nil {
-		r.within.is(within)
+		r.within.Is(within)
 	}
-	return r.wait
 }
 
-func (r *releasing) wait() error {
-	err := r.err
-	switch {
-	case errors.Is(err, ErrReleased):
-		return Failed("release", r.l.t.q.dir, err)
-	case err == nil && r.removal != nil && r.how == Left:
-		r.leave()
+// Wait waits for the servers' answer until ctx ends. It returns what Release would.
+func (r *Releasing) Wait() error {
+	if r.removal != nil {
+		select {
+		case <-r.removal.Done():
+		case <-r.ctx.Done():
+			return r.conclude(fmt.Errorf("%w: %w", ErrReleasePending, r.ctx.Err()))
+		}
+	}
+	return r.conclude(r.outcome())
+}
+
+// Unlock waits for the servers' answer, but for no connection, and until a time at most. If there is no answer by then,
+// or if the session has ended, Unlock returns nil: the node goes without any further call. The log and the Release hook
+// are told how it went.
+func (r *Releasing) Unlock(until time.Time) error {
+	if r.removal == nil {
+		return r.conclude(nil)
+	}
+	if !r.answered(until) {
+		r.late(true)
 		return nil
-	case err == nil:
-		err = r.await()
 	}
-	r.end(err)
-	if err == nil || r.err != nil { // the error of a loss names the lock
-		return err
+	err := r.conclude(r.outcome())
+	if errors.Is(err, ErrReleasePending) {
+		r.log(err, 0)
+		return nil
 	}
-	return Failed("release", r.l.t.q.dir, err)
+	return err
 }
 
-// leave has the end of the Release hook called once the server has answered, or the session has ended. If there is
-// no such hook, nobody has to be told: the log tells of a refusal.
-func (r *releasing) leave() {
-	if r.within == nil {
-		return
+// answered waits for the end of the removal. It reports false if there is no connection to wait for, or the time is over.
+func (r *Releasing) answered(until time.Time) bool {
+	patience := time.NewTimer(time.Until(until))
+	defer patience.Stop()
+	select {
+	case <-r.removal.Done():
+		return true
+	case <-r.removal.Cut():
+	case <-patience.C:
 	}
-	told := func() { r.end(r.await()) }
+	select { // both may have happened
+	case <-r.removal.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Leave waits for nothing. Only the Release hook is told what the servers say, and the log of a refusal.
+func (r *Releasing) Leave() error {
+	if r.removal == nil {
+		return r.conclude(nil)
+	}
+	if r.within != nil {
+		r.late(false)
+	}
+	return nil
+}
+
+// late has the Release hook, and the log if the caller has waited in vain, told once the servers have answered or the session has ended.
+func (r *Releasing) late(logged bool) {
+	began := time.Now()
+	told := func() {
+		<-r.removal.Done()
+		err := r.outcome()
+		if logged {
+			r.log(err, time.Since(began))
+		}
+		_ = r.conclude(err)
+	}
 	if !r.l.t.s.BeginLate(told) {
 		go told() // the session has ended, and the removal with it
 	}
 }
 
-// await waits for the removal, which is nil if the lock was handed over.
-func (r *releasing) await() error {
+// log tells of a release that Unlock has not waited for. The session logs that a server has refused.
+func (r *Releasing) log(err error, took time.Duration) {
+	t := r.l.t
+	to := []any{"lock", t.q.dir, "node", t.path, "session", hexID(t.s)}
+	switch {
+	case err == nil:
+		t.q.m.Logger().Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
+			append(to, "after", took.Round(time.Millisecond))...)
+	case errors.Is(err, ErrReleasePending):
+		t.q.m.Logger().Warn("the session has ended before zookeeper confirmed the release of a lock; its node goes with the session", to...)
+	}
+}
+
+// outcome returns what came of the removal, which has ended.
+func (r *Releasing) outcome() error {
 	if r.removal == nil {
 		return nil
-	}
-	select {
-	case <-r.removal.Done():
-	case <-r.ctx.Done():
-		return fmt.Errorf("%w: %w", ErrReleasePending, r.ctx.Err())
 	}
 	err := r.removal.Err()
 	if err != nil && r.l.t.s.Err() != nil {
@@ -117,58 +171,42 @@ func (r *releasing) await() error {
 	return err
 }
 
-// later is the context for the hooks of a delete that begins before the Release hook is called. It has the
-// values of the context that the Release hook returns. Another hook that asks for one of them waits until
-// then. Most deletes have been sent by then. Those behind a create are sent after their hook. So if the Release hook blocks, they get the caller's values.
-type later struct {
-	context.Context // the caller's, without its end
-	known           chan struct{}
-	within          context.Context // set when known is closed
-	late            atomic.Bool     // nobody waits any more
-}
-
-// releaseHookPatience is how long the hooks of a delete wait for the Release hook.
-const releaseHookPatience = time.Second
-
-func (c *later) is(within context.Context) {
-	c.within = within
-	close(c.known)
-}
-
-func (c *later) Value(key any) any {
-	if !c.late.Load() {
-		patience := time.NewTimer(releaseHookPatience)
-		defer patience.Stop()
-		select {
-		case <-c.known:
-		case <-patience.C:
-			c.late.Store(true)
-		}
+// conclude tells the Release hook how the release has ended, and returns the error for the caller.
+func (r *Releasing) conclude(err error) error {
+	if r.err != nil {
+		err = r.err
 	}
-	select {
-	case <-c.known:
-		return c.within.Value(key)
-	default:
-		return c.Context.Value(key)
+	if r.end != nil {
+		r.end(err)
 	}
+	if err == nil || r.err != nil && !errors.Is(r.err, ErrReleased) { // the error of a loss names the lock
+		return err
+	}
+	return Failed("release", r.l.t.q.dir, err)
 }
 
-// Release gives the lease up, and waits for the server.
-func (l *Lease) Release(ctx context.Context, end End) error {
-	return l.startRelease(ctx, end, nil).tell()()
+// Release gives the lease up, and waits for the servers until ctx ends.
+func (l *Lease) Release(ctx context.Context, end End) error { return l.StartRelease(ctx, end).Wait() }
+
+// Unlock gives the lease up, and waits for the servers for UnlockPatience at most, or not at all.
+func (l *Lease) Unlock(end End, wait bool) error {
+	r := l.StartRelease(context.Background(), end)
+	if !wait {
+		return r.Leave()
+	}
+	return r.Unlock(time.Now().Add(UnlockPatience))
 }
 
 // StartReleases is StartRelease for several leases. It releases the last one first. The nodes of one session
 // are deleted by one transaction, or each by itself if that fails.
-func StartReleases(ctx context.Context, leases []*Lease, end End) (waits []func() error) {
+func StartReleases(ctx context.Context, leases []*Lease, end End) (all []*Releasing) {
 	var with parting
-	var all []*releasing
 	for _, l := range slices.Backward(leases) {
 		all = append(all, l.startRelease(ctx, end, &with))
 	}
 	with.start(ctx)
 	for _, r := range all {
-		waits = append(waits, r.tell())
+		r.tell()
 	}
-	return waits
+	return all
 }

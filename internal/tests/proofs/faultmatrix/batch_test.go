@@ -118,7 +118,7 @@ func forAll(f func(i int) error) error {
 }
 
 func unlessLost(err error) error {
-	if errors.Is(err, session.ErrLost) || errors.Is(err, queue.ErrReleasePending) {
+	if errors.Is(err, session.ErrLost) {
 		return nil
 	}
 	return err

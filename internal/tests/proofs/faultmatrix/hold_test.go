@@ -194,11 +194,7 @@ func (d *downgraded) settle(context.Context) error {
 		return err
 	}
 	d.reads = true
-	err := d.rw.Unlock()
-	if errors.Is(err, queue.ErrReleasePending) {
-		return nil // it is certain all the same
-	}
-	return err
+	return d.rw.Unlock()
 }
 
 // standing finds its node by the session and the present kind.
@@ -219,9 +215,14 @@ func (d *downgraded) standing(ctx context.Context, c *cell) (nodes []string, err
 	return nodes, err
 }
 
+// Release unlocks. That says no more than that the release is under way, unless the lock was lost.
 func (d *downgraded) Release(context.Context) error {
+	unlock := d.rw.Unlock
 	if d.reads {
-		return d.rw.RUnlock()
+		unlock = d.rw.RUnlock
 	}
-	return d.rw.Unlock()
+	if err := unlock(); err != nil {
+		return err
+	}
+	return queue.ErrReleasePending
 }

@@ -155,7 +155,7 @@ func downgrade(m *session.Manager) (get, error) {
 			return nil, err
 		}
 		err := rw.RLock(ctx)
-		if unlocked := rw.Unlock(); err == nil && unlocked != nil && !errors.Is(unlocked, queue.ErrReleasePending) {
+		if unlocked := rw.Unlock(); err == nil && unlocked != nil {
 			err = errors.Join(unlocked, rw.RUnlock())
 		}
 		if err != nil {

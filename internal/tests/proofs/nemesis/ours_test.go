@@ -309,10 +309,7 @@ func (d *downgraded) downgrade() error {
 		return err
 	}
 	d.reads = true
-	if err := d.rw.Unlock(); !errors.Is(err, queue.ErrReleasePending) {
-		return err
-	}
-	return nil
+	return d.rw.Unlock()
 }
 
 func (d *downgraded) release(context.Context) error {

@@ -284,7 +284,7 @@ var mutants = []mutant{
 	{"observer-repeats", "election", "an observer is told again of a leader that it knows",
 		[]edit{{"internal/place/line.go", "case !l.told || l.last != first.Token:", "default:"}}},
 	{"left-unsaid", "everything", "an Unlock that waits for no server says nothing of a loss",
-		[]edit{{"internal/place/releasing.go", "case err == nil && r.removal != nil && r.how == Left:", "case r.how == Left:"}}},
+		[]edit{{"internal/place/releasing.go", "Leave() error {\n\tif r.removal == nil {\n\t\treturn r.conclude(nil)", "Leave() error {\n\tif r.removal == nil {\n\t\treturn nil"}}},
 	{"overstay-ends", "everything", "a hold that lasts for too long ends, and its node stays",
 		[]edit{{"internal/place/maxhold.go", "\tby.end(l.tooLong())\n\tl.t.q.m.Logger()", "\t_ = by\n\tl.finish(l.tooLong())\n\tl.t.q.m.Logger()"}}},
 	{"parting-late", "", "the next Lock of a MultiLock can get ahead of the deletes of the last one, and find its own nodes",

@@ -215,7 +215,7 @@ func useKey(ctx context.Context, k *zklock.Keyed, key string, way int, work func
 		if err != nil {
 			return err
 		}
-		return pendingIsFine(errors.Join(work(ctx), l.Release(ctx)))
+		return errors.Join(work(ctx), l.Release(ctx))
 	case 3:
 		err := k.Do(queue.WithMaxWait(ctx, time.Millisecond), key, work)
 		if errors.Is(err, queue.ErrMaxWait) {
@@ -226,13 +226,5 @@ func useKey(ctx context.Context, k *zklock.Keyed, key string, way int, work func
 	if err := k.Lock(ctx, key); err != nil {
 		return err
 	}
-	return pendingIsFine(errors.Join(work(ctx), k.Unlock(key)))
-}
-
-// pendingIsFine passes over a release that is certain, and not yet confirmed.
-func pendingIsFine(err error) error {
-	if errors.Is(err, queue.ErrReleasePending) {
-		return nil
-	}
-	return err
+	return errors.Join(work(ctx), k.Unlock(key))
 }
