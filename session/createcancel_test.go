@@ -141,7 +141,7 @@ func TestUndoLeavesOthersAlone(t *testing.T) {
 			make(u.s, "/d/n-", "x", session.PersistentSequential)
 			f := u.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n-"))
 			_, err := u.s.Create(t.Context(), "/d/n-", []byte("y"), session.EphemeralSequential) // its caller gets that error
-			if <-f.Hit(); !core.Uncertain(err) {
+			if <-f.Hit(); !errors.Is(err, session.ErrUncertain) {
 				t.Fatal(err)
 			}
 			before := u.children(t)
@@ -167,7 +167,7 @@ func TestUndoDeletesOneOfEqualNodes(t *testing.T) {
 		for _, data := range []string{"y", "y", "x", "y"} { // their callers get the error of a lost reply, and may look for the nodes
 			f := u.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n-"))
 			_, err := u.s.Create(t.Context(), "/d/n-", []byte(data), session.EphemeralSequential)
-			if !core.Uncertain(err) {
+			if !errors.Is(err, session.ErrUncertain) {
 				t.Fatal(err)
 			}
 			<-f.Hit()

@@ -70,7 +70,7 @@
 //     server in the background, which deletes its nodes.
 //   - A request waits for a connection. If the reply is lost, a read, a Sync or a Delete is sent again.
 //     A Create, Set or Multi fails, because the server may have carried it out. The error matches
-//     zk.ErrConnectionClosed, [ErrLost] or [ErrClosed].
+//     [ErrUncertain].
 //   - A call returns at once when its context ends.
 //
 // # What is not guaranteed

@@ -9,6 +9,12 @@ var (
 	ErrLost = core.ErrLost
 	// ErrClosed is returned by calls on a closed [Manager] and on its sessions.
 	ErrClosed = core.ErrClosed
+	// ErrUncertain is matched by the error of a Create, Set, Delete or Multi that was sent, or may have been, and was not
+	// answered: the connection or the session was lost, the manager was closed, or ctx has ended. The error also matches
+	// the reason. The servers may have carried the request out, or may do so in a moment. Its caller knows what that
+	// means: it reads what the request should have changed, or sends it again if that does no harm. If the error of one of
+	// these calls does not match ErrUncertain, the request has changed nothing.
+	ErrUncertain = core.ErrUncertain
 	// ErrTooManyNodes is returned by a create of an ephemeral node, and so by a lock, if the session has no room for
 	// the node: it owns as many as [WithMaxNodes] allows, or their paths are as long as [WithMaxNodeBytes] allows. The
 	// text says which. Nodes that are being created count, and so do nodes whose create was not answered. If deletes of

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -78,6 +79,62 @@ func ExampleManager_Subscribe() {
 		}
 	})
 	defer cancel()
+}
+
+// A page shows whether this process can reach the servers, and for how long its locks are certain if it cannot.
+func ExampleManager_Status() {
+	m, err := session.Open("zk1:2181,zk2:2181,zk3:2181")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	now := m.Status()
+	fmt.Println(now.State, now.Server, now.Failure)
+	if now.Session != nil {
+		fmt.Println("locks are certain for", now.Session.Remaining())
+	}
+}
+
+// A package that is given a manager logs the losses of all locks.
+func ExampleManager_AddTrace() {
+	m, err := session.Open("zk1:2181,zk2:2181,zk3:2181")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	m.AddTrace(session.Trace{Loss: func(_ context.Context, h session.HoldInfo, cause error) {
+		log.Printf("%s %s (%s) is lost: %v", h.Kind, h.Path, h.Label, cause)
+	}})
+}
+
+// If the reply to a write is lost, the node says whether the write was carried out.
+func ExampleSession_Set() {
+	ctx := context.Background()
+	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	s, err := m.Session(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, before, err := s.Get(ctx, "/settings")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = s.Set(ctx, "/settings", []byte("dark"), before.Version)
+	if errors.Is(err, session.ErrUncertain) {
+		var data []byte
+		if data, _, err = s.Get(ctx, "/settings"); err == nil && string(data) != "dark" {
+			err = errors.New("not set, or set by somebody else since")
+		}
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
 }
 
 // Package backoff is github.com/cenkalti/backoff/v5.

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -47,8 +48,8 @@ func TestMultiLostReply(t *testing.T) {
 	wantErr(t, "multi", err, zk.ErrConnectionClosed)
 	within(t, f.Hit(), "the cut")
 	must(t, s.Sync(ctx, d))
-	if names := testserver.Children(t, d); len(names) != 1 || !core.Uncertain(err) {
-		t.Errorf("nodes %v, uncertain %v", names, core.Uncertain(err))
+	if names := testserver.Children(t, d); len(names) != 1 || !errors.Is(err, session.ErrUncertain) {
+		t.Errorf("nodes %v, uncertain %v", names, errors.Is(err, session.ErrUncertain))
 	}
 }
 

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func TestUncertain(t *testing.T) {
 	f := p.CutAfterCommit(zktest.On(zktest.OpCreate, d))
 	_, err := s.Create(ctx, d+"/n-", nil, session.EphemeralSequential)
 	wantErr(t, "create", err, zk.ErrConnectionClosed)
-	if !core.Uncertain(err) {
+	if !errors.Is(err, session.ErrUncertain) {
 		t.Errorf("%v is not uncertain", err)
 	}
 	within(t, f.Hit(), "the cut")

@@ -140,8 +140,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 //
 // Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode], [zk.ErrNoAuth] …), ctx's,
 // or match [ErrLost], [ErrClosed], [ErrTooManyNodes] or [ErrInvalid]. A create whose reply was
-// lost is not repeated, because the server may have carried it out. Its error matches
-// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed].
+// lost is not repeated, because the server may have carried it out. Its error matches [ErrUncertain].
 //
 // If ctx ends while the request is in flight, the session deletes the node that the request
 // makes. It does that in the background, and retries the delete across reconnects until the
@@ -163,16 +162,15 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 // returns the new stat.
 //
 // A set whose reply was lost is not repeated, because the server may have carried it out. Its
-// error matches [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Set returns and
-// fails as Get does.
+// error matches [ErrUncertain]. Otherwise Set returns and fails as Get does.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Set")
 	return s.core().Set(ctx, path, data, version)
 }
 
 // Delete removes a node if it has the given version (-1: any version). It is repeated if its
-// reply was lost. If a repeated delete finds no node, Delete reports success. Otherwise it
-// returns and fails as Get does.
+// reply was lost. If a repeated delete finds no node, Delete reports success. If it was not answered when ctx or the
+// session ends, the error matches [ErrUncertain]. Otherwise Delete returns and fails as Get does.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	misuse.Context(ctx, "session: Session.Delete")
 	return s.core().Delete(ctx, path, version)
@@ -187,8 +185,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 //
 // Multi returns the result of each operation, and the first error among them. A multi whose
 // reply was lost is not repeated, because the server may have carried it out. Its error matches
-// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Multi returns and fails as Get
-// does.
+// [ErrUncertain]. Otherwise Multi returns and fails as Get does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	misuse.Context(ctx, "session: Session.Multi")
 	return s.core().Multi(ctx, ops...)

@@ -65,7 +65,7 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 			err = ask(ctx, s, nodePath)
 		}
 		// Perhaps the data was set. It does no harm to set it again.
-		lost := core.Uncertain(err) && !errors.Is(err, session.ErrClosed)
+		lost := errors.Is(err, session.ErrUncertain) && !errors.Is(err, session.ErrClosed) || errors.Is(err, session.ErrLost)
 		if (lost || errors.Is(err, zk.ErrBadVersion)) && ctx.Err() == nil {
 			if err = again.Wait(ctx, s.Done()); err == nil {
 				continue

@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/room"
@@ -67,14 +68,15 @@ func (s *Session) deleteOnce(ctx context.Context, path string, version int32) er
 	if err := s.ready(ctx); err != nil {
 		return opError(info, err)
 	}
-	_, err := try(ctx, s, info, never, func(done func(struct{}, error)) { s.sendDelete(ctx, path, version, nil, done) })
+	_, _, err := try(ctx, s, info, never, func(done func(struct{}, error)) { s.sendDelete(ctx, path, version, nil, done) })
 	if err != nil {
 		return opError(info, err)
 	}
 	return nil
 }
 
-// Create is that of session.Session.
+// Create is that of session.Session. Its error matches ErrUncertain if the create has left, or may have, and was not
+// answered.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
 	c, err := s.StartCreate(ctx, nil, path, data, mode)
 	if err != nil {
@@ -85,6 +87,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	case <-c.Done():
 		if Uncertain(c.err) {
 			s.clarify(ctx, c.booking, node())
+			return "", opError(createInfo(path), uncertain(errors.Unwrap(c.err)))
 		}
 		return c.Result()
 	case <-ctx.Done():
@@ -95,5 +98,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	c.Leave()
 	unwanted := &abandonedCreate{search: node(), booking: c.booking}
 	_ = s.begin(func() { unwanted.undo(ctx, c) })
-	return "", opError(hooks.RequestInfo{Op: "create", Path: path}, err)
+	return "", opError(createInfo(path), uncertain(err))
 }
+
+func createInfo(path string) hooks.RequestInfo { return hooks.RequestInfo{Op: "create", Path: path} }

@@ -17,6 +17,7 @@ import (
 var (
 	ErrLost          = errors.New("lost")
 	ErrClosed        = errors.New("session manager closed")
+	ErrUncertain     = errors.New("nobody knows whether the servers have carried it out")
 	ErrTooManyNodes  = room.ErrTooManyNodes
 	ErrTooLong       = outbox.ErrTooLong
 	ErrUnimplemented = errors.New("the server does not implement this request")

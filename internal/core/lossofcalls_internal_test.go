@@ -131,7 +131,7 @@ func TestContainersAtLoss(t *testing.T) {
 func TestNotSentIsNoSuccess(t *testing.T) {
 	s := bareSession(t, newFakeConfig(t))
 	never := func(done func(content, error)) { done(content{}, errNotSent) }
-	if _, err := try(context.Background(), s, hooks.RequestInfo{Op: "getData"}, shared, never); err == nil {
+	if _, _, err := try(context.Background(), s, hooks.RequestInfo{Op: "getData"}, shared, never); err == nil {
 		t.Error("no error")
 	}
 }

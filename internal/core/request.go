@@ -73,7 +73,7 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 	tries := 0
 	number := new(atomic.Int64)
 	info, batch := hooks.RequestInfo{Op: "delete", Path: path}.WithBatch(number), number
-	_, err := do(ctx, s, info, always, func(done func(struct{}, error)) {
+	_, err := do(ctx, s, info, erasing, func(done func(struct{}, error)) {
 		if tries++; tries > 1 || !among {
 			batch = nil // this try goes alone
 			number.Store(0)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -30,7 +29,7 @@ func (t *Tree) Delete(ctx context.Context, c Contender) error {
 	err := t.change(ctx, c, func(s *session.Session, version int32) error {
 		// A Multi is not repeated if its reply is lost, unlike Delete.
 		_, err := s.Multi(ctx, &zk.DeleteRequest{Path: c.Path, Version: version})
-		sent = sent || lost(err)
+		sent = sent || errors.Is(err, session.ErrUncertain)
 		return err
 	})
 	if sent && (errors.Is(err, ErrGone) || errors.Is(err, ErrReplaced)) {
@@ -92,9 +91,9 @@ func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Sessi
 	}
 }
 
-// lost reports whether the server may have carried out a request that failed with err.
+// lost reports whether a request failed for want of an answer, or of a connection that lasts.
 func lost(err error) bool {
-	return err != nil && (core.Uncertain(err) || errors.Is(err, session.ErrLost))
+	return errors.Is(err, session.ErrUncertain) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, session.ErrLost)
 }
 
 // pin returns a version of the data that the node of c has, and that no other node at its path has. It fails
@@ -155,7 +154,7 @@ func (t *Tree) WaitGone(ctx context.Context, c Contender) error {
 		switch {
 		case errors.Is(err, zk.ErrNoNode), err == nil && stat.Czxid != c.Token:
 			return nil
-		case errors.Is(err, session.ErrLost), err != nil && core.Uncertain(err) && ctx.Err() == nil:
+		case errors.Is(err, session.ErrLost), errors.Is(err, zk.ErrConnectionClosed) && ctx.Err() == nil:
 			continue
 		case err != nil:
 			return err

@@ -1,0 +1,118 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// write is a request that changes something. Its node is there, or for create its directory.
+type write struct {
+	op   zktest.Match
+	send func(ctx context.Context, s *session.Session, node string) error
+}
+
+var writes = map[string]write{
+	"create": {zktest.Any(zktest.OpCreate), func(ctx context.Context, s *session.Session, node string) error {
+		_, err := s.Create(ctx, node+"-new", nil, session.Persistent)
+		return err
+	}},
+	"set": {zktest.Any(zktest.OpSetData), func(ctx context.Context, s *session.Session, node string) error {
+		_, err := s.Set(ctx, node, nil, -1)
+		return err
+	}},
+	"delete": {zktest.Any(zktest.OpDelete), func(ctx context.Context, s *session.Session, node string) error {
+		return s.Delete(ctx, node, -1)
+	}},
+	"multi": {zktest.Any(zktest.OpMulti), func(ctx context.Context, s *session.Session, node string) error {
+		_, err := s.Multi(ctx, &zk.SetDataRequest{Path: node, Version: -1})
+		return err
+	}},
+}
+
+// The error of a write that was sent and not answered says that nobody knows what became of it, whatever has cost the
+// answer. That of a write that was refused, or was not sent, does not say so.
+func TestErrUncertain(t *testing.T) {
+	for name, w := range writes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, m, s := behindProxy(t, 10*time.Second)
+			node := dir(t, s) + "/n"
+			_, err := s.Create(patient(t), node, nil, session.Persistent)
+			must(t, err)
+			check := func(what string, err, cause error, uncertain bool) {
+				t.Helper()
+				if !errors.Is(err, cause) || errors.Is(err, session.ErrUncertain) != uncertain {
+					t.Errorf("%s: %v: want %v, uncertain %v", what, err, cause, uncertain)
+				}
+			}
+			held := func(end func(cancel context.CancelFunc)) error {
+				ctx, cancel := context.WithCancel(patient(t))
+				defer cancel()
+				f := p.HoldReply(w.op)
+				result := make(chan error, 1)
+				go func() { result <- w.send(ctx, s, node) }()
+				within(t, f.Hit(), "the request")
+				end(cancel)
+				err := within(t, result, name)
+				f.Release()
+				return err
+			}
+			none := func(what string) { // and there is a connection
+				t.Helper()
+				check(what+", no such node", w.send(patient(t), s, node+"/none/none"), zk.ErrNoNode, false)
+			}
+			none("at first")
+			if name != "delete" { // which is sent again
+				p.CutAfterCommit(w.op)
+				check("reply lost", w.send(patient(t), s, node), zk.ErrConnectionClosed, true)
+			}
+			none("after a lost reply")
+			err = held(func(cancel context.CancelFunc) { cancel() })
+			check("ctx ended", err, context.Canceled, true)
+			none("after the end of ctx")
+
+			p.Refuse(true)
+			p.Disconnect()
+			zktest.Eventually(t, testserver.Patience, "the outage", func() bool { return m.State() == session.Suspended })
+			ctx, cancel := context.WithCancel(patient(t))
+			result := make(chan error, 1)
+			go func() { result <- w.send(ctx, s, node) }()
+			cancel()
+			check("never sent", within(t, result, name), context.Canceled, false)
+			p.Refuse(false)
+
+			none("after the outage")
+			err = held(func(context.CancelFunc) { go func() { _ = m.Close() }() })
+			check("manager closed", err, session.ErrClosed, true)
+			check("after that", w.send(patient(t), s, node), session.ErrClosed, false)
+		})
+	}
+}
+
+// A delete that was sent once without an answer, and is then not sent again, is uncertain too.
+func TestRepeatedDeleteIsUncertain(t *testing.T) {
+	p, _, s := behindProxy(t, 10*time.Second)
+	node := dir(t, s) + "/n"
+	_, err := s.Create(patient(t), node, nil, session.Persistent)
+	must(t, err)
+	ctx, cancel := context.WithCancel(patient(t))
+	f := p.CutAfterCommit(zktest.Any(zktest.OpDelete))
+	p.HoldReply(zktest.Any(zktest.OpDelete))
+	result := make(chan error, 1)
+	go func() { result <- s.Delete(ctx, node, -1) }()
+	within(t, f.Hit(), "the cut")
+	p.Refuse(true)
+	cancel()
+	if err := within(t, result, "the delete"); !errors.Is(err, context.Canceled) || !errors.Is(err, session.ErrUncertain) {
+		t.Error(err)
+	}
+	p.Heal()
+}
