@@ -7,10 +7,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/election"
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/elected"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
@@ -45,7 +45,7 @@ func (w *worker) depose(ctx context.Context, p referee.Place) error {
 	if err == nil {
 		err = zklock.Revoke(ctx, w.c.m, leader.Path)
 	}
-	if errors.Is(err, election.ErrNoLeader) || errors.Is(err, zk.ErrNoNode) || core.Uncertain(err) {
+	if errors.Is(err, election.ErrNoLeader) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, session.ErrUncertain) {
 		return nil // it has gone meanwhile, or the reply was lost
 	}
 	if errors.Is(err, zklock.ErrNotRevocable) {

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/session"
@@ -92,7 +91,7 @@ func (s *soak) connect() (err error) {
 			return err
 		}
 		if i == 1 { // one that sends creates and deletes of several workers in one transaction
-			(*core.Manager)(c.m).SetWindow(1)
+			joined.Always(c.m)
 		}
 		s.clients = append(s.clients, c)
 		if i == 3 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/listing"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/queue"
@@ -310,7 +309,7 @@ func (w *worker) look(ctx context.Context, mx *zklock.Mutex) error {
 		return err
 	}
 	err = zklock.Revoke(ctx, w.c.m, contenders[w.rng.IntN(len(contenders))].Path)
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zklock.ErrNotRevocable) || core.Uncertain(err) {
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zklock.ErrNotRevocable) || errors.Is(err, session.ErrUncertain) {
 		return nil // it has gone meanwhile, or does not listen; or the reply was lost
 	}
 	return err
