@@ -12,6 +12,67 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+// A tool shows who holds a lock, and who comes next, until the lock is free.
+func ExampleQueue_Observe() {
+	server, err := zktest.New() // in this process, in place of an ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx := context.Background()
+	manager, err := session.Connect(ctx, "zk:2181", session.WithDialer(server.Dialer()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer manager.Close()
+	q, err := queue.New(manager, "/reports/nightly")
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := q.Acquire(ctx, queue.Request{Kind: queue.Mutex(), Data: []byte("web-3")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for first, err := range q.Observe(ctx, queue.Mutex()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if first.Path == "" {
+			fmt.Println("free")
+			break
+		}
+		fmt.Println(first.ID)
+		if err := lease.Release(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// web-3
+	// free
+}
+
+// The names of the nodes tell who holds a lock: here a writer, and then readers.
+func ExampleHolders() {
+	var nodes []queue.Node
+	for _, name := range []string{"__READ__0000000003", "__READ__0000000002", "__WRIT__0000000001"} {
+		if n, ok := queue.ParseNode(name); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	show := func(nodes []queue.Node) {
+		holds, err := queue.Holders(queue.Reader(), nodes, queue.Config{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(holds)
+	}
+	show(nodes)
+	show(nodes[:2]) // the writer has left
+	// Output:
+	// [false false true]
+	// [true true]
+}
+
 // A mutex: the second contender finds it busy until the lease is released.
 func Example() {
 	server, err := zktest.New() // in this process, in place of an ensemble

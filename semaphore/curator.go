@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -27,7 +26,7 @@ const (
 var gate = &kinds.Kind{
 	Name:     "gate",
 	Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock},
-	Policy:   decide.Exclusive,
+	Policy:   queue.Mutex().Policy,
 }
 
 // throughGate takes a lease as InterProcessSemaphoreV2 does. It creates its node while it holds the

@@ -1,15 +1,15 @@
 package zklock
 
 import (
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // latch is the kind of a mutex whose nodes have the names of Curator's LeaderLatch.
 var latch = &kinds.Kind{
 	Name:     "mutex",
 	Prefixes: []string{kinds.PrefixLatch},
-	Policy:   decide.Exclusive,
+	Policy:   queue.Mutex().Policy,
 }
 
 // WithLeaderLatch shares the mutex with Curator's LeaderLatch at the same path: the holder is the leader

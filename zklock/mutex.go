@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/place"
-	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -49,11 +47,7 @@ func (m *Mutex) called(ctx context.Context, method string) *Mutex {
 }
 
 // mutex is the kind of lock. It counts kazoo's nodes too.
-var mutex = &kinds.Kind{
-	Name:     "mutex",
-	Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock},
-	Policy:   decide.Exclusive,
-}
+var mutex = queue.Mutex()
 
 // New returns the mutex at path, an absolute path of ZooKeeper. The path is a directory of the
 // lock's own, which contenders create when it is missing and which goes away when it is not used.
