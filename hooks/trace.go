@@ -64,10 +64,6 @@ type Trace struct {
 	// Hold has returned.
 	Loss func(ctx context.Context, h HoldInfo, cause error)
 
-	// HeldTooLong is called, with the holder's context, when a hold has lasted for as long as WithMaxHold of
-	// the lock allows. The lock stays held.
-	HeldTooLong func(ctx context.Context, h HoldInfo)
-
 	// Retry is called before a request, or an acquisition, is tried again.
 	Retry func(ctx context.Context, r RetryInfo)
 

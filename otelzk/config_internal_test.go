@@ -78,8 +78,8 @@ func TestRefusedInstruments(t *testing.T) {
 		}
 	}))
 	hooks := New(WithMeterProvider(refusing{}))
-	if reported != 13 { // 12 instruments and the callback
-		t.Errorf("%d reports, want 13", reported)
+	if reported != 12 { // 11 instruments and the callback
+		t.Errorf("%d reports, want 12", reported)
 	}
 	_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
 	end(session.AcquireResult{})

@@ -26,17 +26,6 @@ func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	}
 }
 
-// heldTooLong is the hook for a hold that lasts for longer than WithMaxHold allows. The event goes where that of a
-// loss goes.
-func (o *observer) heldTooLong(ctx context.Context, h session.HoldInfo) {
-	of := series{h.Kind, h.Name}
-	o.instruments.overdue(ctx, of)
-	if a := acquisitionOf(ctx); a != nil {
-		addEvent(a.caller, eventOverdue, time.Now(),
-			of.with(attribute.String(attrPath, h.Path), attribute.String(attrNode, h.Node))...)
-	}
-}
-
 // retry is the hook for requests and acquisitions that are tried again. The event goes to the span of
 // which they are part.
 func (o *observer) retry(ctx context.Context, r session.RetryInfo) {

@@ -24,7 +24,6 @@ type instruments struct {
 	acquire, hold, requests metric.Float64Histogram
 	waiters, held           metric.Int64UpDownCounter
 	losses, transitions     metric.Int64Counter
-	overdues                metric.Int64Counter  // holds that have lasted for too long
 	outcomes                metric.Int64Counter  // of acquisitions
 	attributes              []attribute.KeyValue // of all metrics
 }
@@ -44,7 +43,6 @@ func newInstruments(m metric.Meter, all []attribute.KeyValue) *instruments {
 		held:        upDownCounter(m, metricHeld, unitLocks, "Locks that are held."),
 		outcomes:    counter(m, metricOutcomes, unitAcquisitions, "Calls of Lock and TryLock that have ended."),
 		losses:      counter(m, metricLosses, unitLosses, "Locks that were lost while held."),
-		overdues:    counter(m, metricOverdue, unitHolds, "Holds that have lasted for longer than WithMaxHold allows."),
 		transitions: counter(m, metricTransitions, unitTransitions, "Changes of the session's state."),
 		attributes:  all,
 	}
@@ -109,10 +107,6 @@ func (in *instruments) lose(ctx context.Context, of series, reason string) {
 	in.count(ctx, in.losses, 1, of.with(attribute.String(attrErrorType, reason))...)
 }
 
-func (in *instruments) overdue(ctx context.Context, of series) {
-	in.count(ctx, in.overdues, 1, of.attributes()...)
-}
-
 func (in *instruments) transition(state string) {
 	in.count(context.Background(), in.transitions, 1, attribute.String(attrState, state))
 }
@@ -142,7 +136,6 @@ func (in *instruments) beginSeries(of series) {
 	for _, reason := range lossReasons {
 		in.count(ctx, in.losses, 0, of.with(attribute.String(attrErrorType, reason))...)
 	}
-	in.count(ctx, in.overdues, 0, of.attributes()...)
 	in.waiters.Add(ctx, 0, with)
 	in.held.Add(ctx, 0, with)
 }

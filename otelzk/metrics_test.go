@@ -7,19 +7,16 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -126,8 +123,6 @@ func TestMetrics(t *testing.T) {
 				Data: sum(true, each(outcome, "acquired", "busy", "canceled", "timeout", "failed")...)},
 			{Name: "zklock.losses", Unit: "{loss}", Description: "Locks that were lost while held.",
 				Data: sum(true, each(reason, reasons...)...)},
-			{Name: "zklock.overdue_holds", Unit: "{hold}", Description: "Holds that have lasted for longer than WithMaxHold allows.",
-				Data: sum(true, point(kind))},
 			{Name: "zklock.hold.oldest", Unit: "s", Description: "Age of the oldest hold. 0 if nothing is held.", Data: gauge(point64(kind))},
 			{Name: "zklock.wait.oldest", Unit: "s", Description: "Age of the oldest call of Lock that waits. 0 if none does.", Data: gauge(point64(kind))},
 			{Name: "zklock.session.status", Unit: "{session}", Description: "1 for the state of the session, and 0 for the other states.",
@@ -181,27 +176,6 @@ func TestWaitIsNotDatabaseTime(t *testing.T) {
 	if n := c.count(t, "db.client.operation.duration"); n != uint64(spans) {
 		t.Errorf("%d requests measured, of %d", n, spans)
 	}
-}
-
-// A hold that lasts for too long is counted, and is an event of its caller's span, like a loss. It goes on.
-func TestMetricsOfALongHold(t *testing.T) {
-	dir := directory(t)
-	c := newClient(t, dir)
-	mx, err := zklock.New(c.mx.Manager(), dir, zklock.WithMaxHold(time.Millisecond))
-	must(t, err)
-	ctx, caller := c.tracer.Start(patient(t), "caller")
-	must(t, mx.Lock(ctx))
-	zktest.Eventually(t, testserver.Patience, "the hold to be counted", func() bool {
-		return c.value(t, "zklock.overdue_holds", kind) == 1
-	})
-	zktest.Eventually(t, testserver.Patience, "the event", func() bool {
-		return slices.ContainsFunc(caller.(sdktrace.ReadOnlySpan).Events(), func(e sdktrace.Event) bool { return e.Name == "zklock.overdue" })
-	})
-	if n := c.value(t, "zklock.held.count", kind); n != 1 || !mx.Held() {
-		t.Errorf("%d held", n)
-	}
-	must(t, mx.Unlock())
-	caller.End()
 }
 
 // A loss is counted, with its reason, and ends the hold.

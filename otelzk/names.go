@@ -73,10 +73,9 @@ const (
 
 // Events on spans.
 const (
-	eventLoss    = "zklock.loss"
-	eventOverdue = "zklock.overdue"
-	eventRetry   = "zklock.retry"
-	eventState   = "zklock.session.transition"
+	eventLoss  = "zklock.loss"
+	eventRetry = "zklock.retry"
+	eventState = "zklock.session.transition"
 )
 
 // Metrics.
@@ -86,7 +85,6 @@ const (
 	metricWaiters     = "zklock.waiter.count"
 	metricHeld        = "zklock.held.count"
 	metricLosses      = "zklock.losses"
-	metricOverdue     = "zklock.overdue_holds"
 	metricOutcomes    = "zklock.acquisitions"
 	metricOldestHold  = "zklock.hold.oldest"
 	metricOldestWait  = "zklock.wait.oldest"
@@ -101,7 +99,6 @@ const (
 	unitWaiters      = "{waiter}"
 	unitLocks        = "{lock}"
 	unitLosses       = "{loss}"
-	unitHolds        = "{hold}"
 	unitAcquisitions = "{acquisition}"
 	unitSessions     = "{session}"
 	unitTransitions  = "{transition}"

@@ -51,9 +51,8 @@ func New(opts ...Option) session.Trace {
 		Hold:    o.hold,
 		Loss:    o.loss,
 
-		HeldTooLong: o.heldTooLong,
-		Retry:       o.retry,
-		State:       o.state,
+		Retry: o.retry,
+		State: o.state,
 	}
 	if cfg.inNode {
 		t.Traceparent = o.traceparent

@@ -19,11 +19,6 @@ var (
 	// (a semaphore's limit), is in use at the same path.
 	ErrConflict = place.ErrConflict
 
-	// ErrHeldTooLong is the cause of the end of a context whose hold has lasted for as long as WithMaxHold of
-	// its lock allows. The lock stays held until it is unlocked. The error of a Do matches it if that was why
-	// the context of its function has ended, and the function has returned an error.
-	ErrHeldTooLong = place.ErrHeldTooLong
-
 	// ErrSequence is returned when the sequence counter of the lock's directory is used up, after
 	// 2³¹ contenders: 25 days at 1,000 acquisitions a second.
 	//

@@ -29,7 +29,8 @@
 //   - Many goroutines of one process on one lock: [WithLocalHandover].
 //   - One process that takes the same lock again and again: [WithLazyRelease].
 //   - Short locks, one after the other: [WithAsyncRelease].
-//   - Work that must not hang unnoticed: [WithMaxHold].
+//   - Work that must not hang unnoticed: [context.WithTimeoutCause] in the function of a Do. See the examples of [Mutex.Do]
+//     and [Mutex.Lock].
 //   - A function that holds the lock calls another function that locks it: [queue.WithOwner].
 //
 // Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a

@@ -284,7 +284,7 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 	l := newMultiLease(m.given)
 	inside, cancel := l.context(ctx)
 	defer cancel()
-	inside, end := hold.InAdvance(place.Several(inside), m.locks)
+	inside, end := hold.InAdvance(inside, m.locks)
 	defer end()
 	t := &taking{locks: m.locks, try: try}
 	for i := range m.locks {
@@ -300,6 +300,5 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 			return nil, l.rollBack(ctx, err, t)
 		}
 	}
-	place.BeginLimits(l.taken())
 	return l, nil
 }

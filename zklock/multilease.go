@@ -97,9 +97,7 @@ func (l *MultiLease) Err() error {
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "zklock: MultiLease.Context")
-	within, end := place.Within(context.WithValue(parent, multiLeaseKey{}, l), l.taken())
-	ctx, cancel := l.context(within)
-	return ctx, func() { cancel(); end() }
+	return l.context(context.WithValue(parent, multiLeaseKey{}, l))
 }
 
 // context is Context without the lease in the context, since it may still lack some locks.

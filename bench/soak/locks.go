@@ -52,11 +52,8 @@ func key(cycle, i int) string {
 	return fmt.Sprint(cycle, "/", i)
 }
 
-// The bounds of a mutex with bounds. Many holds last for longer, and many calls come behind more.
-const (
-	maxHold    = 5 * time.Millisecond
-	maxWaiters = 2
-)
+// maxWaiters is the bound of locks with bounds. Many calls come behind more.
+const maxWaiters = 2
 
 // keepFor is how long. A session timeout, which bounds it, is longer.
 const keepFor = 300 * time.Millisecond
@@ -110,18 +107,18 @@ func newLocks(m *session.Manager) (*locks, error) {
 	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease())
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
 	for i, opts := range [][]zklock.Option{nil, {zklock.WithLocalHandover(handovers)}, {zklock.WithLazyRelease(keepFor)}} {
-		opts = append(opts, zklock.WithMaxHold(maxHold), zklock.WithMaxWaiters(maxWaiters))
+		opts = append(opts, zklock.WithMaxWaiters(maxWaiters))
 		l.bounded = append(l.bounded, mutexes(boundedPlaces[i:i+1], opts...)...)
 	}
 	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
-	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease(), semaphore.WithMaxHold(maxHold))
+	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease())
 	l.boundedRW = rwlocks(rwPlaces, rwlock.WithMaxWaiters(maxWaiters))
 	l.boundedSem = semaphores(semPlaces, semaphore.WithMaxWaiters(maxWaiters))
 	l.curator = semaphores(curatorPlaces, semaphore.WithCuratorLayout())
 	var err error
 	l.keyed, err = zklock.NewKeyed(m, "/soak/keys", zklock.WithLocalHandover(handovers), zklock.WithLazyRelease(keepFor))
 	errs = append(errs, err)
-	l.rwKeyed, err = rwlock.NewKeyed(m, "/soak/rw-keys", rwlock.WithLazyRelease(keepFor), rwlock.WithMaxHold(maxHold))
+	l.rwKeyed, err = rwlock.NewKeyed(m, "/soak/rw-keys", rwlock.WithLazyRelease(keepFor))
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}

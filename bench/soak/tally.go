@@ -44,8 +44,6 @@ func classify(err error) (string, bool) {
 		return "given up", true
 	case errors.Is(err, errLimited):
 		return "more than there is", true
-	case errors.Is(err, queue.ErrHeldTooLong):
-		return "held for too long", true
 	case errors.Is(err, queue.ErrBusy):
 		return "busy", true
 	case errors.Is(err, session.ErrLost):

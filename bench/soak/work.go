@@ -72,7 +72,7 @@ func (w *worker) once(ctx context.Context) (string, error) {
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
 	case n < 33:
 		i := w.rng.IntN(len(l.bounded))
-		return "mutex with bounds", w.again(func() error { return w.bounded(ctx, boundedPlaces[i], l.bounded[i]) })
+		return "mutex with bounds", w.again(func() error { return w.mutex(ctx, boundedPlaces[i], l.bounded[i]) })
 	case n < 40:
 		i := w.rng.IntN(len(l.handed))
 		return "mutex, places handed on", w.again(func() error { return w.mutex(ctx, handedPlaces[i], l.handed[i]) })

@@ -94,7 +94,6 @@ func words(t *testing.T) vocabulary {
 		_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: kind, Name: "invoice"})
 		end(session.AcquireResult{})
 		hooks.Hold(t.Context(), session.HoldInfo{Kind: kind, Name: "invoice"})(nil)
-		hooks.HeldTooLong(t.Context(), session.HoldInfo{Kind: kind, Name: "invoice"})
 	}
 	for _, op := range []string{"create", "delete", "multi"} {
 		_, end := hooks.Request(t.Context(), session.RequestInfo{Op: op})

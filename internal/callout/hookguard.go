@@ -18,7 +18,6 @@ func (u *userCalls) guard(t hooks.Trace) hooks.Trace {
 		Release:     guardRelease(u, t.Release),
 		Hold:        guardHold(u, t.Hold),
 		Loss:        guardLoss(u, t.Loss),
-		HeldTooLong: guardEvent(u, "Trace.HeldTooLong", t.HeldTooLong),
 		Retry:       guardEvent(u, "Trace.Retry", t.Retry),
 		State:       guardEnd(u, "Trace.State", t.State),
 	}

@@ -66,7 +66,6 @@ func combine(a, b hooks.Trace) hooks.Trace {
 		Release:     nestRelease(a.Release, b.Release),
 		Hold:        nestHold(a.Hold, b.Hold),
 		Loss:        bothLosses(a.Loss, b.Loss),
-		HeldTooLong: both(a.HeldTooLong, b.HeldTooLong),
 		Retry:       both(a.Retry, b.Retry),
 	}
 }

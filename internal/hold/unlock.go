@@ -100,12 +100,10 @@ func (h *Holds[L]) TryDo(ctx context.Context, f func(context.Context) error) (ra
 func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Context) error) (err error) {
 	used, cancel := place.Unwanted, context.CancelFunc(func() {})
 	defer func() { cancel() }()
-	var inside context.Context
 	defer func() { // also if the caller's ctx panics before f is called
-		err = withLimit(ctx, inside, err)
 		err = withEnd(ctx, err, h.giveBack(held, viaDo, used), held.Lease.Err())
 	}()
-	inside, cancel = held.Lease.Context(maxwait.Without(ctx))
+	inside, cancel := held.Lease.Context(maxwait.Without(ctx))
 	used = place.Done
 	return f(inside)
 }

@@ -47,7 +47,6 @@
 //	guard        how a turn hears that it is lost, or asked to end
 //	over         how a turn ends
 //	lease        one hold of a turn
-//	maxhold      holds that last for too long
 //	releasing    the release of leases, and what waits for it
 //	parting      nodes that are deleted together
 //	kept         what a sharer does with a turn

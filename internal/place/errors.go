@@ -16,7 +16,6 @@ var (
 	ErrReleased       = errors.New("lease released")
 	ErrReleasePending = errors.New("release not yet confirmed")
 	ErrConflict       = errors.New("another kind of lock, or another configuration, at this path")
-	ErrHeldTooLong    = errors.New("held for too long")
 	ErrSequence       = errors.New("sequence counter of the lock's directory is used up")
 )
 

@@ -25,7 +25,6 @@ type Lease struct {
 	since   time.Time // of the grant
 
 	mu      sync.Mutex
-	limit   *limit      // nil: the hold may last for as long as it likes
 	begun   bool        // the Hold hook has returned
 	tellEnd func(error) // what it has returned; nil for nothing
 	over    bool        // finish was called
@@ -44,9 +43,6 @@ func (l *Lease) Made() *Lease {
 func newLease(ctx context.Context, t *Turn) *Lease {
 	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), since: time.Now()}
 	l.hold, l.endHold = context.WithCancelCause(l.ctx)
-	if most := t.r.MaxHold; most > 0 && ctx.Value(severalKey{}) == nil {
-		l.limitTo(most)
-	}
 	return l
 }
 
@@ -72,19 +68,9 @@ func (l *Lease) Err() error {
 // AfterEnd calls f in a goroutine of its own when the lease has ended.
 func (l *Lease) AfterEnd(f func()) { context.AfterFunc(l.hold, f) }
 
-// Context returns a context that ends with parent, with the lease, or when the hold has lasted for too long. Its
-// Err and Done look at the clock.
+// Context returns a context that ends with parent or with the lease. Its Err and Done look at the clock.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	return l.bounded(context.WithValue(parent, leaseKey{}, l))
-}
-
-// bounded is Context without the lease in the context.
-func (l *Lease) bounded(parent context.Context) (context.Context, context.CancelFunc) {
-	by := l.limited()
-	if by == nil {
-		return leasectx.New(parent, l.hold, l.Err)
-	}
-	return leasectx.New(parent, by.within, func() error { return l.usable(by) })
+	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
 }
 
 // Guard returns an operation that fails unless the lease's node exists.
@@ -102,9 +88,6 @@ func (l *Lease) finish(cause error) bool {
 	}
 	l.over = true
 	l.endHold(cause)
-	if l.limit != nil { // its timer is set, since the lease was not over
-		l.limit.timer.Stop()
-	}
 	return true
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
@@ -74,9 +73,8 @@ type Request struct {
 // Terms are what else the options of a lock say. All its acquisitions, which can be thousands that wait, share them. They
 // do not change once the lock is made.
 type Terms struct {
-	Name       string        // for hooks; "": none
-	MaxHold    time.Duration // 0: a hold may last for as long as it likes
-	MaxWaiters *int          // ahead when a call that waits enters; nil: any number. See maxwaiters.go
+	Name       string // for hooks; "": none
+	MaxWaiters *int   // ahead when a call that waits enters; nil: any number. See maxwaiters.go
 }
 
 // NoTerms are those of all locks without such options. Nothing changes them.

@@ -105,7 +105,7 @@ func traceRetry(ctx context.Context, t *hooks.Trace, op string, try int, cause e
 // holderContext returns a context that never ends, with the values of an acquisition's context for
 // hooks. If there are no hooks that could look at them, it has none, so that they can be freed.
 func holderContext(ctx context.Context, t *hooks.Trace) context.Context {
-	if t.Hold == nil && t.Loss == nil && t.HeldTooLong == nil && t.Release == nil && t.Request == nil && t.Retry == nil {
+	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {
 		return context.Background()
 	}
 	return context.WithoutCancel(ctx)

@@ -69,9 +69,8 @@ func everything() session.Trace {
 		Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
 			return within(ctx), ended
 		},
-		Hold:        func(context.Context, session.HoldInfo) func(error) { return ended },
-		Loss:        func(context.Context, session.HoldInfo, error) {},
-		HeldTooLong: func(context.Context, session.HoldInfo) {},
+		Hold: func(context.Context, session.HoldInfo) func(error) { return ended },
+		Loss: func(context.Context, session.HoldInfo, error) {},
 
 		Retry: func(context.Context, session.RetryInfo) {},
 		State: func(session.Change) {},

@@ -313,29 +313,6 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// A hold that lasts for too long stays held, whatever the hook for that does, and other sets of hooks are told.
-func TestHeldTooLong(t *testing.T) {
-	overdue := step{"held for too long", func(w *world) {
-		w.acquire()
-		zktest.Eventually(w, testserver.Patience, "the other hooks are told", func() bool {
-			return w.before.overdue.Load() == 1 && w.behind.overdue.Load() == 1
-		})
-		w.must(w.lease.Err())
-	}}
-	for what, way := range ways {
-		if way == exitsOurs {
-			continue
-		}
-		t.Run(what, func(t *testing.T) {
-			w := newWorld(t, false)
-			w.hook, w.way, w.n = "HeldTooLong", way, 1
-			if !w.try(overdue, limited) {
-				t.Error("the hook was not called")
-			}
-		})
-	}
-}
-
 // No hook is left out.
 func TestEveryHook(t *testing.T) {
 	trace := reflect.ValueOf(new(trap).trace())

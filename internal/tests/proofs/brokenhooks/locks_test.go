@@ -2,7 +2,6 @@ package brokenhooks
 
 import (
 	"context"
-	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -34,11 +33,6 @@ var locks = map[string]func(t *trap, m *session.Manager, path string) (lock, err
 		kind.Configuration = &queue.Configuration{Config: []byte("x"), Policy: t.configured}
 		return newCustom(m, path, kind)
 	},
-}
-
-// limited makes a lock whose holds last for too long.
-func limited(_ *trap, m *session.Manager, path string) (lock, error) {
-	return zklock.New(m, path, zklock.WithMaxHold(time.Millisecond))
 }
 
 // custom is a lock of a kind that this test defines.

@@ -7,8 +7,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// tally is a set of hooks that counts what has begun and has not ended, and holds that have lasted for too long.
-type tally struct{ begun, ended, overdue atomic.Int64 }
+// tally is a set of hooks that counts what has begun and has not ended.
+type tally struct{ begun, ended atomic.Int64 }
 
 func (c *tally) open() int64 { return c.begun.Load() - c.ended.Load() }
 
@@ -32,7 +32,6 @@ func (c *tally) trace() session.Trace {
 		Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
 			return ctx, c.begin()
 		},
-		Hold:        func(context.Context, session.HoldInfo) func(error) { return c.begin() },
-		HeldTooLong: func(context.Context, session.HoldInfo) { c.overdue.Add(1) },
+		Hold: func(context.Context, session.HoldInfo) func(error) { return c.begin() },
 	}
 }

@@ -96,7 +96,7 @@ func goroutine() string {
 // hooks are the names of all hooks that can strike.
 var hooks = []string{
 	"Traceparent", "Request", "Request end", "Watch", "Watch end", "Acquire", "Acquire end",
-	"Release", "Release end", "Hold", "Hold end", "Loss", "HeldTooLong", "Retry", "State",
+	"Release", "Release end", "Hold", "Hold end", "Loss", "Retry", "State",
 }
 
 // policies are the names of the functions of policies.
@@ -127,10 +127,9 @@ func (t *trap) trace() session.Trace {
 			t.call("Hold")
 			return end("Hold end")
 		},
-		Loss:        func(context.Context, session.HoldInfo, error) { t.call("Loss") },
-		HeldTooLong: func(context.Context, session.HoldInfo) { t.call("HeldTooLong") },
-		Retry:       func(context.Context, session.RetryInfo) { t.call("Retry") },
-		State:       func(session.Change) { t.call("State") },
+		Loss:  func(context.Context, session.HoldInfo, error) { t.call("Loss") },
+		Retry: func(context.Context, session.RetryInfo) { t.call("Retry") },
+		State: func(session.Change) { t.call("State") },
 	}
 }
 

@@ -3,7 +3,6 @@ package faultmatrix
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -110,47 +109,6 @@ func asyncMutex(ctx context.Context, m *session.Manager, dir string) (hold, erro
 		return nil, err
 	}
 	return d, nil
-}
-
-// maxHold is over when the first requests of the holder are answered, unless a fault delays those.
-const maxHold = 10 * oneWay
-
-// overdue is a hold that lasts for longer than WithMaxHold allows.
-type overdue struct{ *doing }
-
-func overdueMutex(ctx context.Context, m *session.Manager, dir string) (hold, error) {
-	d, err := takeDoing(ctx, m, dir, zklock.WithMaxHold(maxHold))
-	if err != nil {
-		return nil, err
-	}
-	return overdue{d}, nil
-}
-
-// settle waits until the time is over. The context of the work has ended then, and the lock is still held.
-func (o overdue) settle(ctx context.Context) error {
-	if err := o.lease.settle(ctx); err != nil {
-		return err
-	}
-	select {
-	case <-o.inside.Done():
-	case <-ctx.Done():
-		return errors.New("the time for the hold does not end")
-	}
-	if cause := context.Cause(o.inside); !errors.Is(cause, queue.ErrHeldTooLong) {
-		return fmt.Errorf("the context of the work has ended: %w", cause)
-	}
-	return nil
-}
-
-// Release ends the work with the error of its context. Do has to say why that has ended.
-func (o overdue) Release(ctx context.Context) error {
-	switch err := o.doing.Release(ctx); {
-	case errors.Is(err, session.ErrLost):
-		return err
-	case !errors.Is(err, queue.ErrHeldTooLong) || errors.Is(err, context.Canceled):
-		return fmt.Errorf("the time was over, and Do says: %v", err)
-	}
-	return queue.ErrReleasePending
 }
 
 // downgraded is a write lock, and then a read lock in its place. It is taken with WithOwner, which

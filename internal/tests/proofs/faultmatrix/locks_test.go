@@ -67,7 +67,6 @@ func subjects() []subject {
 		{name: "mutex", first: mutex, ours: mutex, rival: mutex, weight: one},
 		{name: "mutex-new-path", ours: mutex, rival: mutex, noCancel: true, weight: one},
 		{name: "async", first: mutex, ours: asyncMutex, rival: mutex, weight: one},
-		{name: "max-hold", first: mutex, ours: overdueMutex, rival: mutex, noCancel: true, weight: one},
 		{name: "try", ours: trier, rival: mutex, noCancel: true, weight: one},
 		{name: "election", first: candidate, ours: candidate, rival: candidate, weight: one},
 		{name: "election-resign", first: candidate, ours: resigner, rival: candidate, noCancel: true, weight: one},

@@ -104,8 +104,6 @@ with a rival behind it. In rows that end in -cancelled it is given up while it w
 lock are its requests, the events of its watches, and the moments in which it waits or holds and nothing is
 on its way.
 In async, the lock has WithAsyncRelease.
-In max-hold it has WithMaxHold, and the work under it takes longer. The context of the work ends when the
-time is over, and the lock is held until the work ends.
 In semaphore-resize, the client that meets the faults raises the limit before it takes its leases, and
 lowers it again while it holds them.
 In election-resign, the client that meets the faults gives the leadership up by Resign. In election, its

@@ -5,10 +5,7 @@ package nemesis
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
-
-	"github.com/turnstile-go/turnstile/queue"
 )
 
 // This file judges what bounded locks say. Their holders are judged as those of other locks.
@@ -24,19 +21,6 @@ import (
 //
 // When all rest, each contender takes the lock alone. Then nothing can be in its way, and no refusal is
 // right.
-//
-// # Holds that last for too long
-//
-// A hold begins within its acquisition. Its context is alive until the hold has lasted for as long as it
-// may, and ends then. The times of looks decide this exactly: the context goes by the clock that the looks
-// have.
-
-// Why the context of a hold's work has ended.
-const (
-	endedTooLong = "too long"
-	endedLost    = "lost"
-	endedOddly   = "oddly" // while the lock was held
-)
 
 // stay is a turn as long as its node can have been there.
 type stay struct {
@@ -99,47 +83,16 @@ func groundless(events []event, deaths map[lifeID]int64, timeout time.Duration) 
 	return found
 }
 
-// misjudged returns the looks at which the context of a hold was alive for too long, or had ended for no
-// reason, and the holds that lasted for too long and of which nobody was told.
-func misjudged(events []event) (found []string) {
-	got := make(map[turnID]event)
-	for _, e := range events {
-		g := got[e.id()]
-		switch {
-		case e.What == eventGot:
-			got[e.id()] = e
-		case e.What == eventFree && strings.Contains(e.Error, errUntold.Error()):
-			found = append(found, fmt.Sprintf("%v: %v", e.id(), errUntold))
-		case e.What == eventFree && g.Most > 0 && strings.Contains(e.Error, queue.ErrReleased.Error()):
-			found = append(found, fmt.Sprintf("%v was released by somebody else", e.id()))
-		case e.What != eventLook || e.Most == 0:
-		case e.Ended == endedOddly:
-			found = append(found, fmt.Sprintf("%v: the context ended while the lock was held", e.id()))
-		case e.Ended == "" && e.From-g.To > int64(e.Most):
-			found = append(found, fmt.Sprintf("%v worked on for %v, and the most is %v",
-				e.id(), time.Duration(e.From-g.To), e.Most))
-		case e.Ended == endedTooLong && e.To-g.From < int64(e.Most):
-			found = append(found, fmt.Sprintf("%v: the context ended after %v, and the most is %v",
-				e.id(), time.Duration(e.To-g.From), e.Most))
-		}
-	}
-	return found
-}
-
 // refusals says how often a bound was reached.
 func refusals(events []event) string {
 	tries, waits := 0, 0
-	long := make(map[turnID]bool)
 	for _, e := range events {
 		switch {
 		case e.Refused != nil && e.Refused.Try:
 			tries++
 		case e.Refused != nil:
 			waits++
-		case e.What == eventLook && e.Ended == endedTooLong:
-			long[e.id()] = true
 		}
 	}
-	return fmt.Sprintf("%d tries of a busy lock, %d refusals to wait, %d holds that lasted for too long",
-		tries, waits, len(long))
+	return fmt.Sprintf("%d tries of a busy lock, %d refusals to wait", tries, waits)
 }

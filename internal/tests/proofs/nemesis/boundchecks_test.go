@@ -3,15 +3,12 @@
 package nemesis
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/queue"
 )
 
 // boundTimeout is the timeout of sessions in these histories, in which time goes by from 1,000 to 2,000.
@@ -113,32 +110,6 @@ func TestRefusalChecks(t *testing.T) {
 		tt.write(&h)
 		if found := groundless(h.events, tt.deaths, boundTimeout); len(found) != tt.want {
 			t.Errorf("%s: found %q, want %d", name, found, tt.want)
-		}
-	}
-}
-
-// TestNemesis relies on this for holds that last for too long.
-func TestOverstayChecks(t *testing.T) {
-	look := func(from, to int64, ended string) event {
-		return event{What: eventLook, From: from, To: to, Held: ended != endedLost, claim: claim{Most: 100, Ended: ended}}
-	}
-	for name, tt := range map[string]struct {
-		last event
-		bad  bool
-	}{
-		"works":              {last: look(1100, 1109, "")},
-		"works for too long": {last: look(1111, 1112, ""), bad: true},
-		"lost":               {last: look(1050, 1051, endedLost)},
-		"over":               {last: look(1099, 1101, endedTooLong)},
-		"over too early":     {last: look(1050, 1099, endedTooLong), bad: true},
-		"over, but why":      {last: look(1050, 1099, endedOddly), bad: true},
-		"released":           {last: event{What: eventFree, From: 1200, To: 1201, Error: queue.ErrReleased.Error()}, bad: true},
-		"told":               {last: event{What: eventFree, From: 1200, To: 1201}},
-		"not told":           {last: event{What: eventFree, From: 1200, To: 1201, Error: errors.Join(errUntold, errNoToken).Error()}, bad: true},
-	} {
-		events := []event{{What: eventGot, From: 1000, To: 1010, claim: claim{Most: 100}}, tt.last}
-		if found := misjudged(events); (len(found) > 0) != tt.bad {
-			t.Errorf("%s: found %q", name, found)
 		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
-	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -16,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// The bounded locks have bounds on their queues (WithMaxWaiters) and on their holds (WithMaxHold),
+// The bounded locks have bounds on their queues (WithMaxWaiters),
 // which are drawn for each process.
 
 const (
@@ -30,18 +28,14 @@ const (
 
 // bounds are the options of the bounded locks in one process.
 type bounds struct {
-	waiters int           // WithMaxWaiters
-	hold    time.Duration // WithMaxHold
-	local   bool          // the mutex has local hand-over
+	waiters int  // WithMaxWaiters
+	local   bool // the mutex has local hand-over
 }
 
-func drawBounds(r *rand.Rand, timeout time.Duration) bounds {
+func drawBounds(r *rand.Rand) bounds {
 	return bounds{
 		waiters: r.IntN(workers * boundedHands),
-		// Some are shorter than most holds, and some are exceeded only by holds that last long or are
-		// stopped.
-		hold:  []time.Duration{timeout / 40, timeout / 10, timeout}[r.IntN(3)],
-		local: r.IntN(2) == 0,
+		local:   r.IntN(2) == 0,
 	}
 }
 
@@ -77,14 +71,14 @@ func (o *ours) openBounded(p place) (func(*rand.Rand) contender, error) {
 	}
 	return func(r *rand.Rand) contender {
 		return &ourBounded{
-			strict: strict, mild: mild, certain: o.bounds.certain(p.name()), hold: o.bounds.hold, wait: o.patience,
+			strict: strict, mild: mild, certain: o.bounds.certain(p.name()),
 			live: func() *session.Session { return o.m.Status().Session }, random: r,
 		}
 	}, errors.Join(err, errMild)
 }
 
 func (o *ours) boundedMutex(path string, strict bool) ([]boundedLock, error) {
-	opts := []zklock.Option{zklock.WithMaxHold(o.bounds.hold)}
+	var opts []zklock.Option
 	if o.bounds.local {
 		opts = append(opts, zklock.WithLocalHandover(handOvers))
 	}
@@ -99,7 +93,7 @@ func (o *ours) boundedMutex(path string, strict bool) ([]boundedLock, error) {
 }
 
 func (o *ours) boundedRW(path string, strict bool) ([]boundedLock, error) {
-	opts := []rwlock.Option{rwlock.WithMaxHold(o.bounds.hold)}
+	var opts []rwlock.Option
 	if strict {
 		opts = append(opts, rwlock.WithMaxWaiters(o.bounds.waiters))
 	}
@@ -111,7 +105,7 @@ func (o *ours) boundedRW(path string, strict bool) ([]boundedLock, error) {
 }
 
 func (o *ours) boundedSemaphore(path string, strict bool) (all []boundedLock, err error) {
-	opts := []semaphore.Option{semaphore.WithMaxHold(o.bounds.hold)}
+	var opts []semaphore.Option
 	if strict {
 		opts = append(opts, semaphore.WithMaxWaiters(o.bounds.waiters))
 	}
@@ -133,8 +127,6 @@ func (o *ours) boundedSemaphore(path string, strict bool) (all []boundedLock, er
 type ourBounded struct {
 	strict, mild []boundedLock
 	certain      int
-	hold         time.Duration
-	wait         time.Duration // for the HeldTooLong hook
 	live         func() *session.Session
 	random       *rand.Rand
 	refused      bool
@@ -165,9 +157,8 @@ func (b *ourBounded) take(ctx context.Context, lock boundedLock, try bool) (hold
 	if try {
 		get, certain = lock.try, 1
 	}
-	inside, told := watchOverstay(ctx)
 	session, has := b.live(), lock.claim
-	lease, err := get(inside)
+	lease, err := get(ctx)
 	if has.Moved = session == nil || b.live() != session; has.Moved {
 		certain = 0 // what was ahead may have been its own
 	}
@@ -177,7 +168,7 @@ func (b *ourBounded) take(ctx context.Context, lock boundedLock, try bool) (hold
 	if err != nil {
 		return nil, err
 	}
-	h := &boundedHold{ourHold: ourHold{lease, has}, most: b.hold, wait: b.wait, told: told}
+	h := &boundedHold{ourHold: ourHold{lease, has}}
 	h.works, h.done = lease.Context(context.Background())
 	return h, nil
 }
@@ -191,65 +182,17 @@ type refusal struct {
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// boundedHold is a hold whose work is done under a context, which ends when the hold has lasted for too
-// long.
+// boundedHold is a hold whose work is done under a context.
 type boundedHold struct {
 	ourHold
-	most  time.Duration
-	wait  time.Duration
 	works context.Context
 	done  context.CancelFunc
-	told  <-chan struct{} // closed by the HeldTooLong hook
 }
 
 // held is true also if only the context of the work says so.
 func (h *boundedHold) held() bool { return h.works.Err() == nil || h.ourHold.held() }
 
-// claim tells why the context has ended, if it has.
-func (h *boundedHold) claim() claim {
-	c := h.has
-	c.Most = h.most
-	switch {
-	case h.works.Err() == nil:
-	case errors.Is(context.Cause(h.works), queue.ErrHeldTooLong):
-		c.Ended = endedTooLong
-	case h.lease.Err() == nil:
-		c.Ended = endedOddly
-	default:
-		c.Ended = endedLost
-	}
-	return c
-}
-
-var errUntold = errors.New("the HeldTooLong hook was not called")
-
-// release releases a hold that has lasted for too long only after the hook was told of it.
 func (h *boundedHold) release(ctx context.Context) error {
-	var untold error
-	if h.claim().Ended == endedTooLong {
-		select {
-		case <-h.told:
-		case <-h.lease.Done():
-		case <-time.After(h.wait):
-			untold = errUntold
-		}
-	}
 	defer h.done()
-	return errors.Join(untold, h.ourHold.release(ctx))
+	return h.ourHold.release(ctx)
 }
-
-// overstayKey is the context key of what closes the channel of an acquisition.
-type overstayKey struct{}
-
-// watchOverstay returns a context for an acquisition, and what is closed when its hold has lasted for too
-// long.
-func watchOverstay(ctx context.Context) (context.Context, <-chan struct{}) {
-	told := make(chan struct{})
-	return context.WithValue(ctx, overstayKey{}, sync.OnceFunc(func() { close(told) })), told
-}
-
-var overstayHook = session.Trace{HeldTooLong: func(ctx context.Context, _ session.HoldInfo) {
-	if tell, ok := ctx.Value(overstayKey{}).(func()); ok {
-		tell()
-	}
-}}

@@ -11,8 +11,8 @@
 // read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
 // Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
 // workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others.
-// A mutex, a read-write lock and a semaphore have bounds on their queues and on their holds
-// (WithMaxWaiters, WithMaxHold), which are drawn for each process. Two of the workers send the creates and
+// A mutex, a read-write lock and a semaphore have bounds on their queues
+// (WithMaxWaiters), which are drawn for each process. Two of the workers send the creates and
 // deletes of their contenders in transactions whenever several come at a time. The history of each lock is
 // judged apart.
 //
@@ -63,8 +63,7 @@
 //     otherwise, the return of the release, or the death of its process, whichever the
 //     worker came to.
 //   - No call is refused, by a try or by WithMaxWaiters, if fewer contenders can have been ahead of it
-//     than that takes. The context of a hold is alive until WithMaxHold is over, and no longer, and the HeldTooLong
-//     hook is called. The lock stays held. The comment in boundcheck_test.go says how that is decided.
+//     than that takes. The comment in boundcheck_test.go says how that is decided.
 //   - No call fails because a server does not know who the worker is.
 //   - When all is healed, every worker is served again. When the workers rest, with their
 //     sessions open, none of their nodes is left. Then each contender for a lock with bounds takes it once

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 )
 
 // What workers write down.
@@ -63,9 +62,6 @@ type claim struct {
 	// unknown. The contender can also have decided by events after the answer, but by nothing
 	// from before the request.
 	View int64 `json:"view,omitempty"`
-	// Most is WithMaxHold of a hold that works under a context. Ended says why that has ended; "" if it is alive.
-	Most  time.Duration `json:"most,omitempty"`
-	Ended string        `json:"ended,omitempty"`
 	// Moved says that the session changed during the acquisition, so a node of the former one may be left for a while.
 	Moved bool `json:"moved,omitempty"`
 	Of    int  `json:"of,omitempty"` // which of several locks that a contender can take, from 1; 0 if there is one

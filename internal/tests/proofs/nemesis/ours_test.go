@@ -56,26 +56,25 @@ var limits = []int{1, 2, 3, 5}
 type ours struct {
 	m *session.Manager
 	// batches says that creates and deletes of several callers are sent as one transaction.
-	batches  bool
-	sent     joined.Counter
-	lazy     time.Duration // for how long the kept locks keep their places
-	bounds   bounds        // of the bounded locks
-	patience time.Duration // how long a hook may take to be called
-	seed     uint64
-	made     map[string]zklock.ContextLocker // by name
+	batches bool
+	sent    joined.Counter
+	lazy    time.Duration // for how long the kept locks keep their places
+	bounds  bounds        // of the bounded locks
+	seed    uint64
+	made    map[string]zklock.ContextLocker // by name
 }
 
 func newOurs(s *settings) (client, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	o := &ours{
-		lazy: keepFor(s.worker, s.timeout), patience: max(certainly, 10*s.timeout),
+		lazy: keepFor(s.worker, s.timeout),
 		seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker),
 	}
-	o.bounds = drawBounds(rand.New(rand.NewPCG(o.seed, uint64(s.worker))), s.timeout)
+	o.bounds = drawBounds(rand.New(rand.NewPCG(o.seed, uint64(s.worker))))
 	servers, opts := s.variation()
 	log.Info("variation", "resolver", servers == "", "bounds", fmt.Sprintf("%+v", o.bounds))
 	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(s.timeout), session.WithLogger(log),
-		session.WithTrace(listing.Hooks(now)), session.WithTrace(o.sent.Hooks()), session.WithTrace(overstayHook))...)
+		session.WithTrace(listing.Hooks(now)), session.WithTrace(o.sent.Hooks()))...)
 	if err != nil {
 		return nil, err
 	}

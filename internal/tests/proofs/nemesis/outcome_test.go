@@ -60,7 +60,7 @@ func (o *outcome) judge(t *testing.T, deaths map[lifeID]int64, kills int) {
 	register, undecided := linearizable(registerHistory(events, r.writes), registerState{}, registerModel, afterRegister)
 	o.violations = v.violations
 	o.faults = slices.Concat(o.faults, refusedHolders(events), disorder(events),
-		strangers(events), groundless(events, deaths, o.timeout), misjudged(events), unorderedWrites(r.writes),
+		strangers(events), groundless(events, deaths, o.timeout), unorderedWrites(r.writes),
 		prefix("lock: ", v.illegal), prefix("register: ", register))
 	o.undecided = v.undecided + undecided
 	o.meanwhile = v.meanwhile

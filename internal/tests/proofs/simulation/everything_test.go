@@ -1,8 +1,6 @@
 package simulation
 
 import (
-	"time"
-
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -38,9 +36,6 @@ var everythingKind = kind{
 	blocking:  true,
 	asyncs:    []string{"handed", "do", "plain", "plain write", "plain read", "1", "pair"},
 }
-
-// mostHeld is how long the holds of some locks should last at most. Many last for longer.
-const mostHeld = 300 * time.Millisecond
 
 // everything has the locks that calls of each mode take.
 var everything = usages{
@@ -93,9 +88,6 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		}
 		if d := k.keeps[mode]; d > 0 {
 			opts = append(opts, zklock.WithLazyRelease(d))
-		}
-		if mode == "do" || mode == "all" {
-			opts = append(opts, zklock.WithMaxHold(mostHeld))
 		}
 		if k.async(mode) {
 			opts = append(opts, zklock.WithAsyncRelease())

@@ -170,7 +170,7 @@ func (k *worker) doTurn(c *call, d doer) {
 	w.checks.begin(c)
 	k.now("Do " + c.path)
 	k.log("Do %s", c.path)
-	entered, late := false, false // the hold has lasted for too long
+	entered := false
 	var h *holding
 	var err error
 	over := func() {
@@ -184,16 +184,13 @@ func (k *worker) doTurn(c *call, d doer) {
 			entered = true
 			k.log("Do %s: inside", c.path)
 			w.checks.finish(c, true, nil)
-			h = w.checks.held(c, func() bool { return inside.Err() == nil || overstays(inside) && d.Held() })
+			h = w.checks.held(c, func() bool { return inside.Err() == nil })
 			for _, l := range leasesOf(inside) {
 				k.askToken(c, l)
 			}
 			k.hold(h)
 			if t := k.wire.Load(); t != nil && t.inside {
 				t.trip()
-			}
-			if late = overstays(inside); late {
-				return inside.Err()
 			}
 			return nil
 		})
@@ -205,18 +202,9 @@ func (k *worker) doTurn(c *call, d doer) {
 		w.checks.drop(c)
 	case !entered:
 		w.checks.finish(c, false, err)
-	case late && (!errors.Is(err, queue.ErrHeldTooLong) || errors.Is(err, context.Canceled) && c.ctx.Err() == nil):
-		w.checks.fail("%s: Do of a hold that has lasted for too long: %v", k.name, err)
-	case late:
 	case err != nil && !lost(err) && !k.revoked(err):
 		w.checks.fail("%s: Do fails: %v", k.name, err)
 	}
-}
-
-// overstays reports whether the hold of a Do has lasted for longer than WithMaxHold allows. The lock is held all
-// the same.
-func overstays(inside context.Context) bool {
-	return errors.Is(context.Cause(inside), queue.ErrHeldTooLong)
 }
 
 // leasesOf returns the leases that the function of a Do has.

@@ -285,8 +285,6 @@ var mutants = []mutant{
 		[]edit{{"internal/place/line.go", "case !l.told || l.last != first.Token:", "default:"}}},
 	{"left-unsaid", "everything", "an Unlock that waits for no server says nothing of a loss",
 		[]edit{{"internal/place/releasing.go", "Leave() error {\n\tif r.removal == nil {\n\t\treturn r.conclude(nil)", "Leave() error {\n\tif r.removal == nil {\n\t\treturn nil"}}},
-	{"overstay-ends", "everything", "a hold that lasts for too long ends, and its node stays",
-		[]edit{{"internal/place/maxhold.go", "\tby.end(l.tooLong())\n\tl.t.q.m.Logger()", "\t_ = by\n\tl.finish(l.tooLong())\n\tl.t.q.m.Logger()"}}},
 	{"parting-late", "", "the next Lock of a MultiLock can get ahead of the deletes of the last one, and find its own nodes",
 		[]edit{{"internal/core/transaction.go", "r.s.isReady() && r.deleteAll(ctx) {", "r.s.begin(func() { r.deleteAll(ctx) }) == nil {"}}},
 
