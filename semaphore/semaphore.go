@@ -110,6 +110,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 	if s.gate, err = place.New(manager, s.path+"/"+curatorLocks); err != nil {
 		return err
 	}
+	s.lease.LooksAlso = []place.Ask{{Queue: s.gate, Request: place.Request{Kind: gate}}}
 	s.lease.Queue, err = place.New(manager, s.path+"/"+curatorLeases)
 	return err
 }

@@ -170,7 +170,8 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 	return m.called(ctx, "zklock: MultiLock.Lock").holds.Lock(ctx)
 }
 
-// TryLock takes all of the locks if they are free. It returns false and nil if one is busy. It
+// TryLock takes all of the locks if they are free. It looks at all of them first, in one round trip. If one is busy, it returns
+// false and nil, and has written nothing. Otherwise it enters the queues, and says busy if it may not go everywhere. It
 // returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but
 // for no holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind
 // unless it returns true.

@@ -20,6 +20,9 @@ type Lock struct {
 	// Alone gets the lock where one node in one queue does not do it. Nil: one node does.
 	Alone func(ctx context.Context, try bool) (*place.Lease, error)
 
+	// LooksAlso has what a try of the lock looks at besides its queue.
+	LooksAlso []place.Ask
+
 	// Owned has the holds by which an owner may have the lock, so that it would wait for itself.
 	Owned []*Holds[*place.Lease]
 }
@@ -72,6 +75,11 @@ func (l *Lock) HeldBy(owner *Owner) *place.Lease {
 		}
 	}
 	return nil
+}
+
+// looksAt returns what a try of the lock looks at.
+func (l *Lock) looksAt() []place.Ask {
+	return append([]place.Ask{{Queue: l.Queue, Request: l.asks()}}, l.LooksAlso...)
 }
 
 // asks returns the request of a contender for the lock.

@@ -94,12 +94,12 @@ func (p *Party) gather(ctx context.Context, locks []*Lock) error {
 func (p *Party) look(ctx context.Context, locks []*Lock) error {
 	var asks []place.Ask
 	for _, one := range locks[len(p.members):] {
-		asks = append(asks, place.Ask{Queue: one.Queue, Request: one.asks()})
+		asks = append(asks, one.looksAt()...)
 	}
 	switch {
 	case len(p.members) > 0:
 		p.members[0].LooksAlso(asks)
-	case len(asks) > 1: // one looks by itself
+	case len(locks) > 1: // one looks by itself
 		return place.LookAt(ctx, asks)
 	}
 	return nil

@@ -199,7 +199,6 @@ func (g *Acquisition) attempt() (*attempt, error) {
 
 // attemptIn returns a new attempt.
 func (g *Acquisition) attemptIn(s *core.Session) *attempt {
-	g.q.yield(s, g.r)
 	g.Result.Attempts++
 	return newAttempt(g.q, s, g.r, &g.how)
 }

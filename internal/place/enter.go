@@ -35,6 +35,9 @@ func (all entrants) enter(ctx context.Context) (err error) {
 	if err := all.look(); err != nil {
 		return err
 	}
+	for _, a := range all {
+		a.q.yield(a.s, a.r)
+	}
 	first := all[0]
 	room, end, err := all.reserve(ctx)
 	if err != nil {

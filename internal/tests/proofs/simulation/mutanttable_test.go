@@ -37,6 +37,10 @@ var noticedBy = map[string]string{
 	"key-readers-untold":  "rwlock TestKeyedReadersShare",
 	// A kept place has to be there at the moment of a try, and nobody else for a while before.
 	"kept-is-busy": "zklock TestTryKeptPlaces",
+	// A delete of the same session has to be under way for longer than its round trip.
+	"own-leaves-is-busy": "internal/place TestTryBesideOneThatLeaves",
+	// What a try costs the servers no seed counts.
+	"try-writes": "zklock TestTryOfSeveralLooksFirst",
 	// In the seeds others are beside a call that enters anew nearly always, and may be the reason for its refusal.
 	"let-in-again": "zklock TestMaxWaitersLost",
 	// The goroutine that writes begins after SASL in any case.
@@ -337,6 +341,10 @@ var mutants = []mutant{
 		[]edit{{"internal/core/wireevents.go", "if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {", "if !first {"}}},
 	{"kept-is-busy", "", "a try takes a place that nobody uses for that of a holder",
 		[]edit{{"internal/place/tries.go", "if ahead != nil && a.inUse(ahead) {", "if ahead != nil {"}}},
+	{"own-leaves-is-busy", "", "a try takes a node of its session that is being deleted for that of a holder",
+		[]edit{{"internal/place/tries.go", "if !slices.ContainsFunc(names, leaves) {", "if slices.ContainsFunc(names, leaves) || len(names) >= 0 {"}}},
+	{"try-writes", "", "a try of several looks only at those that it takes by one transaction",
+		[]edit{{"internal/hold/party.go", "\tcase len(p.members) > 0:\n", "\tcase len(p.members) >= 0:\n\t\treturn nil\n\tcase len(p.members) > 0:\n"}}},
 	{"look-grants", "", "a try that has seen nobody in its way holds, whoever has entered since",
 		[]edit{{"internal/place/run.go", "case ahead.MayGo():", "case ahead.MayGo() || a.entry.Try && a.limited == nil:"}}},
 	{"let-in-again", "", "a waiter that was let in is refused when its session is lost and it enters anew",
