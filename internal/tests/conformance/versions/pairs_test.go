@@ -65,18 +65,13 @@ func pairs(dir string) []pair {
 
 // Each version waits for the other, is refused by a try, and comes in its turn.
 func TestPairs(t *testing.T) {
-	for _, p := range pairs("") {
+	for i, p := range pairs("") {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			a := newArena(t, longSession)
-			processes := map[version]*process{old: a.start(t, old, "before"), present: a.start(t, present, "present")}
-			for _, v := range []version{old, present} {
-				for _, now := range pairs(a.path + "/" + string(v)) {
-					if now.name == p.name {
-						now.play(t, processes[v], processes[v.other()])
-					}
-				}
-			}
+			before, now := a.start(t, old, string(old)), a.start(t, present, string(present))
+			pairs(a.path + "/old-first")[i].play(t, before, now)
+			pairs(a.path + "/present-first")[i].play(t, now, before)
 		})
 	}
 }

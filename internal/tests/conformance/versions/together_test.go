@@ -298,6 +298,25 @@ func TestLeader(t *testing.T) {
 	}
 }
 
+// The version before has a mutex with the nodes of LeaderLatch, which the present version has for elections only.
+func TestLatch(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, longSession)
+	first, second := a.start(t, old, "before"), a.start(t, present, "present")
+	mutex, candidate := driver.Lock{Kind: "latch mutex", Path: a.path}, driver.Lock{Kind: "latch", Path: a.path}
+	h := first.acquire(t, mutex)
+	leader := second.begin(candidate)
+	settled(t, mutex, 2)
+	next := first.begin(mutex)
+	settled(t, mutex, 3)
+	leader.waits(t)
+	h.release(t)
+	h = leader.granted(t)
+	next.waits(t)
+	h.release(t)
+	next.granted(t).release(t)
+}
+
 // A candidate of the version before that has a rank asks the leader to resign, and leads once it has.
 func TestRank(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ func (l *locks) object(k Lock) (*object, error) {
 
 func (l *locks) open(k Lock) (*object, error) {
 	switch k.Kind {
-	case "mutex", "lazy", "local", "lazy local", "async", "unfair":
+	case "mutex", "lazy", "local", "lazy local", "async", "unfair", "latch mutex":
 		mx, err := l.mutex(k.Path, k)
 		if err != nil {
 			return nil, err
@@ -182,6 +182,8 @@ func (l *locks) mutex(path string, k Lock) (*zklock.Mutex, error) {
 		opts = append(opts, zklock.WithAsyncRelease())
 	case "unfair":
 		opts = append(opts, zklock.WithUnfair())
+	case "latch mutex":
+		opts = append(opts, zklock.WithLeaderLatch())
 	}
 	if k.Listen {
 		opts = append(opts, zklock.WithRevocable(func(got *queue.Lease) { l.asked(got.Path()) }))
