@@ -425,49 +425,72 @@ func TestTryMayNotLook(t *testing.T) {
 	}
 }
 
+// stormers is how many processes only try in the tests of a storm of tries.
+const stormers = 100
+
+// storm has processes try a mutex, each about so often, hold it for 1 ms, and unlock it. It returns how many tries got it.
+// start is called once all are connected.
+func storm(t *testing.T, connect func(...session.Option) *session.Manager, start func(), every, lasts time.Duration) (got int64) {
+	var tried, won, holders atomic.Int64
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range stormers {
+		mx := newMutex(t, connect(), lockPath)
+		rng := rand.New(rand.NewPCG(1, uint64(i)))
+		all.Go(func() {
+			<-begin
+			for end := time.Now().Add(lasts); time.Now().Before(end); {
+				time.Sleep(time.Duration(rng.Int64N(int64(2 * every))))
+				tried.Add(1)
+				ok, err := mx.TryLock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !ok {
+					continue
+				}
+				won.Add(1)
+				if holders.Add(1) > 1 {
+					t.Error("two holders")
+				}
+				time.Sleep(time.Millisecond)
+				holders.Add(-1)
+				if err := mx.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	start()
+	close(begin)
+	all.Wait()
+	t.Logf("%d processes, each about every %v: %d of %d tries got it in %v", stormers, every, won.Load(), tried.Load(), lasts)
+	return won.Load()
+}
+
 // Processes that only try take turns at a free mutex. If each made a node first, they would keep each other out nearly always:
 // one of 12,410 tries got it in 8 s.
 func TestTryStorm(t *testing.T) {
-	const processes = 100
 	lasts := longtest.Pick(2*time.Second, 8*time.Second)
 	for _, every := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond} {
 		inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-			var tries, got, holders atomic.Int64
-			var all sync.WaitGroup
-			start := make(chan struct{})
-			for i := range processes {
-				mx := newMutex(t, connect(), lockPath)
-				rng := rand.New(rand.NewPCG(1, uint64(i)))
-				all.Go(func() {
-					<-start
-					for end := time.Now().Add(lasts); time.Now().Before(end); {
-						time.Sleep(time.Duration(rng.Int64N(int64(2 * every))))
-						tries.Add(1)
-						ok, err := mx.TryLock(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						if !ok {
-							continue
-						}
-						got.Add(1)
-						if holders.Add(1) > 1 {
-							t.Error("two holders")
-						}
-						time.Sleep(time.Millisecond)
-						holders.Add(-1)
-						must(t, mx.Unlock())
-					}
-				})
-			}
-			server.Delay(2 * time.Millisecond)
-			close(start)
-			all.Wait()
-			t.Logf("each process about every %v: %d of %d tries got it in %v", every, got.Load(), tries.Load(), lasts)
-			if float64(got.Load()) < 50*lasts.Seconds() {
-				t.Errorf("%d of %d tries got a free lock in %v", got.Load(), tries.Load(), lasts)
+			got := storm(t, connect, func() { server.Delay(2 * time.Millisecond) }, every, lasts)
+			if float64(got) < 50*lasts.Seconds() {
+				t.Errorf("%d tries got a free lock", got)
 			}
 		})
+	}
+}
+
+// The same on a real server. On a machine with nothing else to do, at least 400 tries get the lock.
+func TestTryStormReal(t *testing.T) {
+	longtest.Only(t)
+	server := zktest.StartReal(t, zktest.Property("maxClientCnxns", "0"))
+	proxy := zktest.StartProxy(t, server.Addr(0))
+	connect := func(opts ...session.Option) *session.Manager { return testserver.Connect(t, proxy.Addr(), opts...) }
+	got := storm(t, connect, func() { proxy.Delay(2 * time.Millisecond) }, 100*time.Millisecond, 8*time.Second)
+	if got < stormers/4 { // a busy machine
+		t.Errorf("%d tries got a free lock", got)
 	}
 }
