@@ -14,8 +14,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
-	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -26,7 +25,7 @@ import (
 // access is how to reach the servers.
 type access struct {
 	Servers    []string
-	Identities []codec.Identity // that of SASL too
+	Identities []visit.Identity // that of SASL too
 	TLS        tlsFlags
 }
 
@@ -70,7 +69,7 @@ func (a *App) guardSession(guard *supervise.Guard) (func(ctx context.Context, ne
 	var how access
 	how.Servers, _ = ensemble.Split(c.connectString())
 	for _, i := range identities {
-		how.Identities = append(how.Identities, codec.Identity{Scheme: i.scheme, Credential: i.credential})
+		how.Identities = append(how.Identities, visit.Identity{Scheme: i.scheme, Credential: i.credential})
 	}
 	how.TLS = c.tls
 	data, err := json.Marshal(how)
@@ -170,9 +169,8 @@ func (c *greetedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// greetingLength is that of a greeting up to its password, with the length of the frame, the version of the protocol, the
-// timeout, the session and the length of the password.
-const greetingLength = 4 + 4 + 4 + 8 + 4 + codec.PasswordLength
+// greetingLength is that of a greeting up to its password, with the length of the frame.
+const greetingLength = 4 + visit.GreetingLength
 
 func (c *greetedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
@@ -218,17 +216,17 @@ const (
 
 // close closes a session on the first server that answers. It begins with the one that the session was connected to.
 func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
-	visit := wire.Visit{Hello: codec.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password}}
-	visit.Identities, visit.SASL = splitSASL(how.Identities)
+	v := visit.Visit{Hello: visit.Hello{Timeout: s.Timeout, Session: s.ID, Password: s.Password}}
+	v.Identities, v.SASL = splitSASL(how.Identities)
 	servers := append([]string{s.Server}, how.Servers...)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, mostPause) {
 		for _, server := range servers {
-			out := d.visit(ctx, server, visit)
+			out := d.visit(ctx, server, v)
 			if out.Gone {
 				return
 			}
 			if out.Refused {
-				visit.Identities, visit.SASL = nil, nil
+				v.Identities, v.SASL = nil, nil
 			}
 		}
 		select {
@@ -239,12 +237,12 @@ func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
 }
 
 // visit makes one try.
-func (d *dialer) visit(ctx context.Context, server string, v wire.Visit) wire.Outcome {
+func (d *dialer) visit(ctx context.Context, server string, v visit.Visit) visit.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, closeTry)
 	defer cancel()
 	c, err := d.dial(ctx, server)
 	if err != nil {
-		return wire.Outcome{}
+		return visit.Outcome{}
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
-	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -146,9 +146,9 @@ func TestGreetedNotesPresentSession(t *testing.T) {
 	}{{10000, 0, 7}, {10000, 7, 7}, {10000, 0, 8}, {10000, 7, 7}, {1, 0, 9}, {10000, 8, 8}, {10000, 8, 0}} {
 		greeting := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 37, 0, 0, 0, 0}, uint32(c.timeout))
 		greeting = binary.BigEndian.AppendUint64(greeting, uint64(c.given))
-		greeting = append(append(greeting, 0, 0, 0, codec.PasswordLength), make([]byte, codec.PasswordLength+1)...)
+		greeting = append(append(greeting, 0, 0, 0, visit.PasswordLength), make([]byte, visit.PasswordLength+1)...)
 		conn := &greetedConn{Conn: greeter{greeting: bytes.NewReader(greeting)}, notes: n}
-		_, _ = conn.Write(codec.Hello{TimeoutMillis: c.timeout, Session: c.asked}.Frame())
+		_, _ = conn.Write(visit.Hello{Timeout: time.Duration(c.timeout) * time.Millisecond, Session: c.asked}.Frame())
 		_, _ = conn.Read(make([]byte, 100))
 	}
 	if want := []int64{7, 7, 8, 8}; !slices.Equal(noted, want) {

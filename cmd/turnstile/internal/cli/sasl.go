@@ -2,11 +2,8 @@ package cli
 
 import (
 	"strings"
-	"time"
 
-	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/digestmd5"
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -16,23 +13,24 @@ const schemeSASL = "sasl"
 // option returns the option that presents an identity.
 func (i identity) option() session.Option {
 	if i.scheme == schemeSASL {
-		user, password, _ := strings.Cut(string(i.credential), ":")
-		return session.WithSASL(session.DigestMD5(user, password))
+		return session.WithSASL(mechanism(i.credential))
 	}
 	return session.WithAuth(i.scheme, i.credential)
 }
 
+func mechanism(credential []byte) session.SASLMechanism {
+	user, password, _ := strings.Cut(string(credential), ":")
+	return session.DigestMD5(user, password)
+}
+
 // splitSASL takes the identity that is proved by SASL out of the others, for connections that the guard makes itself.
-func splitSASL(all []codec.Identity) (others []codec.Identity, s *wire.SASL) {
+func splitSASL(all []visit.Identity) (others []visit.Identity, m session.SASLMechanism) {
 	for _, i := range all {
-		if i.Scheme != schemeSASL {
+		if i.Scheme == schemeSASL {
+			m = mechanism(i.Credential)
+		} else {
 			others = append(others, i)
-			continue
 		}
-		user, password, _ := strings.Cut(string(i.Credential), ":")
-		s = &wire.SASL{Name: digestmd5.Name, Start: func(time.Duration) (wire.Exchange, []byte, error) {
-			return digestmd5.NewClient(user, password), nil, nil
-		}}
 	}
-	return others, s
+	return others, m
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"time"
 
-	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
 )
 
 // Servers tell their jute.maxbuffer to nobody but Java's tools. But they say it in a way: they hang up when they have read
@@ -60,14 +61,14 @@ func takes(ctx context.Context, dial Dial, n int) (bool, error) {
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if _, err = c.Write(handshake(n)); err == nil {
-		_, err = codec.ReadFrame(c, longestAnswer)
+		_, err = visit.ReadFrame(c, longestAnswer)
 	}
 	return err == nil, ctx.Err()
 }
 
 // handshake returns a handshake of n bytes, or of the least number of bytes that it needs.
 func handshake(n int) []byte {
-	frame := codec.Hello{TimeoutMillis: 1, Session: noSession}.Frame()
+	frame := visit.Hello{Timeout: time.Millisecond, Session: noSession}.Frame()
 	if more := n - (len(frame) - 4); more > 0 {
 		frame = append(frame, make([]byte, more)...)
 		binary.BigEndian.PutUint32(frame, uint32(n))

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"testing"
-
-	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // hangsUp is a server that answers a request of n bytes if takes says so, and hangs up otherwise.
@@ -26,7 +24,7 @@ func hangsUp(takes func(n int) bool) Dial {
 				return
 			}
 			if _, err := io.CopyN(io.Discard, server, int64(n)); err == nil {
-				_, _ = server.Write(codec.CloseFrame(0)) // any frame
+				_, _ = server.Write(make([]byte, 4)) // any frame
 			}
 		}()
 		return client, nil

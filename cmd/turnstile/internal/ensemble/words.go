@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
 )
 
 // Dial connects to one address, as the flags say.
@@ -71,9 +70,5 @@ func shortest(ctx context.Context, dial Dial) time.Duration {
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	out := wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}}.Run(c)
-	if !out.Greeted {
-		return 0
-	}
-	return out.Greeting.Timeout()
+	return visit.Visit{Hello: visit.Hello{Timeout: time.Millisecond}}.Run(c).Timeout
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // Circle is a group of tasks of which each waits for another one of the group, so that none of them can go on.
@@ -172,7 +170,7 @@ func hasRoom(w wait, left map[task]int) bool {
 	taken := w.Waiter.Leases
 	for _, h := range w.lock.Holders() {
 		if t, ok := taskOf(h); !ok || left[t] > 0 {
-			taken = decide.Sum(taken, h.Leases)
+			taken = sum(taken, h.Leases)
 		}
 	}
 	return taken <= w.lock.Limit

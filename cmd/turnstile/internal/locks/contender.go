@@ -7,8 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/nodedata"
-	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -84,11 +82,10 @@ func clientOf(name string, data []byte, byHand bool) string {
 	case !dashed.MatchString(name):
 		return ""
 	}
-	d := nodedata.Parse(data)
-	switch {
-	case d.JSON && d.ID != "":
+	if _, ours := parseData(data); ours {
 		return ClientOurs
-	case isAddress.Match(data):
+	}
+	if isAddress.Match(data) {
 		return ClientCurator
 	}
 	return ClientEither
@@ -97,7 +94,7 @@ func clientOf(name string, data []byte, byHand bool) string {
 // isCandidate reports whether package election has made a node.
 func isCandidate(name string) bool {
 	n, ok := parse(name)
-	return ok && strings.HasPrefix(n.Prefix, place.Candidate)
+	return ok && strings.HasPrefix(n.Prefix, candidate)
 }
 
 // isAddress matches what Curator writes by default, the address of its machine.
@@ -119,8 +116,8 @@ func (c *Contender) describe(data []byte, stat *zk.Stat) {
 	}
 	c.Revoked = string(data) == queue.RevokeMessage
 	c.Client = clientOf(c.Node, data, c.ByHand)
-	switch d := nodedata.Parse(data); {
-	case d.JSON && d.ID != "":
+	switch d, ours := parseData(data); {
+	case ours:
 		c.ID, c.Label, c.Traceparent, c.Revocable = d.ID, d.Label, d.Traceparent, d.Revocable
 	case !c.Revoked && len(data) <= longestID:
 		c.ID = string(data)

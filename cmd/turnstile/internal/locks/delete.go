@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -42,7 +41,7 @@ func (t *Tree) Delete(ctx context.Context, c Contender) error {
 // Delete does, with zklock.ErrNotRevocable if the node's data says that the contender does not listen, and
 // otherwise as Read does.
 func (t *Tree) Ask(ctx context.Context, c Contender) error {
-	if nodedata.Of(c.Data).Listens() == queue.RevocableNo {
+	if d, _ := parseData(c.Data); d.Revocable != nil && !*d.Revocable {
 		return zklock.ErrNotRevocable
 	}
 	return t.change(ctx, c, func(s *session.Session, version int32) error {

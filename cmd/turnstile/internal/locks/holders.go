@@ -3,29 +3,26 @@ package locks
 import (
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// holders says which of the contenders hold a lock of a kind, by the rule of package queue. nodes are in order. limit is the
+// holders says which of the contenders hold a lock of a kind, by the rule of package queue. limit is the
 // number of leases of a semaphore, 0 if it is not known. A holder that a higher limit let in may not count as one.
 func holders(kind Kind, nodes []queue.Node, limit int) []bool {
-	var policy func(queue.Node) queue.Policy
+	var rule *queue.Kind
 	switch kind {
 	case Mutex, Election:
-		policy = decide.Exclusive
+		rule = queue.Mutex()
 	case RWLock:
-		policy = decide.ReadWrite
+		rule = queue.Writer()
 	case Semaphore:
-		policy = decide.Leases(limit)
+		rule = queue.Semaphore(limit)
 	case Curator, Kazoo: // its leases; contenders that wait are in another directory
 		return slices.Repeat([]bool{true}, len(nodes))
 	case None, Conflict:
 		return make([]bool, len(nodes))
 	}
-	holds, _ := decide.Holders(nodes, // without an error: the policies have none
-		func(n queue.Node) (decide.Rule, error) { return decide.Rule{Policy: policy(n)}, nil },
-		func(int) bool { return false })
+	holds, _ := queue.Holders(rule, nodes, queue.Config{}) // these kinds have no error
 	return holds
 }
 
@@ -34,7 +31,7 @@ func modeOf(kind Kind, n queue.Node) string {
 	switch {
 	case kind != RWLock:
 		return ""
-	case decide.Writes(n):
+	case n.Prefix == queue.PrefixWrite, n.Prefix == queue.PrefixKazooLock:
 		return "write"
 	}
 	return "read"

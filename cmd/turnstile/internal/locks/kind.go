@@ -1,11 +1,11 @@
 package locks
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/decide"
-	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -40,10 +40,13 @@ const kazooGate = "-__lock__"
 // limitPin is the child of a semaphore whose limit was set with Resize.
 const limitPin = "limit"
 
+// candidate stands before the prefix in the names of the nodes of package election.
+const candidate = "elect-"
+
 // Prefixes of the nodes of elections. Those of Curator's LeaderSelector and of kazoo's Election are a mutex's.
 const (
-	prefixElect      = place.Candidate + queue.PrefixLock
-	prefixElectLatch = place.Candidate + queue.PrefixLatch
+	prefixElect      = candidate + queue.PrefixLock
+	prefixElectLatch = candidate + queue.PrefixLatch
 )
 
 // parse parses the name of a contender of any kind.
@@ -60,7 +63,9 @@ func split(names []string) (nodes []queue.Node, others []string) {
 			others = append(others, name)
 		}
 	}
-	slices.SortFunc(nodes, decide.Compare)
+	slices.SortFunc(nodes, func(a, b queue.Node) int {
+		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Name, b.Name))
+	})
 	slices.Sort(others)
 	return nodes, others
 }

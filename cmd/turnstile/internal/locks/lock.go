@@ -1,13 +1,12 @@
 package locks
 
 import (
+	"math"
 	"path"
 	"strconv"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/decide"
-	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -54,10 +53,13 @@ func (l *Lock) Waiting() int { return len(l.Contenders) - len(l.Holders()) }
 func (l *Lock) Taken() int {
 	n := 0
 	for _, c := range l.Holders() {
-		n = decide.Sum(n, c.Leases)
+		n = sum(n, c.Leases)
 	}
 	return n
 }
+
+// sum adds up to math.MaxInt, which the numbers in the names of nodes can exceed if an int has 32 bits.
+func sum(a, b int) int { return a + min(b, math.MaxInt-a) }
 
 // Idle reports whether the directory can be that of a lock that nobody uses.
 func (l *Lock) Idle() bool {
@@ -96,12 +98,12 @@ func build(kind Kind, dir string, nodes []queue.Node, limit int) []Contender {
 
 // readLimit takes the limit from the data of the directory. Data that is not a semaphore's leaves it 0.
 func (l *Lock) readLimit(data []byte, stat *zk.Stat) {
-	limit, ours := nodedata.ParseLimit(data)
+	limit, ours := parseLimit(data)
 	if !ours {
 		return
 	}
 	l.Limit, l.LimitSet = limit.MaxLeases, !limit.Default
-	l.lowered = limit.LastLowered(queue.Config{Data: data, Changed: stat.Mzxid, Version: stat.Version})
+	l.lowered = limit.lastLowered(stat)
 }
 
 // former marks the contenders that count as waiters, but came before the limit was lowered. A former limit may

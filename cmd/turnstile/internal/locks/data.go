@@ -1,0 +1,49 @@
+package locks
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// nodeData is what the locks of this library write into the nodes of contenders, as far as the command shows it.
+type nodeData struct {
+	ID          string `json:"id"`
+	Label       string `json:"label"`
+	Traceparent string `json:"traceparent"`
+	Revocable   *bool  `json:"revocable"` // whether the contender says that it hears a revocation
+}
+
+// longestData bounds data that is parsed. Longer data is the user's own.
+const longestData = 4096
+
+// parseData parses the data of a contender's node. It returns false if the data has no id in the form of this library.
+func parseData(data []byte) (d nodeData, ours bool) {
+	if len(data) > longestData || json.Unmarshal(data, &d) != nil || d.ID == "" {
+		return nodeData{}, false
+	}
+	return d, true
+}
+
+// limitData is what package semaphore writes into the directory of a semaphore. An operator may write {"maxLeases":3} there.
+type limitData struct {
+	MaxLeases int   `json:"maxLeases"`
+	Default   bool  `json:"default"` // the limit is the one that New was given
+	Lowered   int64 `json:"lowered"` // the transaction that has lowered the limit last; -1: the one that wrote this
+	Version   int32 `json:"version"` // that the data got then; another one: somebody has written it by hand since
+}
+
+// parseLimit parses the data of a directory. It reports whether the data is a semaphore's.
+func parseLimit(data []byte) (l limitData, ours bool) {
+	err := json.Unmarshal(data, &l)
+	return l, err == nil && l.MaxLeases >= 1 && l.MaxLeases <= math.MaxInt32
+}
+
+// lastLowered returns the transaction that has lowered the limit last, as far as the data and its stat tell, and 0 for none.
+func (l limitData) lastLowered(stat *zk.Stat) int64 {
+	if l.Version != stat.Version || l.Lowered < 0 {
+		return stat.Mzxid
+	}
+	return l.Lowered
+}
