@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/session"
@@ -247,7 +246,7 @@ func TestChrootAndACL(t *testing.T) {
 	if ran, err := newJob(t, owner, "/report").Run(ctx, noon, count(&n)); !ran || err != nil {
 		t.Errorf("Run: %v, %v", ran, err)
 	}
-	_, acl, err := (*core.Session)(testserver.Session(t, owner)).NearestACL(ctx, "/report/last")
+	acl, err := testserver.Session(t, owner).ACL(ctx, "/report/last")
 	if err != nil || len(acl) != 1 || acl[0].Scheme != "digest" {
 		t.Errorf("access control list %v, %v", acl, err)
 	}

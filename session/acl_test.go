@@ -11,9 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// NearestACL returns the list of the nearest node that exists, also above the chroot. A client without ADMIN does not see
-// the hashes of digests, and one without READ and ADMIN sees nothing.
-func TestNearestACL(t *testing.T) {
+// A client without ADMIN does not see the hashes of digests in a list, and one without READ and ADMIN sees nothing.
+func TestACL(t *testing.T) {
 	ctx, root, servers := patient(t), testserver.Path(t), testserver.Server(t).ConnectString()
 	user := zk.DigestACL(zk.PermAll, "user", "secret")
 	all := append(zk.DigestACL(zk.PermRead, "reader", "secret"), user...)
@@ -21,37 +20,34 @@ func TestNearestACL(t *testing.T) {
 	must(t, err)
 	hidden := []zk.ACL{{Perms: zk.PermRead, Scheme: "digest", ID: "reader:x"}, {Perms: zk.PermAll, Scheme: "digest", ID: "user:x"}}
 	for identity, want := range map[string][]zk.ACL{"user:secret": all, "reader:secret": hidden, "nobody:secret": nil} {
-		for chroot, path := range map[string]string{"": root + "/a/b", root: "/", root + "/a": "/b/c"} {
+		for chroot, path := range map[string]string{"": root, root: "/"} {
 			m := testserver.Connect(t, servers+chroot, session.WithAuth("digest", []byte(identity)))
-			at, got, err := (*core.Session)(testserver.Session(t, m)).NearestACL(ctx, path)
+			got, err := testserver.Session(t, m).ACL(ctx, path)
 			if want == nil {
 				wantErr(t, identity, err, zk.ErrNoAuth)
 			} else {
 				must(t, err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" || at != root {
-				t.Errorf("%s: the list at %s differs (-want +got):\n%s", identity, at, diff)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: the list differs (-want +got):\n%s", identity, diff)
 			}
 		}
 	}
 	s := testserver.Session(t, testserver.Connect(t, servers))
-	at, got, err := (*core.Session)(s).NearestACL(ctx, testserver.Path(t))
-	must(t, err)
-	if diff := cmp.Diff(zk.WorldACL(zk.PermAll), got); diff != "" || at != "/" {
-		t.Errorf("the list at %s differs (-want +got):\n%s", at, diff)
-	}
-	_, _, err = (*core.Session)(s).NearestACL(ctx, "a")
+	_, err = s.ACL(ctx, testserver.Path(t)+"/none")
+	wantErr(t, "no such node", err, zk.ErrNoNode)
+	_, err = s.ACL(ctx, "a")
 	wantErr(t, "bad path", err, session.ErrInvalid)
 }
 
-// SetACL changes the list of nodes that are created from then on, in all ways.
-func TestSetACL(t *testing.T) {
+// WithACL sets the list of nodes that are created in all ways.
+func TestWithACL(t *testing.T) {
 	ctx, root := patient(t), testserver.Path(t)
-	m := testserver.Connect(t, testserver.Server(t).ConnectString(), session.WithAuth("digest", []byte("user:secret")))
-	s, want := testserver.Session(t, m), zk.DigestACL(zk.PermAll, "user", "secret")
 	given := zk.AuthACL(zk.PermAll)
-	(*core.Manager)(m).SetACL(given)
+	m := testserver.Connect(t, testserver.Server(t).ConnectString(), session.WithAuth("digest", []byte("user:secret")),
+		session.WithACL(given...))
 	given[0] = zk.WorldACL(zk.PermAll)[0]
+	s, want := testserver.Session(t, m), zk.DigestACL(zk.PermAll, "user", "secret")
 	must(t, (*core.Session)(s).MakeParents(ctx, root))
 	_, err := s.Create(ctx, root+"/created", nil, session.Ephemeral)
 	must(t, err)
@@ -63,10 +59,10 @@ func TestSetACL(t *testing.T) {
 	number, err := c.Result()
 	must(t, err)
 	for _, path := range []string{root, root + "/created", root + "/multi", number} {
-		at, got, err := (*core.Session)(s).NearestACL(ctx, path)
+		got, err := s.ACL(ctx, path)
 		must(t, err)
-		if diff := cmp.Diff(want, got); diff != "" || at != path {
-			t.Errorf("%s: the list at %s differs (-want +got):\n%s", path, at, diff)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the list differs (-want +got):\n%s", path, diff)
 		}
 	}
 }

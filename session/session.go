@@ -69,6 +69,14 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	return s.core().Exists(ctx, path)
 }
 
+// ACL returns the access control list of a node. To a client without the right ADMIN to the node, servers show "x" in place
+// of the hash in an entry with the scheme "digest". It returns and fails as Get does, with [zk.ErrNoAuth] for a client that
+// has neither the right READ nor ADMIN.
+func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+	misuse.Context(ctx, "session: Session.ACL")
+	return s.core().ACL(ctx, path)
+}
+
 // Watch returns a node's data and stat, and a watch that reports what happens to the node next.
 // If another goroutine has got them already, the watch is shared and nothing is sent. Data and stat
 // are then those of an earlier time, and the node has not changed since as long as the watch is pending.

@@ -57,8 +57,8 @@ type Config struct {
 
 	Retry func() backoff.BackOff
 	Auths []codec.Identity
-	SASL  *SASL // nil: none
-	acl   atomic.Pointer[[]zk.ACL]
+	SASL  *SASL    // nil: none
+	acl   []zk.ACL // of new nodes; nobody changes it
 	TLS   *tls.Config
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Resolve says which servers there are. nil: those of the connect string.
@@ -143,13 +143,10 @@ func defaultRetry(timeout time.Duration) backoff.BackOff {
 }
 
 // NodeACL returns the list of new nodes. Nobody may change it.
-func (c *Config) NodeACL() []zk.ACL { return *c.acl.Load() }
+func (c *Config) NodeACL() []zk.ACL { return c.acl }
 
-// SetACL sets the list of nodes that are created from now on.
-func (c *Config) SetACL(acl []zk.ACL) {
-	own := slices.Clone(acl)
-	c.acl.Store(&own)
-}
+// SetACL sets the list of new nodes.
+func (c *Config) SetACL(acl []zk.ACL) { c.acl = slices.Clone(acl) }
 
 func (c *Config) outward(path string) string {
 	if path == "/" && c.chroot != "" {

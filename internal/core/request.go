@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"path"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -104,20 +103,12 @@ func (s *Session) sendDelete(ctx context.Context, path string, version int32, ba
 	})
 }
 
-// NearestACL returns the access control list of the node at path, or else of the nearest node above it. at is the
-// path of that node with the chroot, which it can be above. It fails with zk.ErrNoAuth, and returns at, if this
-// client has neither the right READ nor ADMIN there. To a client without ADMIN, servers show "x" in place of the
-// hash of a digest.
-func (s *Session) NearestACL(ctx context.Context, asked string) (at string, acl []zk.ACL, err error) {
-	if err := misuse.ValidatePath(asked); err != nil {
-		return "", nil, err
+// ACL is that of session.Session.
+func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+	if err := misuse.ValidatePath(path); err != nil {
+		return nil, err
 	}
-	for at = s.outward(asked); ; at = path.Dir(at) {
-		acl, err = do(ctx, s, hooks.RequestInfo{Op: "getACL", Path: s.inward(at)}, always, s.getACL(ctx, at))
-		if !errors.Is(err, zk.ErrNoNode) || at == "/" {
-			return at, acl, err
-		}
-	}
+	return do(ctx, s, hooks.RequestInfo{Op: "getACL", Path: path}, always, s.getACL(ctx, s.outward(path)))
 }
 
 func (s *Session) getACL(ctx context.Context, full string) starter[[]zk.ACL] {

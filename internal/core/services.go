@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/clock"
@@ -44,9 +43,6 @@ func (m *Manager) AddTrace(t hooks.Trace) {
 // makes all such calls, in the order in which they were asked for. If a hook blocks, a bounded number of calls waits, and
 // further ones are dropped, which the log tells.
 func (m *Manager) CallLate(hooks func()) { m.cfg.trace.Late(hooks) }
-
-// SetACL changes the list of session.WithACL, for nodes that are created from now on.
-func (m *Manager) SetACL(acl []zk.ACL) { m.cfg.SetACL(acl) }
 
 // SetWindow bounds the calls in flight of each connection by a number, or not at all if it is negative. 0 means
 // what users have: the number follows the times of the answers. With 1, creates and deletes that come while a

@@ -23,9 +23,14 @@ func (a *App) Connect(ctx context.Context, more ...session.Option) (*session.Man
 
 // connect is Connect with these options and no others.
 func (a *App) connect(ctx context.Context, opts ...session.Option) (*session.Manager, error) {
+	return a.connectTo(ctx, a.connection.connectString(), opts...)
+}
+
+// connectTo is connect with another connect string.
+func (a *App) connectTo(ctx context.Context, servers string, opts ...session.Option) (*session.Manager, error) {
 	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
 	defer cancel()
-	m, err := session.Connect(limited, a.connection.connectString(), opts...)
+	m, err := session.Connect(limited, servers, opts...)
 	switch {
 	case err == nil:
 		return m, nil
@@ -37,7 +42,7 @@ func (a *App) connect(ctx context.Context, opts ...session.Option) (*session.Man
 		return nil, withCode(codeRefused, err)
 	}
 	return nil, withCode(codeConnect, fmt.Errorf("no session with %s within %v: %w",
-		a.connection.connectString(), a.connection.connect, lastCause(err)))
+		servers, a.connection.connect, lastCause(err)))
 }
 
 // connectToRead is Connect for commands that read: a read is given up after a few lost connections.

@@ -168,14 +168,17 @@ func (a *App) resize(ctx context.Context, p string, n int, c change) error {
 	if err != nil {
 		return err
 	}
+	limited, cancel := context.WithTimeoutCause(ctx, a.connection.timeout+a.connection.connect, locks.ErrUnreachable)
+	defer cancel()
+	connect := func(ctx context.Context, more ...session.Option) (*session.Manager, error) {
+		return a.Connect(ctx, append(more, session.WithRetry(locks.Retry))...)
+	}
+	if m, err = a.useACL(limited, m, connect, p, c.acl, c.needs); err != nil {
+		return a.plain(clean(p), err)
+	}
 	s, err := semaphore.New(m, p, n)
 	if err != nil {
 		return usageError(err)
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, a.connection.timeout+a.connection.connect, locks.ErrUnreachable)
-	defer cancel()
-	if err := a.useACL(limited, m, p, c.acl, c.needs); err != nil {
-		return a.plain(clean(p), err)
 	}
 	if err := c.set(s, limited, n); err != nil {
 		if ctx.Err() == nil && limited.Err() != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -23,33 +23,80 @@ const (
 	rightsOfReset     int32 = zk.PermRead | zk.PermWrite | zk.PermDelete
 )
 
-// useACL has the manager make nodes with the list that was chosen. It fails, before anything is made, if this client lacks
-// a right that it needs for the lock at a path.
-func (a *App) useACL(ctx context.Context, m *session.Manager, lock string, c aclChoice, needs int32) error {
+// connector connects with the options of a command, and more of them.
+type connector func(ctx context.Context, more ...session.Option) (*session.Manager, error)
+
+// useACL returns a manager that makes nodes with the list that was chosen. That is m if the list is the one that managers
+// have by default. Otherwise useACL closes m, and connects again. It fails, before anything is made, if this client lacks a
+// right that it needs for the lock at a path. The caller closes the manager that it returns, also with an error.
+func (a *App) useACL(ctx context.Context, m *session.Manager, connect connector, lock string, c aclChoice, needs int32) (*session.Manager, error) {
 	for {
 		s, err := m.Session(ctx)
 		if err != nil {
-			return err
+			return m, err
 		}
-		list, err := a.chooseACL(ctx, s, (*core.Manager)(m).Chroot(), lock, c, needs)
+		list, err := a.chooseACL(ctx, s, lock, c, needs)
 		switch {
 		case errors.Is(err, session.ErrLost) && ctx.Err() == nil:
 			continue
-		case err != nil:
-			return err
+		case err != nil, slices.Equal(list, zk.WorldACL(zk.PermAll)):
+			return m, err
 		}
-		(*core.Manager)(m).SetACL(list)
-		return nil
+		again, err := connect(ctx, session.WithACL(list...))
+		if err != nil {
+			return m, err
+		}
+		a.close(m)
+		return again, nil
 	}
 }
 
+// nearestACL returns the list of the lock's directory, or else of the nearest node above it. at is the path of that node with
+// the chroot, which it can be above.
+func (a *App) nearestACL(ctx context.Context, s *session.Session, chroot, lock string) (at string, list []zk.ACL, err error) {
+	for at = lock; ; at = path.Dir(at) {
+		list, err = s.ACL(ctx, at)
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && at != "/":
+			continue
+		case errors.Is(err, zk.ErrNoNode) && chroot != "/":
+			return a.aboveChroot(ctx, path.Dir(chroot))
+		}
+		return path.Join(chroot, at), list, err
+	}
+}
+
+// aboveChroot is nearestACL for a chroot that does not exist. It has a session of its own, since that of a chroot sees
+// nothing else.
+func (a *App) aboveChroot(ctx context.Context, dir string) (at string, list []zk.ACL, err error) {
+	opts, err := a.sessionOptions()
+	if err != nil {
+		return "", nil, err
+	}
+	servers, _ := ensemble.Split(a.connection.connectString())
+	m, err := a.connectTo(ctx, strings.Join(servers, ","), opts...)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = m.Close() }()
+	s, err := m.Session(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	return a.nearestACL(ctx, s, "/", dir)
+}
+
 // chooseACL returns the list for the nodes of a lock.
-func (a *App) chooseACL(ctx context.Context, s *session.Session, chroot, lock string, c aclChoice, needs int32) ([]zk.ACL, error) {
+func (a *App) chooseACL(ctx context.Context, s *session.Session, lock string, c aclChoice, needs int32) ([]zk.ACL, error) {
 	identities, err := a.connection.identities()
 	if err != nil {
 		return nil, err
 	}
-	at, list, err := (*core.Session)(s).NearestACL(ctx, lock)
+	_, chroot := ensemble.Split(a.connection.connectString())
+	if chroot == "" {
+		chroot = "/"
+	}
+	at, list, err := a.nearestACL(ctx, s, chroot, lock)
 	there := at == path.Join(chroot, lock)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth) && there:

@@ -204,11 +204,19 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 		return err
 	}
 	defer guard.Close()
-	m, err := a.connectGuarded(ctx, guard)
+	connect, err := a.guarded(guard)
 	if err != nil {
 		return err
 	}
+	m, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	m, err = a.prepare(ctx, m, connect, f, args[0], acl)
 	defer a.close(m)
+	if err != nil {
+		return err
+	}
 	limits, err := a.limits(ctx, m, f.grace)
 	if err != nil {
 		return err
@@ -228,9 +236,9 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 		return outcome(l.path(), result, err)
 	}
 	if f.once != "" {
-		return a.runOnce(ctx, m, f, args[0], acl, revoke, work)
+		return a.runOnce(ctx, m, f, args[0], revoke, work)
 	}
-	l, err := a.acquire(ctx, m, f, args[0], acl, revoke)
+	l, err := a.acquire(ctx, m, f, args[0], revoke)
 	if err != nil {
 		return err
 	}

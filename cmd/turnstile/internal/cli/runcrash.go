@@ -42,8 +42,8 @@ func newDialer(cfg *tls.Config) *dialer {
 	return d
 }
 
-// connectGuarded is Connect, with a guard that knows each session.
-func (a *App) connectGuarded(ctx context.Context, guard *supervise.Guard) (*session.Manager, error) {
+// guarded returns Connect with a guard that knows each session.
+func (a *App) guarded(guard *supervise.Guard) (connector, error) {
 	opts, err := a.plainOptions() // the dialer speaks TLS, so that it can read the greeting
 	if err != nil {
 		return nil, err
@@ -52,7 +52,10 @@ func (a *App) connectGuarded(ctx context.Context, guard *supervise.Guard) (*sess
 	if err != nil {
 		return nil, err
 	}
-	return a.connect(ctx, append(opts, session.WithDialer(dial))...)
+	opts = append(opts, session.WithDialer(dial))
+	return func(ctx context.Context, more ...session.Option) (*session.Manager, error) {
+		return a.connect(ctx, append(slices.Clip(opts), more...)...)
+	}, nil
 }
 
 // guardSession tells the guard how to reach the servers. It returns a dialer that tells the guard of each session.

@@ -80,8 +80,21 @@ func revocationOf(text string) (r revocation, err error) {
 	return r, nil
 }
 
+// prepare is useACL for the lock of run.
+func (a *App) prepare(
+	ctx context.Context, m *session.Manager, connect connector, f runFlags, path string, acl aclChoice,
+) (*session.Manager, error) {
+	limited, cancel := a.bound(ctx, f)
+	defer cancel()
+	m, err := a.useACL(limited, m, connect, path, acl, f.needs())
+	if err != nil {
+		err = a.notAcquired(ctx, m, f, path, err)
+	}
+	return m, err
+}
+
 // acquire waits for the lock as the flags say.
-func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string, acl aclChoice, r revocation) (*runLock, error) {
+func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string, r revocation) (*runLock, error) {
 	lock, err := lockAt(m, path, f, r)
 	if err != nil {
 		return nil, err
@@ -95,9 +108,6 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 	}
 	limited, cancel := a.bound(ctx, f)
 	defer cancel()
-	if err := a.useACL(limited, m, path, acl, f.needs()); err != nil {
-		return nil, a.notAcquired(ctx, m, f, path, err)
-	}
 	lease, err := acquire(limited)
 	if err != nil {
 		return nil, a.notAcquired(ctx, m, f, path, err)

@@ -64,7 +64,7 @@ func jobAt(m *session.Manager, path string, f runFlags, r revocation) (*schedule
 
 // runOnce calls work with the lock of the job, if the tick is open.
 func (a *App) runOnce(
-	ctx context.Context, m *session.Manager, f runFlags, path string, acl aclChoice, r revocation, work func(*runLock) error,
+	ctx context.Context, m *session.Manager, f runFlags, path string, r revocation, work func(*runLock) error,
 ) error {
 	job, err := jobAt(m, path, f, r)
 	if err != nil {
@@ -75,9 +75,6 @@ func (a *App) runOnce(
 	}
 	limited, cancel := a.bound(ctx, f)
 	defer cancel()
-	if err := a.useACL(limited, m, path, acl, f.needs()); err != nil {
-		return a.notAcquired(ctx, m, f, path, err)
-	}
 	run := job.Run
 	if f.try {
 		run = job.TryRun
