@@ -121,7 +121,8 @@ func (m *Mutex) Lock(ctx context.Context) error {
 //
 // TryLock looks first. It lists the contenders, and if one is in its way, it says busy: after one round trip, and without a
 // write. If none is, TryLock enters the queue as Lock does, which takes a second round trip. If it is not the first then, it
-// removes its node and says busy.
+// removes its node and says busy. So a process that takes the mutex again as soon as it has released it hardly ever leaves it to a
+// TryLock. Lock with a short deadline ([queue.WithMaxWait]) waits for its turn.
 //
 // The answer busy was true at a moment after the call began, as far as the servers knew, with two exceptions. The server that
 // TryLock is connected to asks its leader first, but a leader that has been cut off from the others, or that lags behind its
