@@ -8,8 +8,7 @@ var ErrMaxWait = errors.New("waited for as long as allowed")
 // WaitError says why a call gave up waiting for a lock, and what was in its way. [errors.As] finds it in the error of
 // each acquisition that ended so.
 type WaitError struct {
-	// Err is what ended the wait: the error of the call's context, or [ErrMaxWait]. It is queue.ErrBusy if the wait did not
-	// begin, because of WithMaxWaiters: then Reason says how many contenders were ahead, and Ahead has the Path of the nearest.
+	// Err is what ended the wait: the error of the call's context, or [ErrMaxWait].
 	Err error
 	// Reason says for people what was in the way, or "" if that is not known.
 	Reason string

@@ -3,8 +3,7 @@ package queue
 import "github.com/turnstile-go/turnstile/internal/place"
 
 var (
-	// ErrBusy is returned by TryAcquire if it would have to wait for another contender, and by calls that wait if more
-	// contenders are ahead than WithMaxWaiters of the lock allows.
+	// ErrBusy is returned by TryAcquire if it would have to wait for another contender.
 	ErrBusy = place.ErrBusy
 
 	// ErrReleased is returned by a lease that was released: by Err, and by a second Release.

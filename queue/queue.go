@@ -60,10 +60,7 @@ type Request struct {
 }
 
 func (r Request) place() place.Request {
-	to := place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data}
-	if r.Name != "" {
-		to.Terms = &place.Terms{Name: r.Name}
-	}
+	to := place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data, Name: r.Name}
 	if revoked := r.Revoked; revoked != nil {
 		to.Revoked = func(l *place.Lease) { revoked((*Lease)(l)) }
 	}

@@ -48,7 +48,7 @@ func TestTryLooksFirst(t *testing.T) {
 // An owner that holds the lock is asked for nothing: it enters again, reads beside its own write, and cannot upgrade.
 func TestTryOwner(t *testing.T) {
 	m, proxy := proxied(t, session.WithTimeout(testserver.Patience))
-	rw := newLock(t, m, testserver.Path(t), rwlock.WithMaxWaiters(0))
+	rw := newLock(t, m, testserver.Path(t))
 	ctx := queue.WithOwner(patient(t))
 	must(t, rw.Lock(ctx))
 	wantTry(t, "a try to read beside", rw.TryRLock, ctx, true)
@@ -62,42 +62,4 @@ func TestTryOwner(t *testing.T) {
 	}
 	must(t, rw.RUnlock())
 	must(t, rw.RUnlock())
-}
-
-// WithMaxWaiters counts those in the way alone: all contenders for a writer, and writers for a reader. Places that are
-// shared change nothing.
-func TestMaxWaiters(t *testing.T) {
-	for name, opts := range map[string][]rwlock.Option{"plain": nil, "lazy": {lazy}} {
-		t.Run(name, func(t *testing.T) {
-			dir := testserver.Path(t)
-			theirs := connect(t)
-			one, two := newLock(t, theirs, dir), newLock(t, theirs, dir)
-			rw := newLock(t, connect(t), dir, append(opts, rwlock.WithMaxWaiters(1))...)
-			ctx := patient(t)
-			must(t, one.RLock(ctx))
-			must(t, two.RLock(ctx))
-			if err := rw.Lock(ctx); !errors.Is(err, queue.ErrBusy) {
-				t.Errorf("a writer behind two readers: %v", err)
-			}
-			testserver.WaitChildren(t, dir, 2)
-			must(t, two.RUnlock())
-			writer := queued(t, dir, 2, rw.Lock)
-			must(t, one.RUnlock())
-			must(t, receive(t, "a writer behind one reader", writer))
-			must(t, rw.Unlock())
-
-			must(t, one.Lock(ctx))
-			second := queued(t, dir, 2, two.Lock)
-			if err := rw.RLock(ctx); !errors.Is(err, queue.ErrBusy) {
-				t.Errorf("a reader behind two writers: %v", err)
-			}
-			testserver.WaitChildren(t, dir, 2)
-			must(t, one.Unlock())
-			must(t, receive(t, "the second writer", second))
-			reader := queued(t, dir, 2, rw.RLock)
-			must(t, two.Unlock())
-			must(t, receive(t, "a reader behind one writer", reader))
-			must(t, rw.RUnlock())
-		})
-	}
 }

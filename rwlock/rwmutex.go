@@ -133,7 +133,7 @@ func (rw *RWMutex) open(side *hold.Lock, kind *kinds.Kind) (err error) {
 // [session.ErrLost] if the owner has lost it. If the owner holds only the read lock, Lock returns
 // [ErrUpgrade], or [session.ErrLost], and sends nothing.
 //
-// Other errors are [queue.ErrBusy] with [WithMaxWaiters] alone, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the
+// Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the
 // server refuses, such as zk.ErrNoAuth.
 //
 // ctx bounds only the wait. The lock stays held if ctx ends after Lock has returned nil.

@@ -15,15 +15,13 @@ import (
 
 const (
 	perTenant = 3
-	waiting   = 3 // requests of a tenant
 	together  = 10
 )
 
 // exportFor does a piece of work for a tenant: at most three at a time for each tenant, and ten for
-// all of them. Three more requests of a tenant may wait, for two seconds.
+// all of them. More requests wait, for two seconds.
 func exportFor(ctx context.Context, m *session.Manager, tenant string, work func(context.Context) error) error {
-	own, err := semaphore.New(m, "/limits/tenant/"+zklock.EscapePath(tenant), perTenant,
-		semaphore.WithMaxWaiters(perTenant+waiting-1)) // that may be ahead of a request
+	own, err := semaphore.New(m, "/limits/tenant/"+zklock.EscapePath(tenant), perTenant)
 	if err != nil {
 		return err
 	}
@@ -46,7 +44,7 @@ func Example_tenants() {
 		fmt.Println("one of three for this tenant")
 		return nil
 	})
-	if errors.Is(err, queue.ErrBusy) || errors.Is(err, queue.ErrMaxWait) {
+	if errors.Is(err, queue.ErrMaxWait) {
 		fmt.Println("503: try again later")
 	} else if err != nil {
 		log.Fatal(err)

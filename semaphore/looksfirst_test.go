@@ -1,12 +1,10 @@
 package semaphore_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -77,40 +75,5 @@ func TestTrySetsNoLimit(t *testing.T) {
 	release(t, take(t, s, 1))
 	if data := dataOf(t, dir); data == "" {
 		t.Error("an acquisition has not set the limit")
-	}
-}
-
-// WithMaxWaiters counts contenders, those that hold included, and asks only calls that have to wait. A place that is renewed
-// after a Resize was let in before.
-func TestMaxWaiters(t *testing.T) {
-	dir := testserver.Path(t)
-	theirs, ours := newSem(t, connect(t), dir, 3), newSem(t, connect(t), dir, 3, semaphore.WithMaxWaiters(2))
-	one, two := take(t, theirs, 1), take(t, theirs, 1)
-	none := newSem(t, connect(t), dir, 3, semaphore.WithMaxWaiters(0))
-	release(t, begin(t, none, 1).get(t)) // need not wait
-	in := enter(t, ours, 2)
-	refused := begin(t, ours, 1)
-	var why *queue.WaitError
-	if err := refused.fail(t); !errors.Is(err, queue.ErrBusy) || !errors.As(err, &why) {
-		t.Errorf("behind three: %v", err)
-	}
-	testserver.WaitChildren(t, dir, 3)
-	must(t, theirs.Resize(patient(t), 2)) // the waiter has to renew its place
-	in.waits(t, "two leases are taken")
-	late := enter(t, theirs, 1)
-	release(t, one, two)
-	release(t, in.get(t))
-	release(t, late.get(t))
-}
-
-// The options need the semaphore's own layout.
-func TestEntryOptionsInvalid(t *testing.T) {
-	m := connect(t)
-	for what, opts := range map[string][]semaphore.Option{
-		"Curator, max waiters": {semaphore.WithCuratorLayout(), semaphore.WithMaxWaiters(1)},
-		"a negative number":    {semaphore.WithMaxWaiters(-1)},
-	} {
-		_, err := semaphore.New(m, testserver.Path(t), 1, opts...)
-		wantErr(t, what, err, session.ErrInvalid)
 	}
 }

@@ -17,14 +17,6 @@ type option func(*Semaphore) error
 
 func (o option) apply(s *Semaphore) error { return o(s) }
 
-// checkOptions refuses options that exclude each other.
-func (s *Semaphore) checkOptions() error {
-	if s.curator && s.lease.Request.MaxWaiters != nil {
-		return fmt.Errorf("%w: WithMaxWaiters and WithCuratorLayout exclude each other", session.ErrInvalid)
-	}
-	return nil
-}
-
 // WithData sets the data of this semaphore's nodes, at most 64 KiB, which [Semaphore.Contenders] shows to
 // other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
 // revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has

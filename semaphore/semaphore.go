@@ -74,11 +74,9 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 		return func(ctx context.Context) (*place.Lease, error) { return s.acquire(ctx, 1, try) }
 	}
 	s.holds.Get, s.holds.Try = hold.InOneStep(one(false)), one(true)
-	s.lease.Request.Terms = place.NoTerms
 	err := hold.Join(
 		checkCount(maxLeases),
 		hold.ApplyAll(opts, func(o Option) error { return o.apply(s) }),
-		s.checkOptions(),
 	)
 	if err == nil {
 		err = s.open(m)
@@ -180,7 +178,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 //
 // It returns [session.ErrInvalid] if n is below one, or above the limit when it is called or after a
 // [Semaphore.Resize] in the meantime. An n above the limit that New was given costs one more request,
-// which reads the limit in force. It returns [queue.ErrBusy] with [WithMaxWaiters] alone, [queue.ErrConflict] if a semaphore of another limit, or
+// which reads the limit in force. It returns [queue.ErrConflict] if a semaphore of another limit, or
 // another kind of lock, is at this path. Other errors are [queue.ErrSequence],
 // [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {

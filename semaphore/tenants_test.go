@@ -50,11 +50,13 @@ func testTenants(t *testing.T, server *zktest.Server) {
 		receive(t, "a place", inside)
 	}
 	total := newSem(t, b, "/limits/total", together)
-	for range waiting + 1 {
-		begin(b, "greedy")
+	begin(b, "greedy")
+	if err := receive(t, "the end of a wait", ended); !errors.Is(err, queue.ErrMaxWait) {
+		t.Errorf("a wait of two seconds: %v", err)
 	}
-	if err := receive(t, "a refusal", ended); !errors.Is(err, queue.ErrBusy) {
-		t.Errorf("one more than may wait: %v", err)
+	const waiting = 3
+	for range waiting {
+		begin(b, "greedy")
 	}
 	synctest.Wait()
 	for i := range together - perTenant { // waiters take nothing of the total

@@ -2,11 +2,9 @@ package zklock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
@@ -28,24 +26,4 @@ func ExampleMutex_TryDo() {
 	// Output:
 	// another one has run it too: false <nil>
 	// run: true <nil>
-}
-
-// A service refuses a request at once if too many others are ahead.
-func ExampleWithMaxWaiters() {
-	m, closeAll := connectExample()
-	defer closeAll()
-	invoices, err := zklock.NewKeyed(m, "/locks/invoices", zklock.WithMaxWaiters(10)) // holder and waiters
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = invoices.Do(context.Background(), "42", func(context.Context) error { return nil })
-	switch {
-	case errors.Is(err, queue.ErrBusy):
-		fmt.Println("503: try again later")
-	case err != nil:
-		log.Fatal(err)
-	default:
-		fmt.Println("200")
-	}
-	// Output: 200
 }

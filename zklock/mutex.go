@@ -102,7 +102,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 // Lock goes on waiting, after a lost session at the end of the queue.
 //
 // Other errors are [session.ErrLost] if the owner of ctx ([queue.WithOwner]) holds the mutex but has
-// lost it, [queue.ErrBusy] with [WithMaxWaiters] alone, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
+// lost it, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
 // refuses, such as zk.ErrNoAuth.
 //
 // ctx bounds only the wait. The mutex stays held if ctx ends after Lock has returned nil.

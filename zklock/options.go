@@ -29,7 +29,7 @@ type config struct {
 
 // configOf applies the options. It refuses those that exclude each other.
 func configOf(opts []Option) (*config, error) {
-	c := &config{kind: mutex, request: place.Request{Terms: place.NoTerms}}
+	c := &config{kind: mutex}
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(c) }); err != nil {
 		return nil, err
 	}

@@ -34,9 +34,6 @@ var (
 	// The places that are kept after a release. At the second of each kind there are plain locks, too.
 	keptPlaces   = []referee.Place{{Path: "/soak/kept-0", Capacity: 1}, fairPlaces[2]}
 	keptRWPlaces = []referee.Place{{Path: "/soak/kept-rw-0", Capacity: all}, rwPlaces[1]}
-
-	// The places of mutexes with bounds, where there are others without.
-	boundedPlaces = []referee.Place{fairPlaces[0], handedPlaces[0], keptPlaces[0]}
 )
 
 // The first keys are in use all the time. The others are of one cycle, so that a Keyed which does not forget them grows.
@@ -52,9 +49,6 @@ func key(cycle, i int) string {
 	return fmt.Sprint(cycle, "/", i)
 }
 
-// maxWaiters is the bound of locks with bounds. Many calls come behind more.
-const maxWaiters = 2
-
 // keepFor is how long. A session timeout, which bounds it, is longer.
 const keepFor = 300 * time.Millisecond
 
@@ -66,13 +60,10 @@ type locks struct {
 	fair         []*zklock.Mutex
 	electoral    []*zklock.Mutex // at the places of elections
 	handed, kept []*zklock.Mutex
-	bounded      []*zklock.Mutex
 	keyed        *zklock.Keyed
 	rwKeyed      *rwlock.Keyed
 	rw, keptRW   []*rwlock.RWMutex
 	sem, curator []*semaphore.Semaphore
-	boundedRW    []*rwlock.RWMutex // at the places of rw, as boundedSem is at those of sem
-	boundedSem   []*semaphore.Semaphore
 	multi        *zklock.MultiLock
 	multiPlaces  []referee.Place // what multi takes, in its order, with the weights
 	multiWeights []int
@@ -106,14 +97,8 @@ func newLocks(m *session.Manager) (*locks, error) {
 	l.electoral = mutexes(electionPlaces)
 	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease())
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
-	for i, opts := range [][]zklock.Option{nil, {zklock.WithLocalHandover(handovers)}, {zklock.WithLazyRelease(keepFor)}} {
-		opts = append(opts, zklock.WithMaxWaiters(maxWaiters))
-		l.bounded = append(l.bounded, mutexes(boundedPlaces[i:i+1], opts...)...)
-	}
 	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
 	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease())
-	l.boundedRW = rwlocks(rwPlaces, rwlock.WithMaxWaiters(maxWaiters))
-	l.boundedSem = semaphores(semPlaces, semaphore.WithMaxWaiters(maxWaiters))
 	l.curator = semaphores(curatorPlaces, semaphore.WithCuratorLayout())
 	var err error
 	l.keyed, err = zklock.NewKeyed(m, "/soak/keys", zklock.WithLocalHandover(handovers), zklock.WithLazyRelease(keepFor))

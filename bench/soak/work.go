@@ -67,12 +67,9 @@ func (w *worker) once(ctx context.Context) (string, error) {
 		return "mutex of a key", w.again(func() error { return w.key(ctx, w.anyKey()) })
 	case n < 18:
 		return "rwlock of a key", w.again(func() error { return w.readWriteKey(ctx, w.anyKey()) })
-	case n < 28:
+	case n < 33:
 		i := w.rng.IntN(len(l.fair))
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
-	case n < 33:
-		i := w.rng.IntN(len(l.bounded))
-		return "mutex with bounds", w.again(func() error { return w.mutex(ctx, boundedPlaces[i], l.bounded[i]) })
 	case n < 40:
 		i := w.rng.IntN(len(l.handed))
 		return "mutex, places handed on", w.again(func() error { return w.mutex(ctx, handedPlaces[i], l.handed[i]) })
@@ -81,21 +78,15 @@ func (w *worker) once(ctx context.Context) (string, error) {
 		return "mutex, places kept", w.again(func() error { return w.mutex(ctx, keptPlaces[i], l.kept[i]) })
 	case n < 54:
 		return "multi", w.several(ctx)
-	case n < 61:
+	case n < 65:
 		i := w.rng.IntN(len(l.rw))
 		return "rwlock", w.readWrite(ctx, rwPlaces[i], l.rw[i])
-	case n < 65:
-		i := w.rng.IntN(len(l.boundedRW))
-		return "rwlock with bounds", w.readWrite(ctx, rwPlaces[i], l.boundedRW[i])
 	case n < 75:
 		i := w.rng.IntN(len(l.keptRW))
 		return "rwlock, places kept", w.again(func() error { return w.readWrite(ctx, keptRWPlaces[i], l.keptRW[i]) })
-	case n < 81:
+	case n < 84:
 		i := w.rng.IntN(len(l.sem))
 		return "semaphore", w.semaphore(ctx, semPlaces[i], l.sem[i], 1+w.rng.IntN(semPlaces[i].Capacity))
-	case n < 84:
-		i := w.rng.IntN(len(l.boundedSem))
-		return "semaphore with bounds", w.semaphore(ctx, semPlaces[i], l.boundedSem[i], 1+w.rng.IntN(semPlaces[i].Capacity))
 	case n < 86:
 		i := w.rng.IntN(len(l.sem))
 		return "resize", w.resize(ctx, semPlaces[i], l.sem[i])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
@@ -28,7 +29,7 @@ func TestHandedOnAttemptKnowsWhoIsAhead(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "its view", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.shared.Standing() > 0
+		return p.q.Why(&p.shared.Shown, time.Now()).Ahead.Path != ""
 	})
 	cancel()
 	var wait *kinds.WaitError

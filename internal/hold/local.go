@@ -111,7 +111,6 @@ type sharedContender struct {
 	before  *place.Turn        // the turn whose node is about to be deleted; nil if it follows none
 	stands  *place.Acquisition // of a caller that has contended by itself, and has to wait; nil if there was none
 	lazy    bool               // its place may be kept
-	fresh   bool               // its waiters have just come, and none of them was let in
 	place.Shown
 }
 

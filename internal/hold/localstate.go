@@ -6,7 +6,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/place"
-	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // join takes the place that is kept, joins the readers that hold, or adds a waiter. A caller that gets neither contends
@@ -19,7 +18,7 @@ func (l *Local) join(ctx context.Context, try bool) (t *tenure, w *waiter, lazy 
 	case try:
 		lazy, err = l.tryLocked()
 	default:
-		w, lazy, err = l.waitLocked(ctx, gone)
+		w, lazy = l.waitLocked(ctx, gone)
 	}
 	l.mu.Unlock()
 	gone.GiveUp()
@@ -38,25 +37,19 @@ func (l *Local) tryLocked() (lazy bool, err error) {
 }
 
 // waitLocked adds a waiter. If the Local is idle, it adds none: the caller contends by itself. For readers, and
-// behind a place of ours that has to leave first, the Local begins to contend. If too many are ahead already,
-// waitLocked fails with ErrBusy.
-func (l *Local) waitLocked(ctx context.Context, gone *place.Turn) (w *waiter, lazy bool, err error) {
-	if gone == nil {
-		if err := l.letInLocked(); err != nil {
-			return nil, false, err
-		}
-		if l.idleLocked() && !l.many {
-			l.trying = true
-			return nil, l.nextLazyLocked(), nil
-		}
+// behind a place of ours that has to leave first, the Local begins to contend.
+func (l *Local) waitLocked(ctx context.Context, gone *place.Turn) (w *waiter, lazy bool) {
+	if gone == nil && l.idleLocked() && !l.many {
+		l.trying = true
+		return nil, l.nextLazyLocked()
 	}
 	l.splitLocked()
 	w = &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
 	w.at = l.waiting.PushBack(w)
 	if l.idleLocked() {
-		l.contendLocked(&sharedContender{before: gone, fresh: true})
+		l.contendLocked(&sharedContender{before: gone})
 	}
-	return w, false, nil
+	return w, false
 }
 
 // takeLocked takes the place that is kept, or shares that of readers, and returns its turn. If a place
@@ -134,7 +127,7 @@ func (l *Local) stopTrying() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trying = false
-	l.contendLocked(&sharedContender{fresh: true})
+	l.contendLocked(&sharedContender{})
 }
 
 // nextLazyLocked reports whether the next place may be kept. It is called once for each place.
@@ -164,7 +157,7 @@ func (l *Local) contendLocked(c *sharedContender) {
 func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	defer me.cancel()
 	defer me.Placed.Tell()
-	g := l.q.Acquisition(ctx, l.request(), &place.Entry{Shown: &me.Shown, Lazy: me.lazy, In: !me.fresh, Before: me.before})
+	g := l.q.Acquisition(ctx, l.request(), &place.Entry{Shown: &me.Shown, Lazy: me.lazy, Before: me.before})
 	if me.stands != nil {
 		g.TakeOver(me.stands)
 	}
@@ -271,27 +264,4 @@ func (l *Local) withdraw(w *waiter) bool {
 		by.Depart()
 	}
 	return true
-}
-
-// letInLocked fails with ErrBusy if a call is sure to have more ahead of it than it wants to: others that hold or wait
-// here, and those ahead of the contender that all share, as far as that watches them. l.mu is held.
-func (l *Local) letInLocked() error {
-	most := l.r.MaxWaiters
-	if most == nil {
-		return nil
-	}
-	n := 0
-	if !l.many { // readers are not in each other's way
-		n = l.waiting.Len()
-		if l.trying || l.turn != nil && !l.turn.Kept() {
-			n++
-		}
-	}
-	if by := l.shared; by != nil && (!l.many || by.Open()) {
-		n += by.Standing()
-	}
-	if n > *most {
-		return place.TooMany(n, *most, kinds.Contender{})
-	}
-	return nil
 }

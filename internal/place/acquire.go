@@ -162,7 +162,7 @@ func (g *Acquisition) Attempts() (waits bool, err error) {
 			return false, err
 		}
 		out, err := a.run(g.ctx)
-		g.Result.Position, g.how.In = a.position, a.entry.In
+		g.Result.Position = a.position
 		switch out {
 		case decide.Granted, decide.Waits:
 			g.stands = a

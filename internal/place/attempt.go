@@ -64,7 +64,6 @@ type Entry struct {
 	Also   []Ask    // what a try looks at too before it enters
 	Looked bool     // a try that need not look
 	Lazy   bool     // the place may be kept
-	In     bool     // the queue was not too long at entry: see maxwaiters.go
 	Before *Turn    // of the same sharer: its node is about to be deleted; nil if there is none
 	Shown  *Shown   // for those that share the acquisition; nil if nobody does
 	beside *Lease   // share the place of this lease

@@ -40,7 +40,6 @@
 //	watch, wait  sets watches; waits for what they tell
 //	look         what the watches say
 //	tries        tries look before they make a node, and wait for kept places
-//	maxwaiters   calls that enter no long queue
 //	renew        places that a newer configuration has made outdated, with the proof
 //	leave        the way out of the queue
 //	turn         a place that was granted

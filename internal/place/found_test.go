@@ -27,7 +27,7 @@ func TestFound(t *testing.T) {
 			-5:                false,
 			-1:                false,
 		} {
-			a := newAttempt(nil, nil, &Request{Kind: kind, Prefix: prefix, Weight: 2, Terms: NoTerms}, &Entry{})
+			a := newAttempt(nil, nil, &Request{Kind: kind, Prefix: prefix, Weight: 2}, &Entry{})
 			name := kinds.NodeName(a.id, prefix, 2, false) + fmt.Sprintf("%010d", seq)
 			err := a.found(name)
 			if good != (err == nil) || !good && !errors.Is(err, ErrSequence) {

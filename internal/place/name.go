@@ -14,7 +14,7 @@ const longestName = 200
 
 // SetName is WithName. Its error matches ErrInvalid.
 func (r *Request) SetName(text string) error {
-	r.OwnTerms().Name = text
+	r.Name = text
 	return CheckName(text)
 }
 

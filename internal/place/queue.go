@@ -65,27 +65,9 @@ type Request struct {
 	Weight  int    // 0: 1
 	Data    []byte // nil: the default
 	Revoked func(*Lease)
-	*Terms  // nil: none
+	Name    string // for hooks; "": none
 
 	handedOn bool // the node outlives the acquisition that creates it
-}
-
-// Terms are what else the options of a lock say. All its acquisitions, which can be thousands that wait, share them. They
-// do not change once the lock is made.
-type Terms struct {
-	Name       string // for hooks; "": none
-	MaxWaiters *int   // ahead when a call that waits enters; nil: any number. See maxwaiters.go
-}
-
-// NoTerms are those of all locks without such options. Nothing changes them.
-var NoTerms = new(Terms)
-
-// OwnTerms returns the terms of r for an option to change.
-func (r *Request) OwnTerms() *Terms {
-	if r.Terms == nil || r.Terms == NoTerms {
-		r.Terms = new(Terms)
-	}
-	return r.Terms
 }
 
 // complete sets the defaults, and returns an error if the request is not valid.
@@ -95,9 +77,6 @@ func (r *Request) complete() error {
 	}
 	if r.Prefix == "" {
 		r.Prefix = r.Kind.Prefixes[0]
-	}
-	if r.Terms == nil {
-		r.Terms = NoTerms
 	}
 	if r.Weight == 0 {
 		r.Weight = 1

@@ -92,9 +92,6 @@ func (a *attempt) settle(ctx context.Context, move decide.Move, err error) (deci
 // judge decides by the listing.
 func (a *attempt) judge(ctx context.Context) (decide.Input, error) {
 	ahead, err := a.decide(ctx, a.names)
-	if err == nil {
-		err = a.letIn(ahead)
-	}
 	switch {
 	case err != nil:
 		return decide.Quit, err

@@ -44,16 +44,6 @@ func (s *Shown) Open() bool {
 	return last == nil || !last.crowded && last.children != nil && last.children.Event() == core.WatchPending
 }
 
-// Standing returns how many nodes that are in the way stand, of those that are watched.
-func (s *Shown) Standing() int {
-	v := s.view.Load()
-	if v == nil {
-		return 0
-	}
-	_, standing := v.named()
-	return standing
-}
-
 // Why returns the reason for which those that share an acquisition have to wait. s may be nil: then nothing is known
 // of others. It asks the manager and its connection, which have mutexes of their own.
 func (q *Queue) Why(s *Shown, now time.Time) kinds.WaitError {

@@ -11,12 +11,11 @@
 // read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
 // Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
 // workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others.
-// A mutex, a read-write lock and a semaphore have bounds on their queues
-// (WithMaxWaiters), which are drawn for each process. Two of the workers send the creates and
-// deletes of their contenders in transactions whenever several come at a time. The history of each lock is
+// A mutex, a read-write lock and a semaphore are taken by tries now and then. Two of the workers send the creates
+// and deletes of their contenders in transactions whenever several come at a time. The history of each lock is
 // judged apart.
 //
-// Half of the processes log in by SASL, and half by the scheme digest. The directory of the mutex with bounds is closed
+// Half of the processes log in by SASL, and half by the scheme digest. The directory of the tried mutex is closed
 // to others. Half of the processes, of either sort, have the addresses of the servers from a resolver, which can fail,
 // name few of them or none, and name one that is gone.
 //
@@ -62,10 +61,10 @@
 //     within its first look that said held. It ends between its last one and the first look that said
 //     otherwise, the return of the release, or the death of its process, whichever the
 //     worker came to.
-//   - No call is refused, by a try or by WithMaxWaiters, if fewer contenders can have been ahead of it
-//     than that takes. The comment in boundcheck_test.go says how that is decided.
+//   - No try is refused if no contender can have been ahead of it. The comment in
+//     refusalcheck_test.go says how that is decided.
 //   - No call fails because a server does not know who the worker is.
 //   - When all is healed, every worker is served again. When the workers rest, with their
-//     sessions open, none of their nodes is left. Then each contender for a lock with bounds takes it once
+//     sessions open, none of their nodes is left. Then each contender for a tried lock takes it once
 //     more when nobody else does, by calls that could be refused, and is not.
 package nemesis

@@ -47,9 +47,8 @@ type event struct {
 	Alone   bool     `json:"alone,omitempty"` // all others rest
 }
 
-// refused says how a call was refused that did not wait.
+// refused says how a try was refused.
 type refused struct {
-	Try   bool `json:"try"`   // and not by WithMaxWaiters
 	Ahead int  `json:"ahead"` // so many others at least were ahead, as far as that is known
 	Gone  bool `json:"gone"`  // its node is
 }

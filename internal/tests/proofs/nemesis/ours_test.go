@@ -59,7 +59,7 @@ type ours struct {
 	batches bool
 	sent    joined.Counter
 	lazy    time.Duration // for how long the kept locks keep their places
-	bounds  bounds        // of the bounded locks
+	handsOn bool          // the tried mutex has local hand-over
 	seed    uint64
 	made    map[string]zklock.ContextLocker // by name
 }
@@ -70,9 +70,9 @@ func newOurs(s *settings) (client, error) {
 		lazy: keepFor(s.worker, s.timeout),
 		seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker),
 	}
-	o.bounds = drawBounds(rand.New(rand.NewPCG(o.seed, uint64(s.worker))))
+	o.handsOn = rand.New(rand.NewPCG(o.seed, uint64(s.worker))).IntN(2) == 0
 	servers, opts := s.variation()
-	log.Info("variation", "resolver", servers == "", "bounds", fmt.Sprintf("%+v", o.bounds))
+	log.Info("variation", "resolver", servers == "", "handsOn", o.handsOn)
 	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(s.timeout), session.WithLogger(log),
 		session.WithTrace(listing.Hooks(now)), session.WithTrace(o.sent.Hooks()))...)
 	if err != nil {
@@ -123,8 +123,8 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 		}
 		o.made[name] = mutex
 		return func(r *rand.Rand) contender { return &ourMutex{mutex, r} }, nil
-	case boundedName, boundedRWName, boundedSemName:
-		return o.openBounded(p)
+	case triedName, triedRWName, triedSemName:
+		return o.openTried(p)
 	case batchedName:
 		several := make([]*zklock.Mutex, len(batchedDirs))
 		for i, dir := range batchedDirs {

@@ -42,9 +42,9 @@ var subjects = []subject{
 	{name: keptName, hands: 1, judge: judgeKept},
 	{name: keptRWName, hands: 2, judge: judgeKeptRW},
 	{name: electionName, hands: 2, judge: judgeMutex},
-	{name: boundedName, hands: boundedHands, lone: true, acl: closedTo(), judge: judgeBounded(judgeLocal)},
-	{name: boundedRWName, hands: boundedHands, lone: true, judge: judgeBounded(judgeRW)},
-	{name: boundedSemName, hands: boundedHands, lone: true, judge: judgeBounded(judgeBoundedSemaphore)},
+	{name: triedName, hands: triedHands, lone: true, acl: closedTo(), judge: judgeTried(judgeLocal)},
+	{name: triedRWName, hands: triedHands, lone: true, judge: judgeTried(judgeRW)},
+	{name: triedSemName, hands: triedHands, lone: true, judge: judgeTried(judgeTriedSemaphore)},
 	{name: multiName, hands: 1, judge: judgeMutex},
 }
 
@@ -130,12 +130,12 @@ func judgeSemaphore(events []event, all []span, deaths map[lifeID]int64) verdict
 	return judgeLimit(all, resizes(events, deaths), firstLimit)
 }
 
-func judgeBoundedSemaphore(_ []event, all []span, _ map[lifeID]int64) verdict {
-	return judgeLimit(all, nil, boundedLimit)
+func judgeTriedSemaphore(_ []event, all []span, _ map[lifeID]int64) verdict {
+	return judgeLimit(all, nil, triedLimit)
 }
 
-// judgeBounded adds how often a bound was reached.
-func judgeBounded(judge func([]event, []span, map[lifeID]int64) verdict) func([]event, []span, map[lifeID]int64) verdict {
+// judgeTried adds how often a try was refused.
+func judgeTried(judge func([]event, []span, map[lifeID]int64) verdict) func([]event, []span, map[lifeID]int64) verdict {
 	return func(events []event, all []span, deaths map[lifeID]int64) verdict {
 		v := judge(events, all, deaths)
 		v.meanwhile = refusals(events)

@@ -431,19 +431,6 @@ func (cs *checks) besideLocked(c *call) (weight, n int) {
 	return weight, n
 }
 
-// tooMany reports whether more may have been ahead of a call than its lock allows. Places that are kept count as soon as
-// one contender is known to want the lock.
-func (cs *checks) tooMany(c *call) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	_, n := cs.besideLocked(c)
-	if n += c.ahead; n > 0 {
-		n += c.kept
-	}
-	most := cs.w.kind.maxWaiters
-	return most != nil && n > *most
-}
-
 // deleted notes that an operator is about to delete contenders' nodes. It is called just before
 // that, with the nodes that are there.
 func (cs *checks) deleted(going, all []contender) {

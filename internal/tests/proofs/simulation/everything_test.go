@@ -70,9 +70,6 @@ var habits = [][]string{
 
 func drawEverything(k kind, seed uint64) kind {
 	k.keeps = k.usages.drawKeeps(seed)
-	if n := int(mix(seed, "waiters") % 8); n < 4 {
-		k.maxWaiters = &n
-	}
 	k.open = func(m *session.Manager, path string) (map[string]any, error) { return openEverything(m, path, k) }
 	k.sasl = seed%4 == 3
 	return k
@@ -81,8 +78,7 @@ func drawEverything(k kind, seed uint64) kind {
 func openEverything(m *session.Manager, path string, k kind) (map[string]any, error) {
 	b := builder{m: m, path: path}
 	options := func(mode string) []zklock.Option {
-		opts := entryOptions(k, zklock.WithMaxWaiters)
-		opts = append(opts, zklock.WithRevocable(giveUp))
+		opts := []zklock.Option{zklock.WithRevocable(giveUp)}
 		if u := k.usages[mode]; u.most > 0 {
 			opts = append(opts, zklock.WithLocalHandover(u.most))
 		}
@@ -96,14 +92,14 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 	}
 	mutex := func(mode string) *zklock.Mutex { return b.mutex("/m", options(mode)...) }
 	ofRW := func(more rwlock.Option) []rwlock.Option {
-		return append(entryOptions(k, rwlock.WithMaxWaiters), more)
+		return []rwlock.Option{more}
 	}
 	lazy := func(mode string) *rwlock.RWMutex {
 		return b.rwlock("/r", ofRW(rwlock.WithLazyRelease(k.keeps[mode]))...)
 	}
 	rw, plain := lazy("read"), b.rwlock("/r", ofRW(rwlock.WithAsyncRelease())...)
 	rwKey := b.rwKey("r", ofRW(rwlock.WithLazyRelease(k.keeps["key read"]))...)
-	sem := b.semaphore("/s", append(entryOptions(k, semaphore.WithMaxWaiters), semaphore.WithAsyncRelease())...)
+	sem := b.semaphore("/s", semaphore.WithAsyncRelease())
 	out := map[string]any{
 		"lazy": mutex("lazy"), "handed": b.key("m", options("handed")...), "local": mutex("local"),
 		"do":    doer{b.key("m", options("do")...)},
@@ -121,14 +117,6 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 	}
 	out["all"] = doer{out["all"].(*zklock.MultiLock)}
 	return out, nil
-}
-
-// entryOptions returns the options of a package that say how calls enter the queue, as the seed has drawn them.
-func entryOptions[O any](k kind, maxWaiters func(int) O) (opts []O) {
-	if k.maxWaiters != nil {
-		opts = append(opts, maxWaiters(*k.maxWaiters))
-	}
-	return opts
 }
 
 // multi makes the MultiLock of a mode.

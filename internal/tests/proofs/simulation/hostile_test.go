@@ -226,8 +226,6 @@ func (cs *checks) expected(c *call, err error) bool {
 		return kd.revocable
 	case errors.Is(err, session.ErrInvalid):
 		return cs.aboveLimit(c)
-	case errors.Is(err, queue.ErrBusy):
-		return cs.tooMany(c)
 	case kd.parts == nil:
 		return errors.Is(err, queue.ErrSequence) && cs.w.sequences[c.path] > restart
 	case errors.Is(err, queue.ErrConflict):

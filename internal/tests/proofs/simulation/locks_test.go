@@ -77,8 +77,6 @@ type kind struct {
 	// keeps is for how long, at most, places of calls of each mode are kept after a release. nil: no place
 	// is kept.
 	keeps map[string]time.Duration
-	// maxWaiters is how many may be ahead of a call that waits when it enters. nil: any number.
-	maxWaiters *int
 	// usages has what calls of each mode take, in a kind that keeps places.
 	usages usages
 	// narrow says that all managers meet on a few paths. Otherwise each manager of a kind that chooses has a path.

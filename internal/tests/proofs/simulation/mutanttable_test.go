@@ -42,7 +42,6 @@ var noticedBy = map[string]string{
 	// What a try costs the servers no seed counts.
 	"try-writes": "zklock TestTryOfSeveralLooksFirst",
 	// In the seeds others are beside a call that enters anew nearly always, and may be the reason for its refusal.
-	"let-in-again": "zklock TestMaxWaitersLost",
 	// The goroutine that writes begins after SASL in any case.
 	"ready-first": "internal/wire TestSASLComesFirst",
 	// The candidate has to come between two requests of one observer.
@@ -347,8 +346,6 @@ var mutants = []mutant{
 		[]edit{{"internal/hold/party.go", "\tcase len(p.members) > 0:\n", "\tcase len(p.members) >= 0:\n\t\treturn nil\n\tcase len(p.members) > 0:\n"}}},
 	{"look-grants", "", "a try that has seen nobody in its way holds, whoever has entered since",
 		[]edit{{"internal/place/run.go", "case ahead.MayGo():", "case ahead.MayGo() || a.entry.Try && a.limited == nil:"}}},
-	{"let-in-again", "", "a waiter that was let in is refused when its session is lost and it enters anew",
-		[]edit{{"internal/place/acquire.go", "a.position, a.entry.In", "a.position, false"}}},
 	{"ready-first", "", "takes a connection for ready, and counts its heartbeats, before the server knows who the client is",
 		[]edit{{"internal/wire/serve.go", "\tif err := w.prove(p); err != nil {\n", "\tw.begin(sent, now, g.Timeout())\n\tif err := w.prove(p); err != nil {\n"}}},
 	{"held-back", "", "sends no heartbeat while one is unanswered, and knows less of its session where all is slow",

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// This file judges what bounded locks say. Their holders are judged as those of other locks.
+// This file judges what tried locks say. Their holders are judged as those of other locks.
 //
 // # Refusals
 //
-// A call can be refused only if so many other contenders can have been ahead of it. A contender can have had
+// A try can be refused only if another contender can have been ahead of it. A contender can have had
 // a node from the beginning of its turn to the end of its release or of its refusal, if that was confirmed.
 // If it was not, if the session changed meanwhile, or if the process was killed, a node may stay until its
 // session has ended. With faults that is not at a known time, so the check allows ten timeouts for it. A try
@@ -65,10 +65,7 @@ func groundless(events []event, deaths map[lifeID]int64, timeout time.Duration) 
 		if e.Alone {
 			found = append(found, fmt.Sprintf("%v was refused when it was alone: %s", e.id(), e.Error))
 		}
-		from := e.From
-		if e.Refused.Try {
-			from -= int64(timeout)
-		}
+		from := e.From - int64(timeout)
 		ahead := 0
 		for id, s := range all {
 			if id != e.id() && s.from <= e.To && s.gone >= from && !(e.Reads && s.reads) {
@@ -83,16 +80,13 @@ func groundless(events []event, deaths map[lifeID]int64, timeout time.Duration) 
 	return found
 }
 
-// refusals says how often a bound was reached.
+// refusals says how often a try was refused.
 func refusals(events []event) string {
-	tries, waits := 0, 0
+	tries := 0
 	for _, e := range events {
-		switch {
-		case e.Refused != nil && e.Refused.Try:
+		if e.Refused != nil {
 			tries++
-		case e.Refused != nil:
-			waits++
 		}
 	}
-	return fmt.Sprintf("%d tries of a busy lock, %d refusals to wait", tries, waits)
+	return fmt.Sprintf("%d tries of a busy lock", tries)
 }

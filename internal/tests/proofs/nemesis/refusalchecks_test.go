@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// boundTimeout is the timeout of sessions in these histories, in which time goes by from 1,000 to 2,000.
-const boundTimeout = 10 * time.Nanosecond
+// refusalTimeout is the timeout of sessions in these histories, in which time goes by from 1,000 to 2,000.
+const refusalTimeout = 10 * time.Nanosecond
 
 // asks adds a turn of a lock that can refuse, up to an event.
 func (h *history) asks(worker int, from int64, last event) {
@@ -47,7 +47,7 @@ func TestRefusalChecks(t *testing.T) {
 			h.asks(3, 1100, turnedAway(1100, 1110, refused{Ahead: 2, Gone: true}))
 		}},
 		"one too few": {write: func(h *history) {
-			h.asks(1, 1000, freed(1099))
+			h.asks(1, 1000, freed(1080))
 			h.asks(2, 1010, freed(1220))
 			h.asks(3, 1100, turnedAway(1100, 1110, refused{Ahead: 2, Gone: true}))
 		}, want: 1},
@@ -87,11 +87,11 @@ func TestRefusalChecks(t *testing.T) {
 		}, deaths: map[lifeID]int64{{1, 1}: 1020}, want: 1},
 		"a try, just after a holder": {write: func(h *history) {
 			h.asks(1, 1000, freed(1095))
-			h.asks(3, 1100, turnedAway(1100, 1110, refused{Try: true, Ahead: 1, Gone: true}))
+			h.asks(3, 1100, turnedAway(1100, 1110, refused{Ahead: 1, Gone: true}))
 		}},
 		"a try, long after": {write: func(h *history) {
 			h.asks(1, 1000, freed(1080))
-			h.asks(3, 1100, turnedAway(1100, 1110, refused{Try: true, Ahead: 1, Gone: true}))
+			h.asks(3, 1100, turnedAway(1100, 1110, refused{Ahead: 1, Gone: true}))
 		}, want: 1},
 		"a reader behind readers": {write: func(h *history) {
 			reads, refusal := freed(1200), turnedAway(1100, 1110, refused{Ahead: 1, Gone: true})
@@ -108,7 +108,7 @@ func TestRefusalChecks(t *testing.T) {
 	} {
 		var h history
 		tt.write(&h)
-		if found := groundless(h.events, tt.deaths, boundTimeout); len(found) != tt.want {
+		if found := groundless(h.events, tt.deaths, refusalTimeout); len(found) != tt.want {
 			t.Errorf("%s: found %q, want %d", name, found, tt.want)
 		}
 	}
