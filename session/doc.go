@@ -15,7 +15,7 @@
 //		return err
 //	}
 //	// The node is there for as long as the session is.
-//	node, err := s.Create(ctx, "/worker-", nil, session.EphemeralSequential)
+//	node, err := s.Enter(ctx, session.NewNode{Dir: "/workers", Name: "host7", Fixed: true})
 //
 // Programs that only want locks pass the Manager to package zklock, rwlock or semaphore, and need
 // nothing else from here. [Connect] waits for a session. [Open] does not, for services that start
@@ -71,6 +71,9 @@
 //   - A request waits for a connection. If the reply is lost, a read, a Sync or a Delete is sent again.
 //     A Create, Set or Multi fails, because the server may have carried it out. The error matches
 //     [ErrUncertain].
+//   - [Session.Enter] makes one ephemeral node, or none. If the reply is lost, it finds out what became of the node. If it
+//     fails or its context ends, whatever it has made is removed in the background.
+//   - [Session.Remove] and [Node.Remove] delete a node for certain, however often the connection is lost.
 //   - A call returns at once when its context ends.
 //
 // # What is not guaranteed

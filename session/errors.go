@@ -30,6 +30,9 @@ var (
 	// ZooKeeper before 3.5.1 has no containers. Many servers close the connection after they
 	// have said so.
 	ErrUnimplemented = core.ErrUnimplemented
+	// ErrSequence is returned by [Session.Enter] when the sequence counter of the directory is used up, after 2³¹ nodes.
+	// Counting starts again when the directory is deleted. Enter does so when it leaves it empty.
+	ErrSequence = core.ErrSequence
 	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that
 	// cannot work. The text says what is wrong with it. It is also returned for as long as the servers grant a
 	// session timeout that is too short for locks: see [WithMargin].

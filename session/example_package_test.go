@@ -19,7 +19,7 @@ func Example() {
 	if err := work(context.Background(), server.ConnectString()); err != nil {
 		log.Fatal(err)
 	}
-	// Output: registered as /worker-0000000000
+	// Output: registered as /workers/host7
 }
 
 func work(ctx context.Context, servers string) error {
@@ -33,10 +33,10 @@ func work(ctx context.Context, servers string) error {
 		return err
 	}
 	// The node is there for as long as the session is.
-	node, err := s.Create(ctx, "/worker-", nil, session.EphemeralSequential)
+	node, err := s.Enter(ctx, session.NewNode{Dir: "/workers", Name: "host7", Fixed: true})
 	if err != nil {
 		return err
 	}
-	fmt.Println("registered as", node)
+	fmt.Println("registered as", node.Path)
 	return nil
 }

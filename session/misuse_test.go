@@ -15,6 +15,8 @@ import (
 func TestMisuse(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).Addr(0))
 	s := testserver.Session(t, m)
+	node, err := s.Enter(patient(t), session.NewNode{Dir: testserver.Path(t), Name: "n"})
+	must(t, err)
 	misusetest.Check(t, misusetest.Package{
 		Name: "session",
 		Objects: []misusetest.Object{
@@ -22,6 +24,7 @@ func TestMisuse(t *testing.T) {
 			{Zero: &session.Session{}, Made: s},
 			{Zero: &session.Watch{}},
 			{Zero: &session.Removal{}},
+			{Zero: &session.Node{}, Made: node},
 		},
 		Values: []any{session.State(0), session.CreateMode{}, session.Trace{}, session.RequestInfo{}},
 		Funcs: map[string]func(context.Context){

@@ -123,7 +123,7 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 // retry slowly: first after about a second, later after at most the session timeout or 30 s.
 //
 // A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node ever
-// has, such as numbered ones. ctx is for the hooks of a [Trace] only: the removal begins and goes on also if ctx has
+// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a [Trace] only: the removal begins and goes on also if ctx has
 // ended. With a path that is not valid, the Removal fails at once with [ErrInvalid].
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	misuse.Context(ctx, "session: Session.Remove")

@@ -104,11 +104,22 @@ func (c *Creation) stay() { c.booking.Stay(c.i) }
 // If StartCreate returns no error, the node may come to exist even if ctx ends, and the caller must see to its removal.
 // An error means that nothing was sent. It is ctx's, the session's, ErrTooManyNodes or ErrInvalid.
 func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, data []byte, mode CreateMode) (*Creation, error) {
+	return s.startCreate(ctx, v, path, data, mode, false)
+}
+
+// startCreate is StartCreate. alone says that the caller keeps other creates from the path.
+func (s *Session) startCreate(
+	ctx context.Context, v *Reservation, path string, data []byte, mode CreateMode, alone bool,
+) (*Creation, error) {
 	info := hooks.RequestInfo{Op: "create", Path: path}
 	if err := errors.Join(validateCreate(path, mode), mode.validate(), checkData(data)); err != nil {
 		return nil, err
 	}
-	b, err := s.prepareCreate(ctx, v, path, mode)
+	begin, end := s.creates.begin, s.creates.end
+	if alone {
+		begin, end = func(context.Context, string) error { return nil }, func(string) {}
+	}
+	b, err := s.prepareCreate(ctx, v, path, mode, begin, end)
 	if err != nil {
 		return nil, opError(info, err)
 	}
@@ -128,7 +139,7 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 		if mode.ephemeral() {
 			c.noted = s.room.At(made)
 		}
-		s.creates.end(path)
+		end(path)
 		c.end(s, info, err, done)
 	})
 	return &Creation{sent: c}, nil
@@ -149,8 +160,10 @@ func (s *Session) withHooks(f func()) {
 	}
 }
 
-// prepareCreate waits until a create can be sent, and takes the room for its node.
-func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string, mode CreateMode) (b *room.Booking, err error) {
+// prepareCreate waits until a create can be sent, and takes the room for its node. begin and end are those of creates.
+func (s *Session) prepareCreate(
+	ctx context.Context, v *Reservation, path string, mode CreateMode, begin func(context.Context, string) error, end func(string),
+) (b *room.Booking, err error) {
 	if err := s.ready(ctx); err != nil { // first, because it checks ctx
 		return nil, err
 	}
@@ -161,12 +174,12 @@ func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string
 			return nil, err
 		}
 	}
-	if err := s.creates.begin(ctx, path); err != nil {
+	if err := begin(ctx, path); err != nil {
 		b.Failed()
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
-		s.creates.end(path)
+		end(path)
 		b.Failed()
 		return nil, err
 	}

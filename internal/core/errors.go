@@ -22,6 +22,7 @@ var (
 	ErrTooLong       = outbox.ErrTooLong
 	ErrUnimplemented = errors.New("the server does not implement this request")
 	ErrInvalid       = misuse.ErrInvalid
+	ErrSequence      = errors.New("sequence counter of the directory is used up")
 )
 
 // lossReason is why a session ended.

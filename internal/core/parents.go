@@ -76,15 +76,20 @@ func (s *Session) makeNodes(ctx context.Context, full string) (made bool, err er
 // makeNode makes one node. full has the chroot. Any number of tries make one node, so unlike
 // other creates it is repeated if its reply is lost. A node that is made after ctx has ended is given back.
 func (s *Session) makeNode(ctx context.Context, full string) (made bool, err error) {
-	var there, unwanted atomic.Bool
+	var there, unwanted atomic.Bool // this call has made the node, or may have: the reply was lost
 	_, err = do(ctx, s, hooks.RequestInfo{Op: "create", Path: s.inward(full)}, always, inGoroutine(s, func() (string, error) {
 		name, err := s.createDirectory(ctx, full)
-		there.Store(err == nil)
-		if unwanted.Load() && there.Load() {
-			s.giveBack(full)
+		if err == nil || classify(err) == replyLost {
+			there.Store(true)
+			if unwanted.Load() {
+				s.giveBack(full)
+			}
 		}
 		return name, err
 	}))
+	if errors.Is(err, zk.ErrNodeExists) {
+		return there.Load(), nil
+	}
 	if err != nil {
 		unwanted.Store(true)
 		if there.Load() {
@@ -92,8 +97,6 @@ func (s *Session) makeNode(ctx context.Context, full string) (made bool, err err
 		}
 	}
 	switch {
-	case errors.Is(err, zk.ErrNodeExists):
-		return false, nil
 	case errors.Is(err, zk.ErrNoAuth) && s.isThere(ctx, full):
 		return false, nil // a server checks the right to create before it checks whether the node exists
 	}

@@ -86,10 +86,12 @@ func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan str
 
 // removal is the work of a Remove that has not begun.
 func (s *Session) removal(ctx context.Context, path string) *persistence {
-	p := s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
+	var p *persistence
+	p = s.persistence(ctx, "remove "+path, func() { s.underway.end(path, p.Removal) }, func(ctx context.Context) error {
 		return ignoreNoNode(s.delete(ctx, path, anyVersion, false))
 	})
 	p.info = hooks.RequestInfo{Op: "delete", Path: path}
+	s.underway.add(path, p.Removal)
 	return p
 }
 
@@ -114,7 +116,7 @@ func (p *persistence) send() {
 // deleteAtOnce sends the delete. It calls no hook: its caller can hold locks, and the creates that the
 // caller sends next come after the delete, with hooks as without them. If there are hooks for requests, they are
 // called in another goroutine, just after the delete is sent. A delete whose connection ends before the answer is sent
-// again by the next connection.
+// again by the next connection, unless f has to look first.
 func (p *persistence) deleteAtOnce() {
 	batch := new(atomic.Int64)
 	if p.tries++; p.tries > 1 {
@@ -125,7 +127,7 @@ func (p *persistence) deleteAtOnce() {
 		// A server that says ConnectionLoss is still there, and the retries of such an answer have pauses.
 		lost := err == zk.ErrConnectionClosed //nolint:errorlint // see above
 		err = p.s.verdict(err)
-		lost = lost && p.s.Err() == nil
+		lost = lost && p.s.Err() == nil && !p.looks
 		switch {
 		case answer != nil:
 			answer <- tryEnd{err, lost}
@@ -262,6 +264,7 @@ type persistence struct {
 
 	// Of a removal.
 	info  hooks.RequestInfo
+	looks bool            // f is to repeat the delete, since it looks first whose node is there
 	tries int             // how many deletes were sent
 	told  <-chan struct{} // closed when the hooks know of the latest; nil if there are no hooks
 }

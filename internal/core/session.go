@@ -42,11 +42,12 @@ type Session struct {
 	served chan struct{} // closed when the session will make no further connection
 
 	// The tables of watches, nodes and requests. Each has a lock of its own.
-	watches watches.Tables
-	room    *room.Account
-	creates creates
-	carried carried
-	syncs   syncs
+	watches  watches.Tables
+	room     *room.Account
+	creates  creates
+	underway underway
+	carried  carried
+	syncs    syncs
 
 	errands line.Errands // that do not block
 

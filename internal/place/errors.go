@@ -16,7 +16,7 @@ var (
 	ErrReleased       = errors.New("lease released")
 	ErrReleasePending = errors.New("release not yet confirmed")
 	ErrConflict       = errors.New("another kind of lock, or another configuration, at this path")
-	ErrSequence       = errors.New("sequence counter of the lock's directory is used up")
+	ErrSequence       = core.ErrSequence
 )
 
 var (

@@ -1,0 +1,604 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// faulty is what a server in the process and a proxy have in common.
+type faulty interface {
+	CutBefore(zktest.Match) *zktest.Fault
+	CutAfterCommit(zktest.Match) *zktest.Fault
+	HoldRequest(zktest.Match) *zktest.Fault
+	HoldReply(zktest.Match) *zktest.Fault
+	Disconnect()
+	Refuse(bool)
+	Count(zktest.Match) int
+	ResetRequests()
+	Expire(context.Context, int64) error
+}
+
+// entering is a session that enters a directory, and another client that looks.
+type entering struct {
+	faulty
+	t     *testing.T
+	m     *session.Manager
+	s     *session.Session
+	other *session.Session // not through the faults, if the server is a real one
+	d     string           // the directory; its parent is there
+	log   *lockedBuffer
+	cases int // how many there were of anew
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// virtualEntry is an entering with a server in the process, in a bubble.
+func virtualEntry(t *testing.T, opts ...session.Option) (*entering, *zktest.Server) {
+	t.Helper()
+	srv, e := zktest.Start(t), &entering{t: t, d: "/p/d", log: new(lockedBuffer)}
+	e.faulty = srv
+	opts = append(opts, session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
+	e.m, e.s = virtually(t, "h:1", srv.Dialer(), opts...)
+	_, e.other = virtually(t, "h:1", srv.Dialer())
+	must(t, (*core.Session)(e.other).MakeParents(t.Context(), e.d))
+	return e, srv
+}
+
+// everywhere runs a test with a server in the process, in virtual time, and with the shared server behind a proxy.
+func everywhere(t *testing.T, f func(*entering), opts ...session.Option) {
+	t.Run("in process", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e, _ := virtualEntry(t, opts...)
+			f(e)
+		})
+	})
+	t.Run("shared server", func(t *testing.T) {
+		e := &entering{t: t, log: new(lockedBuffer)}
+		opts := append(slices.Clone(opts), session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
+		p, m, s := behindProxy(t, 20*time.Second, opts...)
+		e.faulty, e.m, e.s, e.d = p, m, s, dir(t, s)
+		e.other = testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
+		f(e)
+	})
+}
+
+// anew changes to another directory, with nothing under way in it.
+func (e *entering) anew() {
+	e.t.Helper()
+	e.cases++
+	e.d = fmt.Sprintf("%s/case%d", strings.TrimSuffix(e.d, fmt.Sprintf("/case%d", e.cases-1)), e.cases)
+	must(e.t, (*core.Session)(e.other).MakeParents(patient(e.t), e.d))
+}
+
+// settles waits, in a bubble, until nothing happens any more.
+func (e *entering) settles() {
+	if _, inProcess := e.faulty.(*zktest.Server); inProcess {
+		synctest.Wait()
+	}
+}
+
+// left returns the children of the directory, which may be missing.
+func (e *entering) left() []string {
+	e.t.Helper()
+	names, _, err := e.other.Children(patient(e.t), e.d)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		e.t.Fatal(err)
+	}
+	return names
+}
+
+// waitLeft waits until the directory has n children.
+func (e *entering) waitLeft(n int) {
+	e.t.Helper()
+	zktest.Eventually(e.t, testserver.Patience, fmt.Sprint(n, " children"), func() bool { return len(e.left()) == n })
+}
+
+// removes removes a node, and waits for that.
+func (e *entering) removes(n *session.Node) {
+	e.t.Helper()
+	r := n.Remove(e.t.Context())
+	within(e.t, r.Done(), "the end of the removal")
+	must(e.t, r.Err())
+}
+
+// begin calls Enter in a goroutine.
+func (e *entering) begin(ctx context.Context, n session.NewNode) <-chan entered {
+	out := make(chan entered, 1)
+	go func() {
+		node, err := e.s.Enter(ctx, n)
+		out <- entered{node, err}
+	}()
+	return out
+}
+
+type entered struct {
+	node *session.Node
+	err  error
+}
+
+func (e *entering) want(n *session.Node, err error) *session.Node {
+	e.t.Helper()
+	must(e.t, err)
+	if dir, name := path.Split(n.Path); path.Clean(dir) != e.d || !slices.Contains(n.Names, name) {
+		e.t.Fatalf("the node %s is not in its listing %q", n.Path, n.Names)
+	}
+	return n
+}
+
+// form returns a new node with a number or with a fixed name.
+func (e *entering) form(fixed bool) session.NewNode {
+	return session.NewNode{Dir: e.d, Name: "lock-", Data: []byte("x"), Fixed: fixed, Watch: true}
+}
+
+// Enter makes the node and lists the directory in one round trip, for all that enter at the same time.
+func TestEnterTakesARoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		(*core.Manager)(e.m).SetWindow(-1)
+		for i := range 6 {
+			must(t, (*core.Session)(e.other).MakeParents(t.Context(), fmt.Sprint(e.d, "/", i)))
+		}
+		srv.Delay(100 * time.Millisecond)
+		e.ResetRequests()
+		began := time.Now()
+		var all []<-chan entered
+		for i := range 6 {
+			all = append(all, e.begin(t.Context(), session.NewNode{Dir: fmt.Sprint(e.d, "/", i), Name: "a-"}))
+			all = append(all, e.begin(t.Context(), session.NewNode{Dir: e.d, Name: "b-"}))
+			all = append(all, e.begin(t.Context(), session.NewNode{Dir: e.d, Name: fmt.Sprint("fixed", i), Fixed: true}))
+		}
+		for _, one := range all {
+			got := <-one
+			must(t, got.err)
+			if dir, name := path.Split(got.node.Path); !slices.Contains(got.node.Names, name) {
+				t.Errorf("%s%s is not in its listing %q", dir, name, got.node.Names)
+			}
+			if got.node.Children != nil {
+				t.Error("a watch that nobody has asked for")
+			}
+		}
+		if d := time.Since(began); d != 200*time.Millisecond {
+			t.Errorf("18 entries took %v, a round trip takes 200ms", d)
+		}
+	})
+}
+
+// The name has an id that is new for each Enter, and the listing shows all that came before. The watch tells of the next.
+func TestEnter(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		ctx := e.t.Context()
+		var before []string
+		var watch *session.Watch
+		for range 3 {
+			n, err := e.s.Enter(ctx, session.NewNode{Dir: e.d, Name: "lock-", Data: []byte("who"), Watch: true})
+			e.want(n, err)
+			name := path.Base(n.Path)
+			if id, rest, ok := strings.Cut(strings.TrimPrefix(name, "_c_"), "-lock-"); !ok || len(id) != 36 || len(rest) != 10 {
+				e.t.Errorf("the name %q", name)
+			}
+			before = append(before, name)
+			slices.Sort(n.Names)
+			slices.Sort(before)
+			if !slices.Equal(n.Names, before) {
+				e.t.Errorf("the listing %q, want %q", n.Names, before)
+			}
+			data, stat, err := e.other.Get(ctx, n.Path)
+			must(e.t, err)
+			if string(data) != "who" || stat.EphemeralOwner != e.s.ID() {
+				e.t.Errorf("data %q of the session 0x%x", data, stat.EphemeralOwner)
+			}
+			if watch == nil { // the create ends the watch of the one before, and further ones at the path
+				watch = n.Children
+				if watch.Event() != session.WatchPending {
+					e.t.Errorf("event %v of a new watch", watch.Event())
+				}
+			} else {
+				wantEvent(e.t, watch, session.WatchChanged)
+			}
+		}
+		n, err := e.s.Enter(ctx, session.NewNode{Dir: e.d, Name: "one", Fixed: true})
+		e.want(n, err)
+		if n.Path != e.d+"/one" {
+			e.t.Errorf("the path %s", n.Path)
+		}
+		if r := n.Remove(ctx); r != n.Remove(ctx) {
+			e.t.Error("another removal")
+		}
+		e.removes(n)
+		e.waitLeft(3)
+	})
+}
+
+// second matches requests of a kind after as many others that match as n says.
+func second(n int, m zktest.Match) zktest.Match {
+	var mu sync.Mutex
+	return func(r zktest.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if m(r) {
+			n--
+		}
+		return n < 0
+	}
+}
+
+// Whichever reply is lost, and whether the server has carried out the request or not, Enter makes one node.
+func TestEnterLosesReplies(t *testing.T) {
+	type faults []*zktest.Fault
+	everywhere(t, func(e *entering) {
+		for what, arm := range map[string]func(creates, lists, writes, looks zktest.Match) faults{
+			"create cut":        func(c, _, _, _ zktest.Match) faults { return faults{e.CutBefore(c)} },
+			"create's reply":    func(c, _, _, _ zktest.Match) faults { return faults{e.CutAfterCommit(c)} },
+			"listing cut":       func(_, l, _, _ zktest.Match) faults { return faults{e.CutBefore(l)} },
+			"listing's reply":   func(_, l, _, _ zktest.Match) faults { return faults{e.CutAfterCommit(l)} },
+			"create cut twice":  func(c, _, _, _ zktest.Match) faults { return faults{e.CutBefore(c), e.CutBefore(c)} },
+			"create, write":     func(c, _, w, _ zktest.Match) faults { return faults{e.CutAfterCommit(c), e.CutBefore(w)} },
+			"create, its reply": func(c, _, w, _ zktest.Match) faults { return faults{e.CutAfterCommit(c), e.CutAfterCommit(w)} },
+			"create, list's reply": func(c, l, w, _ zktest.Match) faults {
+				return faults{e.CutAfterCommit(c), e.CutAfterCommit(behind(w, l))}
+			},
+			"create cut, write's reply, create's": func(c, _, w, _ zktest.Match) faults {
+				return faults{e.CutBefore(c), e.CutAfterCommit(w), e.CutAfterCommit(c)}
+			},
+			"create, look's reply": func(c, _, _, look zktest.Match) faults { return faults{e.CutAfterCommit(c), e.CutAfterCommit(look)} },
+		} {
+			for _, fixed := range []bool{false, true} {
+				if what == "create, look's reply" && !fixed {
+					continue // the id says enough
+				}
+				e.anew()
+				n := e.form(fixed)
+				what := fmt.Sprintf("%s, fixed %v", what, fixed)
+				armed := arm(zktest.On(zktest.OpCreate, e.d+"/"), zktest.On(zktest.OpGetChildren2, e.d),
+					zktest.On(zktest.OpMulti, e.d), zktest.On(zktest.OpExists, e.d))
+				node, err := e.s.Enter(patient(e.t), n)
+				if err != nil {
+					e.t.Fatalf("%s: %v", what, err)
+				}
+				for i, f := range armed {
+					within(e.t, f.Hit(), fmt.Sprintf("%s: fault %d", what, i))
+				}
+				e.want(node, err)
+				if left := e.left(); len(left) != 1 {
+					e.t.Errorf("%s: %q", what, left)
+				}
+				_, err = e.s.Enter(patient(e.t), session.NewNode{Dir: e.d, Name: "more-"})
+				wantErr(e.t, "the room for one node", err, session.ErrTooManyNodes)
+				e.removes(node)
+				e.waitLeft(0)
+			}
+		}
+	}, session.WithMaxNodes(1))
+}
+
+// behind matches as m does, once first has matched.
+func behind(first, m zktest.Match) zktest.Match {
+	var seen atomic.Bool
+	return func(r zktest.Request) bool {
+		if first(r) {
+			seen.Store(true)
+		}
+		return seen.Load() && m(r)
+	}
+}
+
+// When Enter is cancelled, at whatever moment and whatever then becomes of the request, it returns at once. It leaves no
+// node, and no room is taken.
+func TestEnterIsCancelled(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		for what, arm := range map[string]func(creates, lists, writes zktest.Match) *zktest.Fault{
+			"create":         func(c, _, _ zktest.Match) *zktest.Fault { return e.HoldRequest(c) },
+			"create's reply": func(c, _, _ zktest.Match) *zktest.Fault { return e.HoldReply(c) },
+			"list":           func(_, l, _ zktest.Match) *zktest.Fault { return e.HoldRequest(l) },
+			"list's reply":   func(_, l, _ zktest.Match) *zktest.Fault { return e.HoldReply(l) },
+			"write":          func(c, _, w zktest.Match) *zktest.Fault { e.CutAfterCommit(c); return e.HoldRequest(w) },
+			"write's reply":  func(c, _, w zktest.Match) *zktest.Fault { e.CutAfterCommit(c); return e.HoldReply(w) },
+			"list behind it": func(c, l, w zktest.Match) *zktest.Fault { e.CutAfterCommit(c); return e.HoldReply(behind(w, l)) },
+			"write for none": func(c, _, w zktest.Match) *zktest.Fault { e.CutBefore(c); return e.HoldReply(w) },
+		} {
+			for _, fixed := range []bool{false, true} {
+				for _, lost := range []bool{false, true} {
+					e.anew()
+					n := e.form(fixed)
+					what := fmt.Sprintf("%s, fixed %v, lost %v", what, fixed, lost)
+					held := arm(zktest.On(zktest.OpCreate, e.d+"/"), zktest.On(zktest.OpGetChildren2, e.d), zktest.On(zktest.OpMulti, e.d))
+					ctx, cancel := context.WithCancel(patient(e.t))
+					ended := e.begin(ctx, n)
+					within(e.t, held.Hit(), what)
+					cancel()
+					wantErr(e.t, what, within(e.t, ended, what).err, context.Canceled)
+					if lost {
+						e.Disconnect()
+					}
+					held.Release()
+					e.waitEmpty(what)
+					e.removes(e.whenRoom(n))
+				}
+			}
+		}
+	}, session.WithMaxNodes(1))
+}
+
+// whenRoom enters when there is room for the node.
+func (e *entering) whenRoom(n session.NewNode) (node *session.Node) {
+	e.t.Helper()
+	zktest.Eventually(e.t, testserver.Patience, "room for the next node", func() (ok bool) {
+		var err error
+		if node, err = e.s.Enter(patient(e.t), n); err != nil && !errors.Is(err, session.ErrTooManyNodes) {
+			e.t.Fatal(err)
+		}
+		return err == nil
+	})
+	return node
+}
+
+// waitEmpty waits until the directory is empty and no request of the session is under way that could change that: it is
+// empty behind a round trip of the session.
+func (e *entering) waitEmpty(what string) {
+	e.t.Helper()
+	e.waitLeft(0)
+	if err := e.s.Sync(patient(e.t), e.d); err != nil {
+		e.t.Fatalf("%s: %v", what, err)
+	}
+	e.waitLeft(0)
+}
+
+// An Enter whose context has ended sends nothing, and one that waits for a connection leaves nothing to be sent.
+func TestEnterWithEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		e.ResetRequests()
+		for _, fixed := range []bool{false, true} {
+			_, err := e.s.Enter(ended, e.form(fixed))
+			wantErr(t, "Enter", err, context.Canceled)
+		}
+		srv.Refuse(true)
+		srv.Disconnect()
+		synctest.Wait()
+		short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer stop()
+		for _, fixed := range []bool{false, true} {
+			_, err := e.s.Enter(short, e.form(fixed))
+			wantErr(t, "Enter without a connection", err, context.DeadlineExceeded)
+		}
+		srv.Refuse(false)
+		time.Sleep(3 * time.Second)
+		if n := srv.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2, zktest.OpMulti, zktest.OpDelete)); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// A directory that is missing is made, with those above it. If it vanishes again at any moment, it is made again.
+func TestEnterMakesDirectories(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t)
+			e.d = "/p/a/b/c"
+			for round := range 3 {
+				node, err := e.s.Enter(t.Context(), e.form(fixed))
+				e.want(node, err)
+				e.removes(node)
+				switch round {
+				case 0: // all is there
+				case 1:
+					must(t, srv.DeleteNode("/p/a/b/c"))
+				case 2:
+					must(t, srv.DeleteNode("/p/a/b/c"))
+					must(t, srv.DeleteNode("/p/a/b"))
+				}
+			}
+			for _, at := range []zktest.Match{
+				zktest.On(zktest.OpCreate, e.d+"/"), zktest.On(zktest.OpGetChildren2, e.d), zktest.On(zktest.OpCreateContainer, e.d),
+				behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")),
+			} {
+				for range 2 { // also while it is gone already
+					held := srv.HoldRequest(at)
+					ended := e.begin(t.Context(), e.form(fixed))
+					synctest.Wait()
+					if isClosed(held.Hit()) {
+						for _, dir := range []string{e.d, path.Dir(e.d)} {
+							if stat, err := e.other.Exists(t.Context(), dir); err == nil && stat != nil && stat.NumChildren == 0 {
+								must(t, srv.DeleteNode(dir))
+							}
+						}
+					}
+					held.Release()
+					got := <-ended
+					e.removes(e.want(got.node, got.err))
+					must(t, srv.DeleteNode(e.d))
+				}
+			}
+		})
+	}
+}
+
+// A directory that was made in vain is given back, also if the reply to its create was lost: no server before 3.10 removes a
+// container that never had a child.
+func TestEnterGivesDirectoryBack(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		for what, arm := range map[string]func(e *entering) *zktest.Fault{
+			"the next create is cut": func(e *entering) *zktest.Fault {
+				return e.HoldRequest(behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")))
+			},
+			"its reply is held": func(e *entering) *zktest.Fault { return e.HoldReply(zktest.On(zktest.OpCreateContainer, e.d)) },
+			"its reply was lost": func(e *entering) *zktest.Fault {
+				e.CutAfterCommit(zktest.On(zktest.OpCreateContainer, e.d))
+				return e.HoldRequest(behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")))
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				e, srv := virtualEntry(t)
+				node, err := e.s.Enter(t.Context(), session.NewNode{Dir: e.d, Name: "keeps", Fixed: true}) // the manager knows containers
+				e.want(node, err)
+				e.d += "/new"
+				held := arm(e)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := e.begin(ctx, e.form(fixed))
+				<-held.Hit()
+				cancel()
+				wantErr(t, what, (<-ended).err, context.Canceled)
+				srv.Disconnect()
+				held.Release()
+				time.Sleep(3 * e.s.Timeout())
+				stat, err := e.other.Exists(t.Context(), e.d)
+				if must(t, err); stat != nil {
+					t.Errorf("%s, fixed %v: the directory is there", what, fixed)
+				}
+				must(t, e.s.Err())
+			})
+		}
+	}
+}
+
+// Enter undoes a create that gets the last number or one below zero, and counting starts again when the directory is empty.
+func TestEnterAtEndOfCounter(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t)
+			n := session.NewNode{Dir: e.d, Name: "lock-"}
+			must(t, srv.SetSequence(e.d, 1<<31-2))
+			last, err := e.s.Enter(t.Context(), n)
+			e.want(last, err)
+			for range 3 { // 2147483647, -2147483648, …
+				if lost {
+					srv.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+				}
+				_, err := e.s.Enter(t.Context(), n)
+				wantErr(t, "Enter", err, session.ErrSequence)
+				time.Sleep(time.Second)
+				if left := e.left(); len(left) != 1 {
+					t.Errorf("left are %q", left)
+				}
+			}
+			fixed, err := e.s.Enter(t.Context(), e.form(true)) // that needs no number
+			e.want(fixed, err)
+			e.removes(fixed)
+			e.removes(last)
+			_, err = e.s.Enter(t.Context(), n)
+			wantErr(t, "Enter", err, session.ErrSequence)
+			time.Sleep(time.Second)
+			first, err := e.s.Enter(t.Context(), n)
+			if e.want(first, err); !strings.HasSuffix(first.Path, "-0000000000") {
+				t.Errorf("the first node is %s", first.Path)
+			}
+		})
+	}
+}
+
+// An Enter whose session is lost fails as the session does.
+func TestEnterInLostSession(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+		ended := e.begin(patient(e.t), e.form(false))
+		second := e.begin(patient(e.t), e.form(true))
+		within(e.t, held.Hit(), "the create")
+		must(e.t, e.Expire(patient(e.t), e.s.ID()))
+		held.Release()
+		wantErr(e.t, "Enter", within(e.t, ended, "the end").err, session.ErrLost)
+		wantErr(e.t, "Enter", within(e.t, second, "the end").err, session.ErrLost)
+		_, err := e.s.Enter(patient(e.t), e.form(false))
+		wantErr(e.t, "Enter", err, session.ErrLost)
+		e.waitLeft(0)
+	})
+}
+
+// An Enter that has no room fails at once, and sends nothing. The room of a node that is being removed counts.
+func TestEnterWithoutRoom(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		var all []*session.Node
+		for i := range 2 {
+			n, err := e.s.Enter(patient(e.t), e.form(i == 0))
+			all = append(all, e.want(n, err))
+		}
+		e.ResetRequests()
+		_, err := e.s.Enter(patient(e.t), e.form(false))
+		wantErr(e.t, "Enter", err, session.ErrTooManyNodes)
+		if n := e.Count(zktest.Any(zktest.OpCreate)); n != 0 {
+			e.t.Errorf("%d creates", n)
+		}
+		for _, n := range all {
+			n.Remove(patient(e.t))
+			next, err := e.s.Enter(patient(e.t), e.form(false))
+			e.want(next, err)
+		}
+		e.waitLeft(2)
+	}, session.WithMaxNodes(2))
+}
+
+// If somebody deletes the node before the listing shows it, Enter makes another.
+func TestEnterAfterDelete(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t, session.WithMaxNodes(1))
+			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
+			ended := e.begin(t.Context(), e.form(fixed))
+			<-held.Hit()
+			for _, name := range e.left() {
+				must(t, srv.DeleteNode(e.d+"/"+name))
+			}
+			held.Release()
+			got := <-ended
+			e.want(got.node, got.err)
+			if left := e.left(); len(left) != 1 {
+				t.Errorf("left are %q", left)
+			}
+			e.removes(got.node)
+			e.removes(e.whenRoom(e.form(fixed)))
+		})
+	}
+}
+
+// What cannot be a node is refused before anything is sent.
+func TestEnterInvalid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		srv.ResetRequests()
+		for _, n := range []session.NewNode{
+			{}, {Dir: "p", Name: "a"}, {Dir: "/p/", Name: "a"}, {Dir: "/p", Name: "a/b"},
+			{Dir: "/p", Fixed: true}, {Dir: "/p", Name: "..", Fixed: true},
+			{Dir: "/p", Name: "a/b", Fixed: true}, {Dir: "/p", Name: "a\x00"}, {Dir: "/p", Name: "a", Data: make([]byte, 1<<20)},
+		} {
+			_, err := e.s.Enter(t.Context(), n)
+			wantErr(t, fmt.Sprintf("%.80v", n), err, session.ErrInvalid)
+		}
+		if n := srv.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2)); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// others has another client take the fixed name.
+func (e *entering) others() *session.Node {
+	e.t.Helper()
+	n, err := e.other.Enter(patient(e.t), e.form(true))
+	return e.want(n, err)
+}
+
+// wantOwner checks whose node has the fixed name.
+func (e *entering) wantOwner(s *session.Session) {
+	e.t.Helper()
+	stat, err := e.other.Exists(patient(e.t), e.d+"/lock-")
+	must(e.t, err)
+	if stat == nil || stat.EphemeralOwner != s.ID() {
+		e.t.Errorf("the node is %+v, want that of the session 0x%x", stat, s.ID())
+	}
+}
+
+// A fixed name that is taken is zk.ErrNodeExists, also if the session itself has it, and the node stays.
+func TestEnterTakenName(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		for _, owner := range []*session.Session{e.other, e.s} {
+			n, err := owner.Enter(patient(e.t), e.form(true))
+			e.want(n, err)
+			_, err = e.s.Enter(patient(e.t), e.form(true))
+			wantErr(e.t, "Enter", err, zk.ErrNodeExists)
+			e.wantOwner(owner)
+			e.removes(n)
+		}
+		e.removes(e.whenRoom(e.form(true)))
+	})
+}
+
+// A lost reply does not make the node of another client ours: not if the create was cut, and not if its node has gone since.
+func TestEnterLosesName(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		for _, cancelled := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				e, srv := virtualEntry(t, session.WithMaxNodes(1))
+				cut := srv.CutBefore
+				if committed {
+					cut = srv.CutAfterCommit
+				}
+				f := cut(zktest.On(zktest.OpCreate, e.d+"/"))
+				srv.Refuse(true)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := e.begin(ctx, e.form(true))
+				<-f.Hit()
+				if cancelled {
+					cancel()
+				}
+				if committed {
+					must(t, srv.DeleteNode(e.d+"/lock-"))
+				}
+				theirs := e.others()
+				srv.Refuse(false)
+				want := zk.ErrNodeExists
+				if cancelled {
+					want = context.Canceled
+				}
+				wantErr(t, "Enter", (<-ended).err, want)
+				time.Sleep(5 * time.Second)
+				e.wantOwner(e.other)
+				e.removes(theirs)
+				e.removes(e.whenRoom(e.form(true)))
+			})
+		}
+	}
+}
+
+// Of two that enter one name in one session, one gets the node, also if both replies are lost.
+func TestEnterOneNameTwice(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+		first, second := e.begin(patient(e.t), e.form(true)), e.begin(patient(e.t), e.form(true))
+		one, two := within(e.t, first, "the first"), within(e.t, second, "the second")
+		if one.err != nil {
+			one, two = two, one
+		}
+		wantErr(e.t, "the second", two.err, zk.ErrNodeExists)
+		e.removes(e.want(one.node, one.err))
+		e.waitLeft(0)
+	})
+}
+
+// An Enter of a fixed name waits for removals of it, those of a cancelled Enter included. So no delete that is repeated
+// hits the new node.
+func TestEnterWaitsForRemoval(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		for _, by := range []string{"the node", "the path", "a cancelled Enter"} {
+			e.anew()
+			held := e.HoldReply(zktest.On(zktest.OpDelete, e.d+"/"))
+			var r *session.Removal
+			if by == "a cancelled Enter" {
+				reply := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+				ctx, cancel := context.WithCancel(patient(e.t))
+				ended := e.begin(ctx, e.form(true))
+				within(e.t, reply.Hit(), "the create")
+				cancel()
+				wantErr(e.t, "Enter", within(e.t, ended, "the end").err, context.Canceled)
+				reply.Release()
+			} else {
+				n, err := e.s.Enter(patient(e.t), e.form(true))
+				if e.want(n, err); by == "the node" {
+					r = n.Remove(e.t.Context())
+				} else {
+					r = e.s.Remove(e.t.Context(), n.Path)
+				}
+			}
+			within(e.t, held.Hit(), "the delete")
+			e.ResetRequests()
+			ended := e.begin(patient(e.t), e.form(true))
+			e.settles()
+			if n := e.Count(zktest.On(zktest.OpCreate, e.d+"/lock-")); n != 0 {
+				e.t.Errorf("%s: %d creates before the end of the removal", by, n)
+			}
+			e.Disconnect() // the reply is lost, and the delete repeated
+			held.Release()
+			got := within(e.t, ended, "Enter")
+			n := e.want(got.node, got.err)
+			if r != nil {
+				within(e.t, r.Done(), "the removal")
+				must(e.t, r.Err())
+			}
+			must(e.t, e.s.Sync(patient(e.t), e.d))
+			e.wantOwner(e.s)
+			e.removes(n)
+		}
+	})
+}
+
+// A removal whose reply was lost does not delete the node that another client has made meanwhile.
+func TestRemovalSparesAnothersNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t, session.WithMaxNodes(1))
+		n, err := e.s.Enter(t.Context(), e.form(true))
+		e.want(n, err)
+		f := srv.CutAfterCommit(zktest.On(zktest.OpDelete, e.d+"/"))
+		srv.Refuse(true)
+		r := n.Remove(t.Context())
+		<-f.Hit()
+		theirs := e.others()
+		srv.Refuse(false)
+		<-r.Done()
+		must(t, r.Err())
+		time.Sleep(5 * time.Second)
+		e.wantOwner(e.other)
+		e.removes(theirs)
+		e.removes(e.whenRoom(e.form(true)))
+	})
+}
+
+// The servers refuse the removal of a node with a fixed name: the next Enter of it says so at once.
+func TestEnterBehindRefusedRemoval(t *testing.T) {
+	ctx, admin := patient(t), testserver.Admin(t)
+	_, _, s := behindProxy(t, 20*time.Second)
+	d := dir(t, s)
+	n, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
+	must(t, err)
+	_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+	must(t, err)
+	_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
+	wantErr(t, "Enter", err, zk.ErrNodeExists)
+	n.Remove(ctx)
+	_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
+	wantErr(t, "Enter behind a removal that is refused", err, zk.ErrNoAuth)
+	_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll), -1)
+	must(t, err)
+	testserver.WaitChildren(t, d, 0)
+	zktest.Eventually(t, testserver.Patience, "the name is free", func() bool {
+		_, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
+		return err == nil
+	})
+}
+
+// A search that the servers refuse ends, and Enter says so. It goes on slowly in the background, and holds nobody up.
+func TestEnterSearchIsRefused(t *testing.T) {
+	ctx, admin := patient(t), testserver.Admin(t)
+	for _, fixed := range []bool{false, true} {
+		p, _, s := behindProxy(t, 20*time.Second)
+		d := dir(t, s) + map[bool]string{true: "/fixed", false: "/numbered"}[fixed]
+		_, err := admin.Create(d, nil, 0, zk.WorldACL(zk.PermAll))
+		must(t, err)
+		held := p.HoldReply(zktest.On(zktest.OpCreate, d+"/"))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "n", Fixed: fixed})
+			ended <- err
+		}()
+		within(t, held.Hit(), "the create")
+		_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+		must(t, err)
+		p.Disconnect()
+		held.Release()
+		wantErr(t, "Enter", within(t, ended, "the refusal"), zk.ErrNoAuth)
+		_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "other", Fixed: fixed})
+		wantErr(t, "the next Enter", err, zk.ErrNoAuth)
+		_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll), -1)
+		must(t, err)
+		testserver.WaitChildren(t, d, 0)
+		must(t, s.Err())
+	}
+}
