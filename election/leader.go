@@ -3,9 +3,6 @@ package election
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
@@ -16,7 +13,7 @@ import (
 var ErrNoLeader = errors.New("nobody leads")
 
 // Contenders returns the leader, and behind it the other candidates in the order in which they will
-// lead. The ID of each is as [WithID] sets it. Contenders fails as Contenders of a [zklock.Mutex] does.
+// lead. The ID of each is as [WithID] sets it. Contenders fails as Contenders of a zklock.Mutex does.
 func (e *Election) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	e.made()
 	misuse.Context(ctx, "election: Election.Contenders")
@@ -28,7 +25,7 @@ func (e *Election) Contenders(ctx context.Context) ([]queue.Contender, error) {
 }
 
 func (e *Election) contenders(ctx context.Context) ([]queue.Contender, error) {
-	all, err := e.mutex.Contenders(ctx)
+	all, err := e.queue.Contenders(ctx, e.request.Kind)
 	for i := range all {
 		all[i].ID = idOf(all[i].Data)
 	}
@@ -42,23 +39,17 @@ func (e *Election) contenders(ctx context.Context) ([]queue.Contender, error) {
 func (e *Election) Leader(ctx context.Context) (queue.Contender, error) {
 	e.made()
 	misuse.Context(ctx, "election: Election.Leader")
-	leader, err := leaderOf(e.lock.Queue.First(ctx, e.lock.Request.Kind))
-	if err != nil {
-		return queue.Contender{}, e.failed(err)
-	}
-	return leader, nil
+	first, err := e.queue.First(ctx, e.request.Kind)
+	return e.leader(first, err)
 }
 
-// leaderOf returns the first contender of the queue as the leader. If there is none, the error is ErrNoLeader.
-func leaderOf(first queue.Contender, err error) (queue.Contender, error) {
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return queue.Contender{}, fmt.Errorf("%w: %w", ErrNoLeader, err)
-	case err != nil:
-		return queue.Contender{}, err
+// leader returns the first contender of the queue as the leader. If there is none, the error is ErrNoLeader.
+func (e *Election) leader(first queue.Contender, err error) (queue.Contender, error) {
+	if err == nil && first.Path == "" {
+		err = ErrNoLeader
 	}
-	if first.Path == "" {
-		return first, ErrNoLeader
+	if err != nil {
+		return queue.Contender{}, e.failed(err)
 	}
 	first.ID = idOf(first.Data)
 	return first, nil

@@ -24,7 +24,7 @@ func TestLeader(t *testing.T) {
 	dir := testserver.Path(t)
 	observer := newElection(t, connect(t), dir)
 	_, err := observer.Leader(ctx)
-	wantErr(t, "Leader of an election that nobody has run", err, election.ErrNoLeader, zk.ErrNoNode)
+	wantErr(t, "Leader of an election that nobody has run", err, election.ErrNoLeader)
 	_, err = observer.Contenders(ctx)
 	wantErr(t, "its Contenders", err, zk.ErrNoNode)
 

@@ -2,7 +2,6 @@ package election
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -41,14 +40,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[queue.Contender, error
 	e.made()
 	misuse.Context(ctx, "election: Election.Observe")
 	return func(yield func(queue.Contender, error) bool) {
-		line := e.lock.Queue.Line(e.lock.Request.Kind)
-		for {
-			leader, err := leaderOf(line.Next(ctx))
-			ended := err != nil && !errors.Is(err, ErrNoLeader)
-			if err != nil {
-				err = e.failed(err)
-			}
-			if !yield(leader, err) || ended {
+		for first, err := range e.queue.Observe(ctx, e.request.Kind) {
+			if !yield(e.leader(first, err)) {
 				return
 			}
 		}

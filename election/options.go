@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -35,13 +34,15 @@ func WithID(id string) Option {
 		if id == "" || !utf8.ValidString(id) {
 			return fmt.Errorf("%w: id %.40q: want text of at least one byte", session.ErrInvalid, id)
 		}
-		if _, err := hold.NodeData([]byte(id)); err != nil {
-			return err
+		if len(id) > longestID {
+			return fmt.Errorf("%w: an id of %d bytes: the limit is %d", session.ErrInvalid, len(id), longestID)
 		}
 		c.id = id
-		return nil
+		return queue.Request{Kind: queue.Mutex(), Data: []byte(id)}.Check()
 	})
 }
+
+const longestID = 64 << 10
 
 // idOf returns the id of the candidate whose node has this data. It is "" after a request to resign
 // has replaced the data.

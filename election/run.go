@@ -49,7 +49,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		return e.failed(fmt.Errorf("%w: another Run has not returned", session.ErrInvalid))
 	}
 	defer e.stop()
-	pace := rounds.Pace{New: rounds.Brief(e.lock.Queue.Manager().Retry())}
+	pace := rounds.Pace{}
 	for {
 		if err := pace.Wait(ctx, nil); err != nil {
 			return e.failed(err)

@@ -25,12 +25,15 @@ type termKey struct{}
 // the error says why, or the candidate was asked to resign before lead was called. Otherwise the error says why the term has ended.
 func (e *Election) serve(ctx context.Context, lead func(context.Context) error) (*term, error) {
 	t := new(term)
-	// The context of lead is derived from this one, so that it is Do that makes it: a context that is
-	// derived from Do's does not look at the clock.
+	// The context of lead is derived from this one, so that it is the lease that makes it: a context that is
+	// derived from the lease's does not look at the clock.
 	ctx, t.end = context.WithCancelCause(ctx)
 	defer t.end(nil)
-	err := e.mutex.Do(ctx, func(ctx context.Context) error {
-		lease, _ := queue.LeaseFrom(ctx)
+	lease, err := e.queue.Acquire(ctx, e.request)
+	if err != nil {
+		return t, err
+	}
+	err = e.hold(ctx, lease, func(ctx context.Context) error {
 		defer e.over()
 		if !e.begin(t, lease) {
 			t.passed = true

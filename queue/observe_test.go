@@ -28,12 +28,21 @@ func TestObserve(t *testing.T) {
 		}
 	}
 	named := func(id string) queue.Request { return queue.Request{Kind: queue.Mutex(), Data: []byte(id)} }
+	isFirst := func(id string) {
+		t.Helper()
+		first, err := observer.First(ctx, queue.Mutex())
+		if err != nil || first.ID != id || (first.Path == "") != (id == "") {
+			t.Errorf("First: %+v, %v; want %q", first, err, id)
+		}
+	}
 	want("no directory", "")
+	isFirst("")
 	one, err := q.Acquire(patient(t), named("one"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want("a holder", "one")
+	isFirst("one")
 	two := make(chan *queue.Lease, 1)
 	go func() {
 		l, err := q.Acquire(context.WithoutCancel(ctx), named("two"))
@@ -47,6 +56,7 @@ func TestObserve(t *testing.T) {
 	want("the next", "two")
 	release(t, <-two)
 	want("nobody", "")
+	isFirst("")
 	cancel()
 	if _, err, more := next(); !more || !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of ctx: %v, %v", err, more)
@@ -63,6 +73,9 @@ func TestObserveRefuses(t *testing.T) {
 		if !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("a bad kind: %v", err)
 		}
+	}
+	if _, err := q.First(patient(t), &queue.Kind{}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("First of a bad kind: %v", err)
 	}
 	lease, err := q.Acquire(patient(t), queue.Request{Kind: queue.Reader()})
 	if err != nil {

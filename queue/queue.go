@@ -2,7 +2,10 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -58,6 +61,10 @@ type Request struct {
 	// Nothing else happens: the holder decides whether it releases.
 	Revoked func(*Lease)
 }
+
+// Check returns an error that matches [session.ErrInvalid] if acquisitions would refuse the request. It does no I/O, and is for
+// constructors that take parts of a Request from their callers.
+func (r Request) Check() error { return r.place().Check() }
 
 func (r Request) place() place.Request {
 	to := place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data, Name: r.Name}
@@ -115,6 +122,22 @@ func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error)
 	made := q.place()
 	misuse.Context(ctx, "queue: Queue.Contenders")
 	return made.Contenders(ctx, kind)
+}
+
+// First returns the contender of a kind that is the first in the queue, as it was at a moment that has passed: the holder of
+// a mutex, or the leader of an election. If nobody contends, it returns the zero value. It lists the contenders and reads the
+// node of the first: a program that asks often should use [Queue.Observe]. It fails as Contenders does.
+func (q *Queue) First(ctx context.Context, kind *Kind) (Contender, error) {
+	made := q.place()
+	misuse.Context(ctx, "queue: Queue.First")
+	if err := kind.Check(); err != nil {
+		return Contender{}, fmt.Errorf("queue: %w", err)
+	}
+	first, err := made.First(ctx, kind)
+	if errors.Is(err, zk.ErrNoNode) { // there is no directory
+		err = nil
+	}
+	return first, err
 }
 
 // Manager returns the session manager that was given to [New].

@@ -32,7 +32,3 @@ func CheckName(text string) error {
 	}
 	return nil
 }
-
-// Candidate stands before the prefix in the names of an election's nodes, as in
-// _c_<uuid>-elect-lock-0000000007. Other clients go by what stands behind it.
-const Candidate = "elect-"

@@ -70,6 +70,9 @@ type Request struct {
 	handedOn bool // the node outlives the acquisition that creates it
 }
 
+// Check returns an error if the request is not valid.
+func (r Request) Check() error { return r.complete() }
+
 // complete sets the defaults, and returns an error if the request is not valid.
 func (r *Request) complete() error {
 	if err := r.Kind.Check(); err != nil {
