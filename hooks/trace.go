@@ -156,8 +156,8 @@ type AcquireInfo struct {
 type AcquireResult struct {
 	Err      error
 	Busy     bool // Try found the lock taken; Err is nil then
-	Position int  // contenders ahead at entry; -1 if there was no node or no listing
-	Attempts int  // nodes created: more than 1 after a lost session or node, or if a MultiLock gave the first up; 0 for a node that a goroutine of this process handed on, or kept
+	Position int  // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
+	Attempts int  // to enter, each with a node unless a try was busy at its look: more than 1 after a lost session or node, or if a MultiLock gave the first up; 0 for a node that a goroutine of this process handed on, or kept
 }
 
 // HoldInfo describes a hold.
