@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
@@ -35,7 +36,8 @@ import (
 // If ctx ends, Run gives the leadership up, or leaves the queue, and returns an error that matches
 // ctx.Err(). It waits for lead to return, and then for a second at most for the servers to confirm. If
 // lead has returned another error, Run's error matches both. If the manager is closed, Run
-// returns an error that matches [session.ErrClosed]. A lost connection or session is no error. Other
+// returns an error that matches [session.ErrClosed]. A lost connection or session is no error, and
+// [queue.WithMaxWait] bounds neither the campaign, which lasts for as long as another candidate leads, nor the term. Other
 // errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], what the server refuses,
 // such as zk.ErrNoAuth, and [session.ErrInvalid] if lead is nil or another Run of this Election has not
 // returned.
@@ -49,6 +51,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		return e.failed(fmt.Errorf("%w: another Run has not returned", session.ErrInvalid))
 	}
 	defer e.stop()
+	ctx = maxwait.Without(ctx) // a campaign waits for as long as another candidate leads
 	pace := rounds.Pace{}
 	for {
 		if err := pace.Wait(ctx, nil); err != nil {

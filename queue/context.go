@@ -23,15 +23,21 @@ func WithLabel(ctx context.Context, text string) context.Context {
 	return label.With(ctx, text)
 }
 
-// WithMaxWait returns a context whose lock calls wait for d at most: Lock, Do, Acquire and their like, of locks of
-// every kind. Each call has the whole of d, and a zklock.MultiLock has it for all of its locks. The work in a Do is
-// not bounded, and the calls within its function wait for as long as their context lasts. So a handler can say "two
-// seconds for the lock, ten for the work".
+// WithMaxWait returns a context whose calls wait for d at most. It bounds each call that waits for a lock of any kind,
+// or for a connection on behalf of one: Lock, Do, Acquire and their tries, [Lease.Token], Contenders, zklock.Revoke,
+// the limit of a semaphore (Limit, Resize, ResetLimit), the leader of an election (Leader, Term), and a job of package
+// schedule until its function is called. Each call has the whole of d, and a zklock.MultiLock has it for all of its
+// locks.
+//
+// The work under a lock is not bounded: neither the function of a Do, a term or a job, nor the calls in it, which wait
+// for as long as their context lasts. The same holds for the context of [Lease.Context]. So a handler can say "two
+// seconds for the lock, ten for the work". What lasts for as long as others like is not bounded either: the campaign
+// of an election, and an observer. [Lease.Release] goes by the end of its context alone.
 //
 // A call that has waited for d fails with an error that matches [ErrMaxWait], and neither
 // [context.DeadlineExceeded] nor [context.Canceled] unless ctx has ended too. It leaves the queue, as at the end of
-// ctx. A [WaitError] in it says who was ahead. If d is 0 or less, a call fails at once. The shorter of several
-// bounds does not count, but the last that was set.
+// ctx. A [WaitError] in it says who was ahead. If d is 0 or less, a call that has to wait fails at once. The shorter
+// of several bounds does not count, but the last that was set.
 func WithMaxWait(ctx context.Context, d time.Duration) context.Context {
 	misuse.Context(ctx, "queue: WithMaxWait")
 	return maxwait.With(ctx, d)

@@ -39,7 +39,8 @@ func (l *Lease) Err() error { return l.place().Err() }
 // the clock, and ends a moment later. If that moment matters, ask the context that Context
 // returned.
 //
-// [LeaseFrom] returns the lease of this context and of contexts derived from it.
+// [LeaseFrom] returns the lease of this context and of contexts derived from it. A bound of parent's waits
+// ([WithMaxWait]) does not hold in them.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	made := l.place()
 	misuse.Context(parent, "queue: Lease.Context")

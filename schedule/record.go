@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -89,8 +90,9 @@ func decode(data []byte, stat *zk.Stat) (e entry, err error) {
 func (j *Job) Last(ctx context.Context) (Record, error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.Last")
+	ctx, end := maxwait.Begin(ctx)
 	last, err := j.get(ctx)
-	if errors.Is(err, zk.ErrNoNode) {
+	if err = end(err); errors.Is(err, zk.ErrNoNode) {
 		return Record{}, nil
 	}
 	return last.Record, j.failed(err)

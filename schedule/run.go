@@ -22,8 +22,8 @@ import (
 // If another replica holds the lock, Run waits, so that it runs the job if that replica fails or dies. It
 // returns false and nil as soon as the record says that the tick is not open any more. With WithMaxTries(1)
 // that is when the other replica has begun. So the deadline of ctx is the time at which the tick is not worth
-// running any more, for example the next tick. [queue.WithMaxWait] bounds the waits alone: that for the
-// record and that for the lock. [Job.TryRun] does not wait for another replica.
+// running any more, for example the next tick. [queue.WithMaxWait] bounds what comes before f, all together: the
+// waits for the record and for the lock. [Job.TryRun] does not wait for another replica.
 //
 // The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost and when the
 // manager is closed. [queue.LeaseFrom] returns the lease from it, for a fencing token. If f returns nil, Run
@@ -48,6 +48,7 @@ import (
 func (j *Job) Run(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.Run")
+	ctx = maxwait.Share(ctx)
 	if open, err := j.openAtFirst(ctx, tick, f); !open {
 		return false, err
 	}
@@ -58,7 +59,8 @@ func (j *Job) Run(ctx context.Context, tick time.Time, f func(context.Context) e
 			return ran, err
 		}
 		// The lock was lost before f was called. To the caller that is a part of the wait.
-		if err := pace.Wait(ctx, nil); err != nil {
+		bounded, end := maxwait.Begin(ctx)
+		if err := end(pace.Wait(bounded, nil)); err != nil {
 			return false, j.failed(err)
 		}
 	}
@@ -80,7 +82,7 @@ func (j *Job) inTurn(ctx context.Context, tick time.Time, f func(context.Context
 	err = j.mutex.Do(apart(waiting), func(held context.Context) error {
 		stop()
 		follower.Wait() // from here on it does not end held
-		ran, err = j.runOpen(hold.WithOwnerOf(held, ctx), tick, f)
+		ran, err = j.runOpen(ctx, held, tick, f)
 		return err
 	})
 	if !ran && context.Cause(waiting) == errSettled { //nolint:errorlint // the cause itself
@@ -102,11 +104,12 @@ var errSettled = errors.New("the tick is not open any more")
 func (j *Job) TryRun(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.TryRun")
+	ctx = maxwait.Share(ctx)
 	if open, err := j.openAtFirst(ctx, tick, f); !open {
 		return false, err
 	}
 	_, err = j.mutex.TryDo(apart(ctx), func(held context.Context) error {
-		ran, err = j.runOpen(hold.WithOwnerOf(held, ctx), tick, f)
+		ran, err = j.runOpen(ctx, held, tick, f)
 		return err
 	})
 	return ran, err
@@ -139,17 +142,19 @@ func (j *Job) open(last Record, tick time.Time) bool {
 	return j.maxTries == 0 || last.Tries < j.maxTries
 }
 
-// runOpen runs the job if the tick is open. ctx belongs to a lease of the lock.
-func (j *Job) runOpen(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
-	lease, _ := queue.LeaseFrom(ctx)
-	begun, open, err := j.begin(ctx, lease, tick)
-	if !open {
+// runOpen runs the job if the tick is open. held belongs to a lease of the lock, which was got with ctx.
+func (j *Job) runOpen(ctx, held context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
+	held = hold.WithOwnerOf(held, ctx)
+	lease, _ := queue.LeaseFrom(held)
+	bounded, end := maxwait.Begin(maxwait.Of(held, ctx))
+	begun, open, err := j.begin(bounded, lease, tick)
+	if err = end(err); !open {
 		return false, j.failed(err)
 	}
-	if err := f(ctx); err != nil {
+	if err := f(held); err != nil {
 		return true, err
 	}
-	if err := j.finish(ctx, lease, begun); err != nil {
+	if err := j.finish(held, lease, begun); err != nil {
 		return true, j.failed(fmt.Errorf("%s is done, and the record does not say so: %w", name(tick), err))
 	}
 	return true, nil

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -76,31 +75,6 @@ func TestMaxWait(t *testing.T) {
 	if err := m.Lock(queue.WithMaxWait(patient(t), 0)); !errors.Is(err, queue.ErrMaxWait) {
 		t.Errorf("no wait at all: %v", err)
 	}
-}
-
-// The bound is that of the wait, and not that of the work, nor of the calls within it. The end of the context goes before.
-func TestMaxWaitIsNotInherited(t *testing.T) {
-	dir := testserver.Path(t)
-	m := connect(t)
-	outer, inner := newMutex(t, m, dir+"/outer"), newMutex(t, m, dir+"/inner")
-	must(t, inner.Lock(patient(t)))
-	ctx, cancel := context.WithCancel(queue.WithMaxWait(context.Background(), 20*time.Second))
-	err := outer.Do(ctx, func(ctx context.Context) error {
-		if inside, _ := maxwait.Begin(ctx); inside != ctx {
-			t.Error("calls within the work are bounded")
-		}
-		if end, bounded := ctx.Deadline(); bounded && time.Until(end) < time.Minute {
-			t.Error("the work is bounded")
-		}
-		time.AfterFunc(time.Millisecond, cancel)
-		return inner.Lock(ctx)
-	})
-	if !errors.Is(err, context.Canceled) || errors.Is(err, queue.ErrMaxWait) {
-		t.Error(err)
-	}
-	must(t, inner.Unlock())
-	must(t, outer.Lock(queue.WithMaxWait(patient(t), time.Minute)))
-	must(t, outer.Unlock())
 }
 
 // TryDo calls its function if the lock is free, and only then.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
@@ -97,7 +98,7 @@ func (l *MultiLease) Err() error {
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "zklock: MultiLease.Context")
-	return l.context(context.WithValue(parent, multiLeaseKey{}, l))
+	return l.context(context.WithValue(maxwait.Without(parent), multiLeaseKey{}, l))
 }
 
 // context is Context without the lease in the context, since it may still lack some locks.

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
@@ -59,6 +60,7 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 		return fmt.Errorf("revoke %s: %w", nodePath, err)
 	}
 	again := rounds.Pace{New: (*core.Manager)(m).Retry()}
+	ctx, end := maxwait.Begin(ctx)
 	for {
 		s, err := m.Session(ctx)
 		if err == nil {
@@ -71,7 +73,7 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 				continue
 			}
 		}
-		if err != nil {
+		if err = end(err); err != nil {
 			return fmt.Errorf("revoke %s: %w", nodePath, err)
 		}
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/place"
 )
 
@@ -96,14 +95,14 @@ func (h *Holds[L]) TryDo(ctx context.Context, f func(context.Context) error) (ra
 	return true, h.work(ctx, held, f)
 }
 
-// work calls f within a hold, and gives it back. What bounds the wait for the lock does not bound those within f.
+// work calls f within a hold, and gives it back.
 func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Context) error) (err error) {
 	used, cancel := place.Unwanted, context.CancelFunc(func() {})
 	defer func() { cancel() }()
 	defer func() { // also if the caller's ctx panics before f is called
 		err = withEnd(ctx, err, h.giveBack(held, viaDo, used), held.Lease.Err())
 	}()
-	inside, cancel := held.Lease.Context(maxwait.Without(ctx))
+	inside, cancel := held.Lease.Context(ctx)
 	used = place.Done
 	return f(inside)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// key is the context key of the time for which a call may wait. 0: for as long as its context lasts.
+// key is the context key of a bound: a time.Duration for each call, or a time.Time for several calls together. nil: a call
+// may wait for as long as its context lasts.
 type key struct{}
 
 // With returns a context whose calls wait for d at most.
@@ -19,24 +20,45 @@ func With(ctx context.Context, d time.Duration) context.Context {
 
 // Without returns a context whose calls may wait for as long as it lasts.
 func Without(ctx context.Context) context.Context {
-	if _, ok := ctx.Value(key{}).(time.Duration); !ok {
+	if ctx.Value(key{}) == nil {
 		return ctx
 	}
 	return context.WithValue(ctx, key{}, nil)
 }
 
+// Share returns a context whose calls share the time that one of them has in ctx. It begins now. A call that consists of
+// several waits uses it.
+func Share(ctx context.Context) context.Context {
+	if d, ok := ctx.Value(key{}).(time.Duration); ok {
+		return context.WithValue(ctx, key{}, time.Now().Add(d))
+	}
+	return ctx
+}
+
+// Of returns ctx with the bound of another context, or with none if that has none.
+func Of(ctx, other context.Context) context.Context {
+	bound := other.Value(key{})
+	if bound == nil {
+		return Without(ctx)
+	}
+	return context.WithValue(ctx, key{}, bound)
+}
+
 // Begin begins the wait of a call. inside ends with ctx or when the call has waited for as long as it may, and does not
 // bound calls within the call again. The caller calls end with the error of the call, and returns what that returns.
 func Begin(ctx context.Context) (inside context.Context, end func(error) error) {
-	if d, ok := ctx.Value(key{}).(time.Duration); ok {
-		return bounded(ctx, d)
+	switch bound := ctx.Value(key{}).(type) {
+	case time.Duration:
+		return until(ctx, time.Now().Add(bound))
+	case time.Time:
+		return until(ctx, bound)
 	}
 	return ctx, unbounded
 }
 
-// bounded is Begin of a call that may wait for d.
-func bounded(ctx context.Context, d time.Duration) (context.Context, func(error) error) {
-	inside, cancel := context.WithTimeoutCause(Without(ctx), d, kinds.ErrMaxWait)
+// until is Begin of a call that may wait until end.
+func until(ctx context.Context, end time.Time) (context.Context, func(error) error) {
+	inside, cancel := context.WithDeadlineCause(Without(ctx), end, kinds.ErrMaxWait)
 	return inside, func(err error) error {
 		defer cancel()
 		if err == nil || !Over(inside) || !errors.Is(err, context.DeadlineExceeded) {

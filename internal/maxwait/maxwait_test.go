@@ -73,6 +73,32 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// Several waits of one call share its time, and can go on with the bound of another context.
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		if maxwait.Share(ctx) != ctx || maxwait.Of(ctx, ctx) != ctx {
+			t.Error("a bound from nowhere")
+		}
+		began := time.Now()
+		shared := maxwait.Share(maxwait.With(ctx, time.Second))
+		time.Sleep(600 * time.Millisecond)
+		type key struct{}
+		work := maxwait.Of(context.WithValue(maxwait.With(ctx, time.Hour), key{}, "work"), maxwait.Share(shared))
+		inside, end := maxwait.Begin(work)
+		<-inside.Done()
+		if took := time.Since(began); took != time.Second || inside.Value(key{}) != "work" {
+			t.Errorf("%v, %v", took, inside.Value(key{}))
+		}
+		if err := end(inside.Err()); !errors.Is(err, kinds.ErrMaxWait) {
+			t.Error(err)
+		}
+		if free := maxwait.Of(work, ctx); maxwait.Without(free) != free {
+			t.Error("it is bounded all the same")
+		}
+	})
+}
+
 // Nearly all calls have no bound, and pay nothing for it.
 func TestUnboundedAllocatesNothing(t *testing.T) {
 	ctx := context.WithValue(context.Background(), t, t)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -50,7 +51,7 @@ func (q *Queue) configIn(ctx context.Context, s *core.Session, kind *kinds.Kind)
 // ReadConfig returns the configuration of the directory, or the zero value if there is no directory.
 func (q *Queue) ReadConfig(ctx context.Context) (kinds.Config, error) {
 	var c kinds.Config
-	err := q.inSession(ctx, q.newPace(), func(s *core.Session) (err error) {
+	err := q.inSession(ctx, q.newPace(), func(ctx context.Context, s *core.Session) (err error) {
 		c, err = readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
@@ -75,7 +76,7 @@ func (q *Queue) Reconfigure(
 		return Failed("reconfigure", q.dir, fmt.Errorf("%w: nil function", core.ErrInvalid))
 	}
 	var refusal error
-	err := q.inSession(ctx, q.newPace(), func(s *core.Session) error {
+	err := q.inSession(ctx, q.newPace(), func(ctx context.Context, s *core.Session) error {
 		old, err := readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			var made bool
@@ -141,18 +142,19 @@ func again(err error) error {
 }
 
 // inSession calls f with the live session, until it returns nil or an error other than errMoved or
-// the loss of the session.
-func (q *Queue) inSession(ctx context.Context, pace *rounds.Pace, f func(*core.Session) error) error {
+// the loss of the session. It waits for as long as ctx allows: see package maxwait.
+func (q *Queue) inSession(ctx context.Context, pace *rounds.Pace, f func(context.Context, *core.Session) error) error {
+	ctx, end := maxwait.Begin(ctx)
 	for {
 		s, err := q.m.Session(ctx)
 		if err != nil {
-			return err
+			return end(err)
 		}
-		if err = f(s); !errors.Is(err, errMoved) && !errors.Is(err, core.ErrLost) {
-			return err
+		if err = f(ctx, s); !errors.Is(err, errMoved) && !errors.Is(err, core.ErrLost) {
+			return end(err)
 		}
 		if err := pace.Wait(ctx, s.Done()); err != nil {
-			return err
+			return end(err)
 		}
 	}
 }

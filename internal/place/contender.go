@@ -21,7 +21,7 @@ import (
 // directory does not exist, the error matches zk.ErrNoNode.
 func (q *Queue) Contenders(ctx context.Context, kind *kinds.Kind) (out []kinds.Contender, err error) {
 	if err = kind.Check(); err == nil {
-		err = q.inSession(ctx, q.newPace(), func(s *core.Session) (err error) {
+		err = q.inSession(ctx, q.newPace(), func(ctx context.Context, s *core.Session) (err error) {
 			out, err = q.contendersIn(ctx, s, kind)
 			return err
 		})

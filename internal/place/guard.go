@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -219,6 +220,8 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	if l.t.known.Has() {
 		return l.t.token, l.t.tokenErr
 	}
+	ctx, end := maxwait.Begin(ctx)
+	defer func() { _ = end(nil) }()
 	if ctx.Err() == nil && l.hold.Err() == nil {
 		l.t.WatchNow()
 	}
@@ -226,7 +229,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	case <-l.t.known.Wait():
 		return l.t.token, l.t.tokenErr
 	case <-ctx.Done():
-		return 0, Failed("token of", l.t.q.dir, ctx.Err())
+		return 0, Failed("token of", l.t.q.dir, end(ctx.Err()))
 	case <-l.hold.Done():
 		return 0, Failed("token of", l.t.q.dir, l.Err())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/label"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 )
 
 // Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes
@@ -68,9 +69,10 @@ func (l *Lease) Err() error {
 // AfterEnd calls f in a goroutine of its own when the lease has ended.
 func (l *Lease) AfterEnd(f func()) { context.AfterFunc(l.hold, f) }
 
-// Context returns a context that ends with parent or with the lease. Its Err and Done look at the clock.
+// Context returns a context that ends with parent or with the lease. Its Err and Done look at the clock. What bounds the
+// waits of calls with parent does not bound those in the work.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
+	return leasectx.New(context.WithValue(maxwait.Without(parent), leaseKey{}, l), l.hold, l.Err)
 }
 
 // Guard returns an operation that fails unless the lease's node exists.

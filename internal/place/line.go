@@ -167,7 +167,7 @@ func (l *Line) watchFirst(ctx context.Context, s *core.Session) (kinds.Contender
 // directory is missing, the error matches zk.ErrNoNode.
 func (q *Queue) First(ctx context.Context, kind *kinds.Kind) (c kinds.Contender, err error) {
 	pace := rounds.Pace{New: rounds.Brief(q.m.Retry())}
-	err = q.inSession(ctx, &pace, func(s *core.Session) (err error) {
+	err = q.inSession(ctx, &pace, func(ctx context.Context, s *core.Session) (err error) {
 		if c, err = q.readFirst(ctx, s, kind); isPassing(err) {
 			return errMoved
 		}

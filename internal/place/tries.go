@@ -60,7 +60,7 @@ func LookAt(ctx context.Context, asks []Ask) error {
 	if err != nil {
 		return Failed("acquire", pathsOf(asks), err)
 	}
-	err = q.inSession(ctx, q.newPace(), func(s *core.Session) error {
+	err = q.inSession(ctx, q.newPace(), func(ctx context.Context, s *core.Session) error {
 		a := newAttempt(q, s, &asks[0].Request, &Entry{Try: true, Also: asks[1:]})
 		return entrants{{a, ctx}}.look()
 	})
