@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -30,7 +30,7 @@ func hostile(t *testing.T) (asHTML string) {
 		srv := zktest.Start(t)
 		us, others := newProcess(t, srv, session.WithName(`<i>&"`)), newOther(t, srv)
 		data := strings.ReplaceAll(fmt.Sprintf(`{"id":%q,"label":%q,"traceparent":%q}`, hostileID, hostileLabel, hostileLabel), `\x`, `\u00`)
-		lock(t, mutex(t, others, hostilePath, zklock.WithData([]byte(data))), "")
+		lock(t, newContender(t, others, hostilePath, queue.Mutex(), []byte(data)), "")
 		wait(t, mutex(t, us.Manager, hostilePath), hostileLabel)
 		time.Sleep(known)
 		lock(t, mutex(t, us.Manager, hostilePath+"/held"), hostileLabel)

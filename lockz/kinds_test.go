@@ -34,7 +34,27 @@ func mutex(t *testing.T, m *session.Manager, path string, opts ...zklock.Option)
 	return mx
 }
 
-func lock(t *testing.T, mx zklock.ContextLocker, label string) {
+// acquirer is a lock, or a contender of another process.
+type acquirer interface {
+	Acquire(ctx context.Context) (*queue.Lease, error)
+}
+
+// contender is one whose node has data of its own.
+type contender struct {
+	q *queue.Queue
+	r queue.Request
+}
+
+func newContender(t *testing.T, m *session.Manager, path string, kind *queue.Kind, data []byte) contender {
+	t.Helper()
+	q, err := queue.New(m, path)
+	must(t, err)
+	return contender{q, queue.Request{Kind: kind, Data: data}}
+}
+
+func (c contender) Acquire(ctx context.Context) (*queue.Lease, error) { return c.q.Acquire(ctx, c.r) }
+
+func lock(t *testing.T, mx acquirer, label string) {
 	t.Helper()
 	lease, err := mx.Acquire(labelled(t.Context(), label))
 	must(t, err)
@@ -42,7 +62,7 @@ func lock(t *testing.T, mx zklock.ContextLocker, label string) {
 }
 
 // wait begins an acquisition that does not end before the test.
-func wait(t *testing.T, mx zklock.ContextLocker, label string) {
+func wait(t *testing.T, mx acquirer, label string) {
 	t.Helper()
 	begin(t, func(ctx context.Context) error {
 		lease, err := mx.Acquire(labelled(ctx, label))
@@ -60,7 +80,7 @@ var theirs = []byte(`{"id":"web-3/4711","label":"theirs","traceparent":"00-0af76
 var scenes = []scene{
 	{"nothing", func(*testing.T, *session.Manager, *session.Manager) {}, nil},
 	{"a mutex, held and waited for", func(t *testing.T, other, us *session.Manager) {
-		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		lock(t, newContender(t, other, "/a", queue.Mutex(), theirs), "")
 		lock(t, mutex(t, us, "/b"), "ours")
 		wait(t, mutex(t, us, "/a"), "first")
 		wait(t, mutex(t, us, "/a"), "second")
@@ -70,8 +90,8 @@ var scenes = []scene{
 		`waits mutex /a second, 2 ahead, behind "theirs" here=false`,
 	}},
 	{"a read-write lock", func(t *testing.T, other, us *session.Manager) {
-		theirs, ours := newRW(t, other, "/a", rwlock.WithData(theirs)), newRW(t, us, "/a")
-		lock(t, theirs.Reader(), "")
+		ours := newRW(t, us, "/a")
+		lock(t, newContender(t, other, "/a", queue.Reader(), theirs), "")
 		lock(t, ours.Reader(), "first")
 		lock(t, ours.Reader(), "second")
 		wait(t, ours, "third")
@@ -104,7 +124,13 @@ var scenes = []scene{
 		`waits semaphore /a x2 two, 2 ahead, behind "theirs" here=false`,
 	}},
 	{"a semaphore in Curator's layout", func(t *testing.T, other, us *session.Manager) {
-		lock(t, newSem(t, other, "/a", 1, semaphore.WithCuratorLayout(), semaphore.WithData(theirs)), "")
+		lease, err := newSem(t, other, "/a", 1, semaphore.WithCuratorLayout()).Acquire(t.Context())
+		must(t, err)
+		t.Cleanup(func() { _ = lease.Release(context.Background()) })
+		s, err := other.Session(t.Context())
+		must(t, err)
+		_, err = s.Set(t.Context(), lease.Path(), theirs, -1)
+		must(t, err)
 		wait(t, newSem(t, us, "/a", 1, semaphore.WithCuratorLayout()), "first")
 		wait(t, newSem(t, us, "/a", 1, semaphore.WithCuratorLayout()), "second")
 	}, []string{
@@ -123,7 +149,7 @@ var scenes = []scene{
 		"waits mutex /a second, 2 in this process",
 	}},
 	{"goroutines that share a place in the queue", func(t *testing.T, other, us *session.Manager) {
-		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		lock(t, newContender(t, other, "/a", queue.Mutex(), theirs), "")
 		mx := mutex(t, us, "/a", zklock.WithLocalHandover(10))
 		wait(t, mx, "first")
 		wait(t, mx, "second")
@@ -132,7 +158,7 @@ var scenes = []scene{
 		`waits mutex /a second, 1 ahead, behind "theirs" here=false, 1 in this process`,
 	}},
 	{"goroutines that share a place, without the first", func(t *testing.T, other, us *session.Manager) {
-		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		lock(t, newContender(t, other, "/a", queue.Mutex(), theirs), "")
 		mx := mutex(t, us, "/a", zklock.WithLocalHandover(10))
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = mx.Acquire(labelled(ctx, "first")) }()
@@ -143,7 +169,7 @@ var scenes = []scene{
 		`waits mutex /a second, 1 ahead, behind "theirs" here=false`,
 	}},
 	{"several locks, all or none", func(t *testing.T, other, us *session.Manager) {
-		lock(t, mutex(t, other, "/b", zklock.WithData(theirs)), "")
+		lock(t, newContender(t, other, "/b", queue.Mutex(), theirs), "")
 		all, err := zklock.Multi(mutex(t, us, "/c"), mutex(t, us, "/b"), mutex(t, us, "/a"))
 		must(t, err)
 		begin(t, func(ctx context.Context) error {
@@ -234,7 +260,7 @@ func TestClosedIsNotHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		other, us := newOther(t, srv), newProcess(t, srv)
-		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		lock(t, newContender(t, other, "/a", queue.Mutex(), theirs), "")
 		wait(t, mutex(t, us.Manager, "/a"), "first")
 		time.Sleep(known)
 		want := []string{`waits mutex /a first, 1 ahead, behind "theirs" here=false`}

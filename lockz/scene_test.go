@@ -12,7 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -43,10 +43,10 @@ func realistic(t *testing.T) (asHTML, asJSON string) {
 
 		others := newOther(t, srv)
 		label := func(id, label string) []byte { return []byte(`{"id":"` + id + `","label":"` + label + `"}`) }
-		lock(t, mutex(t, others, "/locks/stock", zklock.WithData(label("web-3/4711", "request 7193"))), "")
-		ahead := mutex(t, others, "/locks/stock", zklock.WithData(label("web-2/902", "request 7201")))
+		lock(t, newContender(t, others, "/locks/stock", queue.Mutex(), label("web-3/4711", "request 7193")), "")
+		ahead := newContender(t, others, "/locks/stock", queue.Mutex(), label("web-2/902", "request 7201"))
 		wait(t, ahead, "")
-		lock(t, newRW(t, others, "/locks/prices", rwlock.WithData(label("batch-1/17", "import"))), "")
+		lock(t, newContender(t, others, "/locks/prices", queue.Writer(), label("batch-1/17", "import")), "")
 
 		exports, err := newSem(t, us.Manager, "/limits/exports", 5).AcquireN(labelled(t.Context(), "export 88"), 3)
 		must(t, err)

@@ -119,11 +119,11 @@ func ExampleReader_Acquire() {
 	ctx := context.Background()
 	m, closeAll := connectExample()
 	defer closeAll()
-	lock, err := rwlock.New(m, "/locks/prices", rwlock.WithData([]byte("price list")))
+	lock, err := rwlock.New(m, "/locks/prices")
 	if err != nil {
 		log.Fatal(err)
 	}
-	lease, err := lock.Reader().Acquire(ctx)
+	lease, err := lock.Reader().Acquire(queue.WithLabel(ctx, "price list"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func ExampleReader_Acquire() {
 		log.Fatal(err)
 	}
 	for _, c := range all {
-		fmt.Printf("%s, holder: %v\n", c.Data, c.Holder)
+		fmt.Printf("%s, holder: %v\n", c.Label, c.Holder)
 	}
 	if err := lease.Release(ctx); err != nil {
 		log.Fatal(err)

@@ -1,7 +1,6 @@
 package rwlock_test
 
 import (
-	"bytes"
 	"context"
 	"testing"
 
@@ -42,14 +41,12 @@ func TestNewInvalid(t *testing.T) {
 		{name: "trailing slash", path: "/locks/"},
 		{name: "nil option", path: "/locks/a", opts: []rwlock.Option{nil}},
 		{name: "empty name", path: "/locks/a", opts: []rwlock.Option{rwlock.WithName("")}},
-		{name: "data too large", path: "/locks/a", opts: []rwlock.Option{rwlock.WithData(make([]byte, 64<<10+1))}},
-		{name: "data that asks to leave", path: "/locks/a", opts: []rwlock.Option{rwlock.WithData([]byte(queue.RevokeMessage))}},
 		{name: "nothing to call", path: "/locks/a", opts: []rwlock.Option{rwlock.WithRevocable(nil)}},
-		{name: "bad option after a good one", path: "/locks/a", opts: []rwlock.Option{rwlock.WithData(nil), nil}},
+		{name: "bad option after a good one", path: "/locks/a", opts: []rwlock.Option{rwlock.WithName("a"), nil}},
 
 		{name: "plain", path: "/locks/a", ok: true},
 		{name: "options", path: "/locks/a", ok: true, opts: []rwlock.Option{
-			rwlock.WithData([]byte("me")), rwlock.WithRevocable(func(*queue.Lease) {})}},
+			rwlock.WithRevocable(func(*queue.Lease) {})}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,23 +94,6 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	must(t, err)
 	if n := proxy.Count(inDir(dir)); n != 1 {
 		t.Errorf("%d requests, want the last one's alone", n)
-	}
-}
-
-// The nodes of readers and writers have the data of WithData, which is copied.
-func TestData(t *testing.T) {
-	data := []byte("mine")
-	rw := newLock(t, connect(t), testserver.Path(t), rwlock.WithData(data))
-	copy(data, "else")
-	for _, kind := range []string{"R", "W"} {
-		l, err := acquire(rw, kind)(patient(t))
-		must(t, err)
-		all, err := rw.Contenders(patient(t))
-		must(t, err)
-		if len(all) != 1 || !bytes.Equal(all[0].Data, []byte("mine")) {
-			t.Errorf("%s: %+v", kind, all)
-		}
-		must(t, l.Release(patient(t)))
 	}
 }
 

@@ -3,7 +3,6 @@ package rwlock
 import (
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -16,17 +15,6 @@ type Option interface{ apply(*RWMutex) error }
 type option func(*RWMutex) error
 
 func (o option) apply(rw *RWMutex) error { return o(rw) }
-
-// WithData sets the data of this lock's nodes, at most 64 KiB, which [RWMutex.Contenders] shows to
-// other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
-// revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
-// hooks that return a traceparent, these are in it too.
-func WithData(data []byte) Option {
-	return option(func(rw *RWMutex) (err error) {
-		rw.request.Data, err = hold.NodeData(data)
-		return err
-	})
-}
 
 // WithRevocable sets a function to call when somebody asks a holder, reader or writer, to give its
 // lease up: with Revoke of package zklock, or with Curator's Revoker. f is called at most once for each

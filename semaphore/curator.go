@@ -44,7 +44,7 @@ func (s *Semaphore) throughGate(ctx context.Context, r place.Request, try bool) 
 	for {
 		// A try looks at the gate and at the leases before it enters.
 		how := place.Entry{Try: try, Also: []place.Ask{{Queue: s.lease.Queue, Request: r}}}
-		in := place.Request{Kind: gate, Data: r.Data, Name: r.Name}
+		in := place.Request{Kind: gate, Name: r.Name}
 		g, err := s.gate.Acquisition(ctx, &in, &how).Finish()
 		if err != nil {
 			return nil, err

@@ -44,21 +44,6 @@ func TestTwoLayouts(t *testing.T) {
 	})
 }
 
-// All nodes have the data of WithData, also the one at the gate of Curator's layout.
-func TestDataAtTheGate(t *testing.T) {
-	dir := testserver.Path(t)
-	directories(t, dir)
-	l := take(t, curators(t, dir, 1), 1)
-	s := newSem(t, connect(t), dir, 1, semaphore.WithCuratorLayout(), semaphore.WithData([]byte("mine")))
-	waits := begin(t, s, 1)
-	nodes(t, dir, 2, 1)
-	if got := dataOf(t, dir+"/locks/"+oldest(t, dir+"/locks")); got != "mine" {
-		t.Errorf("data at the gate: %q", got)
-	}
-	release(t, l)
-	release(t, waits.get(t))
-}
-
 // A hook that panics while the gate is held, or while it is left, costs neither the lease nor the gate.
 func TestHookPanicsAtTheGate(t *testing.T) {
 	for _, c := range []struct {

@@ -3,7 +3,6 @@ package semaphore
 import (
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -16,17 +15,6 @@ type Option interface{ apply(*Semaphore) error }
 type option func(*Semaphore) error
 
 func (o option) apply(s *Semaphore) error { return o(s) }
-
-// WithData sets the data of this semaphore's nodes, at most 64 KiB, which [Semaphore.Contenders] shows to
-// other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
-// revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
-// hooks that return a traceparent, these are in it too.
-func WithData(data []byte) Option {
-	return option(func(s *Semaphore) (err error) {
-		s.lease.Request.Data, err = hold.NodeData(data)
-		return err
-	})
-}
 
 // WithRevocable sets a function to call when somebody asks the holder of a lease to give it up: with
 // Revoke of package zklock, or by writing [queue.RevokeMessage] into its node. f is called at most once

@@ -16,8 +16,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -123,9 +123,10 @@ func TestRequestTooLong(t *testing.T) {
 			}
 		}
 		conns.Store(0)
-		mx, err := zklock.New(m, "/lock", zklock.WithData(make([]byte, 60<<10)))
+		q, err := queue.New(m, "/lock")
 		must(t, err)
-		tooLong("a lock", 3, mx.Lock(t.Context()))
+		_, err = q.Acquire(t.Context(), queue.Request{Kind: queue.Mutex(), Data: make([]byte, 60<<10)})
+		tooLong("a lock", 3, err)
 		_, err = s.Set(t.Context(), "/n", make([]byte, limit-100), -1)
 		must(t, err)
 		for range 2 {

@@ -25,14 +25,19 @@ func TestContenders(t *testing.T) {
 	if !errors.Is(err, zk.ErrNoNode) {
 		t.Errorf("contenders of a lock that was never taken: %v, %v, want %v", all, err, zk.ErrNoNode)
 	}
-	first := newMutex(t, connect(t), dir, zklock.WithData([]byte("first")))
+	first := newMutex(t, connect(t), dir)
 	must(t, first.Lock(ctx))
-	second := newMutex(t, connect(t), dir, zklock.WithData([]byte{})) // no data
+	second := newMutex(t, connect(t), dir)
 	third := newMutex(t, connect(t), dir)
 	var entered []<-chan error
 	for i, mx := range []*zklock.Mutex{second, third} {
 		entered = append(entered, background(func() error { return mx.Lock(ctx) }))
 		testserver.WaitChildren(t, dir, i+2)
+	}
+	all, err = watcher.Contenders(ctx)
+	must(t, err)
+	for i, data := range []string{"first", ""} { // of other clients
+		write(t, all[i].Path, data)
 	}
 	all, err = watcher.Contenders(ctx)
 	must(t, err)

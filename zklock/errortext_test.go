@@ -33,7 +33,6 @@ func TestErrorTexts(t *testing.T) {
 		"nil manager":                        {Err: newErr(nil, "/a"), Want: "zklock: invalid argument: nil session manager"},
 		"bad path":                           {Err: newErr(m, "a"), Want: "zklock: invalid argument: path \"a\" does not begin with a slash"},
 		"root":                               {Err: newErr(m, "/"), Want: "zklock: invalid argument: a lock needs a directory of its own below /"},
-		"bad data":                           {Err: newErr(m, "/a", zklock.WithData([]byte("__REVOKE__"))), Want: "zklock: invalid argument: node data \"__REVOKE__\" asks the holder to give the lock up"},
 		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithRevocable(nil)), Want: "zklock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
 		"bad prefix":                         {Err: newErr(m, "/a", zklock.WithPrefixes("lease-")), Want: "zklock: invalid argument: prefix \"lease-\" belongs to another kind of lock"},
 		"no hand-over":                       {Err: newErr(m, "/a", zklock.WithLocalHandover(0)), Want: "zklock: invalid argument: WithLocalHandover(0): want at least 1"},

@@ -44,6 +44,13 @@ func newMutex(tb testing.TB, m *session.Manager, path string, opts ...zklock.Opt
 	return mx
 }
 
+// write sets the data of a node, as another client does.
+func write(tb testing.TB, node, data string) {
+	tb.Helper()
+	_, err := testserver.Admin(tb).Set(node, []byte(data), -1)
+	must(tb, err)
+}
+
 // background runs f in a goroutine, and sends its error.
 func background(f func() error) <-chan error {
 	ch := make(chan error, 1)

@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -40,8 +39,6 @@ func TestNewInvalid(t *testing.T) {
 		{name: "below a contender", path: "/locks/lease-0000000001/a"},
 		{name: "very long", path: "/" + strings.Repeat("a", 1<<20)},
 		{name: "nil option", path: "/locks/a", opts: []zklock.Option{nil}},
-		{name: "data too large", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10+1))}},
-		{name: "data that asks to leave", path: "/locks/a", opts: []zklock.Option{zklock.WithData([]byte("__REVOKE__"))}},
 		{name: "revocable by nothing", path: "/locks/a", opts: []zklock.Option{zklock.WithRevocable(nil)}},
 		{name: "empty name", path: "/locks/a", opts: []zklock.Option{zklock.WithName("")}},
 		{name: "name that is no text", path: "/locks/a", opts: []zklock.Option{zklock.WithName("\xff")}},
@@ -56,7 +53,7 @@ func TestNewInvalid(t *testing.T) {
 		{name: "prefixes and latch", path: "/locks/a", opts: []zklock.Option{zklock.WithLeaderLatch(), zklock.WithPrefixes("mine-")}},
 		{name: "no local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(0)}},
 		{name: "negative local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(-1)}},
-		{name: "bad option after a good one", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil), nil}},
+		{name: "bad option after a good one", path: "/locks/a", opts: []zklock.Option{zklock.WithName("a"), nil}},
 
 		{name: "plain", path: "/locks/a", ok: true},
 		{name: "zookeeper below another", path: "/locks/zookeeper", ok: true},
@@ -69,8 +66,6 @@ func TestNewInvalid(t *testing.T) {
 		{name: "no prefixes", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes()}, ok: true},
 		{name: "prefixes, also known ones", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine-", "lock-"), zklock.WithPrefixes("theirs_")}, ok: true},
 		{name: "local hand-over", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(1), zklock.WithPrefixes("mine-")}, ok: true},
-		{name: "no data", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil)}, ok: true},
-		{name: "as much data as there may be", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10))}, ok: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,21 +82,6 @@ func TestNewInvalid(t *testing.T) {
 	}
 	_, err := zklock.New(nil, "/locks/a")
 	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
-}
-
-// WithData copies the data, so the caller may change its slice afterwards.
-func TestDataIsCopied(t *testing.T) {
-	ctx := patient(t)
-	data := []byte("mine")
-	mx := newMutex(t, connect(t), "/TestDataIsCopied", zklock.WithData(data))
-	copy(data, "else")
-	must(t, mx.Lock(ctx))
-	all, err := mx.Contenders(ctx)
-	must(t, err)
-	if len(all) != 1 || !bytes.Equal(all[0].Data, []byte("mine")) {
-		t.Errorf("contenders: %+v", all)
-	}
-	must(t, mx.Unlock())
 }
 
 // Connect returns an error for bad input, before it dials.

@@ -18,7 +18,7 @@ var latch = &kinds.Kind{
 // with a Mutex that does not have this option. At a path where it finds nodes of the other kind, a call
 // fails with [queue.ErrConflict]. Curator does not check.
 //
-// A LeaderLatch takes the data of a node ([WithData]) for the id of a participant. The option cannot be
+// A LeaderLatch takes the data of a node for the id of a participant. The option cannot be
 // combined with [WithPrefixes]. Default: the mutex is shared with InterProcessMutex.
 //
 // Package [github.com/turnstile-go/turnstile/election] uses this option to elect a leader.

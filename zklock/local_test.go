@@ -247,13 +247,13 @@ func TestLocalDoLost(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// WithData, WithPrefixes and WithRevocable work as for any mutex.
+// WithPrefixes and WithRevocable work as for any mutex.
 func TestLocalWithOtherOptions(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	option, asked := asks()
 	m := connect(t)
-	mx := newMutex(t, m, dir, option, zklock.WithLocalHandover(5), zklock.WithData([]byte("ours")), zklock.WithPrefixes("theirs-"))
+	mx := newMutex(t, m, dir, option, zklock.WithLocalHandover(5), zklock.WithPrefixes("theirs-"))
 	l, err := mx.Acquire(ctx)
 	must(t, err)
 	waiting := make(chan *queue.Lease, 1)
@@ -264,7 +264,7 @@ func TestLocalWithOtherOptions(t *testing.T) {
 	})
 	all, err := mx.Contenders(ctx)
 	must(t, err)
-	if len(all) != 1 || string(all[0].Data) != "ours" || all[0].Path != l.Path() {
+	if len(all) != 1 || all[0].Path != l.Path() {
 		t.Errorf("contenders %+v", all)
 	}
 	must(t, zklock.Revoke(ctx, m, all[0].Path))

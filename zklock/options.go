@@ -51,17 +51,6 @@ func configOf(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// WithData sets the data of this mutex's nodes, at most 64 KiB, which [Mutex.Contenders] shows to
-// other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
-// revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
-// hooks that return a traceparent, these are in it too.
-func WithData(data []byte) Option {
-	return option(func(c *config) (err error) {
-		c.request.Data, err = hold.NodeData(data)
-		return err
-	})
-}
-
 // WithPrefixes adds prefixes of nodes that count as contenders. It is for sharing the lock with a
 // library that names its nodes differently, but takes turns by sequence number as Curator,
 // go-zookeeper, kazoo and this package do. A prefix is the part of the name just before the

@@ -47,7 +47,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 // Revoke returns nil when the server has confirmed the message, which says nothing about what the
 // holder does. It returns [ErrNotRevocable], and leaves the node as it is, if the node's data says that
 // the contender does not listen. The data of this module's nodes says whether it does. Data of other
-// libraries and of WithData does not, so nil can then mean that nobody listens. The same holds if the
+// libraries, and of a [queue.Request] with data of its own, does not, so nil can then mean that nobody listens. The same holds if the
 // server does not let this client read the node.
 //
 // Revoke returns zk.ErrNoNode if the contender is gone. Other errors are the error of ctx,

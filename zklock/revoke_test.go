@@ -174,12 +174,18 @@ func TestRevokeRelease(t *testing.T) {
 }
 
 // A contender that does not listen cannot be revoked, and its node stays as it is. Where the node does
-// not say, as those of other libraries and of WithData, Revoke sends the message.
+// not say, as those of other libraries, Revoke sends the message.
 func TestRevokeOfDeaf(t *testing.T) {
 	ctx := patient(t)
 	m := connect(t)
 	listen, _ := asks()
-	unlisted := []byte(`{"id":"mine"}`)
+	own := func(revoked func(*queue.Lease)) func(dir string) (*queue.Lease, error) {
+		return func(dir string) (*queue.Lease, error) {
+			q, err := queue.New(m, dir)
+			must(t, err)
+			return q.Acquire(ctx, queue.Request{Kind: queue.Mutex(), Data: []byte(`{"id":"mine"}`), Revoked: revoked})
+		}
+	}
 	mx := func(opts ...zklock.Option) func(dir string) (*queue.Lease, error) {
 		return func(dir string) (*queue.Lease, error) { return newMutex(t, m, dir, opts...).Acquire(ctx) }
 	}
@@ -206,8 +212,8 @@ func TestRevokeOfDeaf(t *testing.T) {
 		"mutex that listens":          {mx(listen), queue.RevocableYes},
 		"local":                       {mx(zklock.WithLocalHandover(2)), queue.RevocableNo},
 		"local that listens":          {mx(zklock.WithLocalHandover(2), listen), queue.RevocableYes},
-		"data of the caller":          {mx(zklock.WithData(unlisted)), queue.RevocableUnknown},
-		"data and listens":            {mx(zklock.WithData(unlisted), listen), queue.RevocableUnknown},
+		"data of its own":             {own(nil), queue.RevocableUnknown},
+		"data, and listens":           {own(func(*queue.Lease) {}), queue.RevocableUnknown},
 		"reader":                      {rw(), queue.RevocableNo},
 		"reader that listens":         {rw(rwlock.WithRevocable(f)), queue.RevocableYes},
 		"semaphore":                   {sem(), queue.RevocableNo},
@@ -265,8 +271,9 @@ func TestRevokeOfDataThatChanges(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	proxy := testserver.Proxy(t)
-	l, err := newMutex(t, connect(t), dir, zklock.WithData([]byte("unknown"))).Acquire(ctx)
+	l, err := newMutex(t, connect(t), dir).Acquire(ctx)
 	must(t, err)
+	write(t, l.Path(), "unknown")
 	held := proxy.HoldRequest(zktest.On(zktest.OpSetData, dir))
 	revoked := background(func() error { return zklock.Revoke(ctx, testserver.Connect(t, proxy.Addr()), l.Path()) })
 	receive(t, "the message", held.Hit())

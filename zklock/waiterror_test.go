@@ -82,10 +82,11 @@ func TestWaitErrors(t *testing.T) {
 	dir := testserver.Path(t)
 	other, me := connect(t), newImpatient(t, testserver.Server(t).Addr(0))
 	label := queue.WithLabel(patient(t), "request 42")
-	named := zklock.WithData([]byte("web-3/4711"))
 	texts := map[string]testserver.ErrorText{}
 
-	must(t, newMutex(t, other, dir+"/m", named).Lock(patient(t)))
+	held, err := newMutex(t, other, dir+"/m").Acquire(patient(t))
+	must(t, err)
+	write(t, held.Path(), "web-3/4711")
 	must(t, newMutex(t, me.m, dir+"/own").Lock(label))
 	texts["a mutex"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/m").Lock),
 		Want: "acquire /a/m: context canceled (held by web-3/4711, in the queue for 1s)"}
@@ -104,17 +105,24 @@ func TestWaitErrors(t *testing.T) {
 	texts["local, held here"] = testserver.ErrorText{Err: soon(t, local.Lock),
 		Want: "acquire /a/local: context deadline exceeded (held by this process for 1s)"}
 
-	rw, err := rwlock.New(other, dir+"/rw", rwlock.WithData([]byte("reader")))
+	rw, err := rwlock.New(other, dir+"/rw")
 	must(t, err)
 	mine, err := rwlock.New(me.m, dir+"/rw")
 	must(t, err)
 	must(t, rw.RLock(patient(t)))
 	must(t, rw.RLock(patient(t)))
+	rename := func() {
+		for _, name := range testserver.Children(t, dir+"/rw") {
+			write(t, dir+"/rw/"+name, "reader")
+		}
+	}
+	rename()
 	texts["a writer"] = testserver.ErrorText{Err: me.wait(t, mine.Lock),
 		Want: "acquire /a/rw: context canceled (held by reader, in the queue for 1s; 1 more ahead)"}
 	testserver.WaitChildren(t, dir+"/rw", 2) // a third may be the node of the wait that ended
 	writing := background(func() error { return rw.Lock(label) })
 	testserver.WaitChildren(t, dir+"/rw", 3)
+	rename()
 	texts["a reader behind a writer that waits"] = testserver.ErrorText{Err: me.wait(t, mine.RLock),
 		Want: "acquire /a/rw: context canceled (behind reader, in the queue for 1s)"}
 	must(t, rw.RUnlock())
@@ -124,10 +132,13 @@ func TestWaitErrors(t *testing.T) {
 		Want: "acquire /a/rw: context canceled (held by reader, in the queue for 1s)"}
 
 	for name, opts := range map[string][]semaphore.Option{"/s": nil, "/c": {semaphore.WithCuratorLayout()}} {
-		sem, err := semaphore.New(other, dir+name, 2, append(opts, semaphore.WithData([]byte("user")))...)
+		sem, err := semaphore.New(other, dir+name, 2, opts...)
 		must(t, err)
-		must(t, sem.Lock(patient(t)))
-		must(t, sem.Lock(patient(t)))
+		for range 2 {
+			held, err := sem.Acquire(patient(t))
+			must(t, err)
+			write(t, held.Path(), "user")
+		}
 		mine, err := semaphore.New(me.m, dir+name, 2, opts...)
 		must(t, err)
 		path := map[string]string{"/s": "/a/s", "/c": "/a/c/leases"}[name]

@@ -67,7 +67,6 @@ var scenarios = map[string]func(*world){
 	"mutex":                         mutexes(),
 	"mutex with WithLocalHandover":  mutexes(zklock.WithLocalHandover(2)),
 	"mutex with WithLazyRelease":    mutexes(zklock.WithLazyRelease(settled / 2)),
-	"mutex with WithData":           mutexes(zklock.WithData([]byte("data"))),
 	"semaphore of 1":                semaphores(1),
 	"semaphore of 2":                semaphores(2),
 	"semaphore in Curator's layout": semaphores(2, semaphore.WithCuratorLayout()),

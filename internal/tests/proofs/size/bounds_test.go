@@ -15,17 +15,21 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 func takeWith(ctx context.Context, m *session.Manager, path string, data []byte) error {
-	mx, err := zklock.New(m, path, zklock.WithData(data))
+	q, err := queue.New(m, path)
 	if err != nil {
 		return err
 	}
-	return mx.Do(ctx, func(context.Context) error { return nil })
+	l, err := q.Acquire(ctx, queue.Request{Kind: queue.Mutex(), Data: data})
+	if err != nil {
+		return err
+	}
+	return l.Release(ctx)
 }
 
 func isTooLong(err error) bool { return errors.Is(err, session.ErrTooLong) }
