@@ -602,3 +602,49 @@ func TestEnterInvalid(t *testing.T) {
 		}
 	})
 }
+
+// twin makes a second node with the id of the first child of the directory.
+func (e *entering) twin(number int) {
+	e.t.Helper()
+	first := e.left()[0]
+	_, err := e.other.Create(patient(e.t), fmt.Sprintf("%s/%s%010d", e.d, first[:len(first)-10], number), nil, session.Ephemeral)
+	must(e.t, err)
+}
+
+// Of several nodes of one Enter, the lowest is taken, and the others are removed: when a lost reply is looked for, and when a
+// node that was ever in doubt is removed.
+func TestEnterRemovesTwins(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+		ended := e.begin(patient(e.t), e.form(false))
+		within(e.t, held.Hit(), "the create")
+		e.twin(99)
+		e.Disconnect()
+		held.Release()
+		got := within(e.t, ended, "Enter")
+		n := e.want(got.node, got.err)
+		if len(n.Names) != 1 || !strings.HasSuffix(n.Path, "-0000000000") {
+			e.t.Errorf("the node %s in %q", n.Path, n.Names)
+		}
+		e.waitLeft(1)
+		e.twin(98)
+		e.removes(n)
+		e.waitLeft(0)
+	})
+}
+
+// A watch that Enter asks for is forgotten if Enter fails.
+func TestEnterForgetsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		e.others()
+		began := heapWithout(srv)
+		for range 20_000 {
+			_, err := e.s.Enter(t.Context(), e.form(true))
+			wantErr(t, "Enter", err, zk.ErrNodeExists)
+		}
+		if grown := int(heapWithout(srv)) - int(began); grown > 1<<20 {
+			t.Errorf("the heap has grown by %d bytes", grown)
+		}
+	})
+}

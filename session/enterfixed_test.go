@@ -217,3 +217,35 @@ func TestEnterSearchIsRefused(t *testing.T) {
 		must(t, s.Err())
 	}
 }
+
+// The servers refuse to delete the node of a cancelled Enter whose reply was lost. Nobody waits for that.
+func TestEnterBehindRefusedSearch(t *testing.T) {
+	ctx, admin := patient(t), testserver.Admin(t)
+	p, _, s := behindProxy(t, 20*time.Second)
+	d := dir(t, s)
+	held := p.HoldReply(zktest.On(zktest.OpCreate, d+"/"))
+	cancelled, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Enter(cancelled, session.NewNode{Dir: d, Name: "one", Fixed: true})
+		ended <- err
+	}()
+	within(t, held.Hit(), "the create")
+	cancel()
+	wantErr(t, "Enter", within(t, ended, "the end"), context.Canceled)
+	_, err := admin.SetACL(d, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+	must(t, err)
+	p.Disconnect()
+	held.Release()
+	_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
+	wantErr(t, "the next Enter", err, zk.ErrNodeExists)
+	_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll), -1)
+	must(t, err)
+	testserver.WaitChildren(t, d, 0)
+	n, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
+	must(t, err)
+	must(t, s.Sync(ctx, d))
+	if stat, err := s.Exists(ctx, n.Path); err != nil || stat == nil {
+		t.Errorf("the new node is gone: %v", err)
+	}
+}

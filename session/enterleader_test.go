@@ -98,6 +98,7 @@ func (c *cutOff) run() {
 		within(t, f.Hit(), "the reply to a create")
 	}
 	c.target(c.leader)
+	c.ResetRequests()
 	cancel()
 	wantErr(t, "the cancelled Enter", within(t, ends, "the cancelled Enter"), context.Canceled)
 	c.Disconnect()
@@ -115,6 +116,9 @@ func (c *cutOff) run() {
 	if len(names) != 0 {
 		t.Fatalf("behind a sync there are %q: the leader has not been cut off", names)
 	}
+	zktest.Eventually(t, testserver.Patience, "the searches of the others at the old leader", func() bool {
+		return c.Count(zktest.On(zktest.OpGetChildren2, c.d)) >= 3
+	})
 	select {
 	case got := <-enters:
 		t.Errorf("Enter has returned without a quorum: %v", got.err)

@@ -216,6 +216,7 @@ var mutants = []mutant{
 	{"kept-joined", "kept", "the watch is taken for set because an earlier one seems to be, which our own create uses up",
 		[]edit{
 			{"internal/core/watch.go", "w := s.watches.Children.Alone(full)\n\t\ts.listing(ctx, full, true)", "w, set := s.watches.Children.Alone(full)\n\t\ts.listing(ctx, full, !set)"},
+			{"internal/core/enter.go", "w = e.s.watches.Children.Alone(full)", "w, _ = e.s.watches.Children.Alone(full)"},
 			{"internal/watches/table.go", "func (t *Table) Alone(path string) *Watch {", "func (t *Table) Alone(path string) (*Watch, bool) {"},
 			{"internal/watches/table.go", "\te.alone = append(e.alone, w)\n\treturn w\n", "\te.alone = append(e.alone, w)\n\treturn w, len(e.alone) > 1\n"},
 			// and does not end with the event of the earlier one
