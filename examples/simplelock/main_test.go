@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
+
+// Each waiter of the simple lock sends a create with its listing when the lock is free, and all but one set a watch. In the
+// queue, the number of waiters does not matter.
+func TestHerd(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")[2:]
+	if len(lines) != 6 {
+		t.Fatalf("it says\n%s", out.String())
+	}
+	for _, line := range lines {
+		var waiters, simple, queue int
+		if _, err := fmt.Sscan(line, &waiters, &simple, &queue); err != nil {
+			t.Fatal(err)
+		}
+		if simple < 3*waiters || queue > 5 {
+			t.Errorf("%d waiters: %d requests for the simple lock, %d in the queue", waiters, simple, queue)
+		}
+	}
+	for _, dir := range []string{simpleDir, queuePath} {
+		testserver.WaitChildren(t, dir, 0)
+	}
+}
+
+// A client whose session ends loses the lock, and gets it again in its next session.
+func TestLoss(t *testing.T) {
+	p := testserver.Proxy(t)
+	m := testserver.Connect(t, p.Addr())
+	l := &simpleLock{m: m, dir: testserver.Path(t), waits: func(bool) {}}
+	for range 2 {
+		if err := l.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Expire(t.Context(), l.s.ID()); err != nil {
+			t.Fatal(err)
+		}
+		zktest.Eventually(t, testserver.Patience, "the loss", func() bool { return l.Err() != nil })
+	}
+}
+
+// TestInterrupted is Ctrl-C before a client has the lock.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(ctx, new(bytes.Buffer), testserver.Server(t).ConnectString()); err == nil {
+		t.Error("an interrupted run reports success")
+	}
+	testserver.WaitChildren(t, simpleDir, 0)
+}
+
+func TestSIGTERM(t *testing.T) {
+	exampletest.Stops(t, simpleDir, "-zk", testserver.Server(t).ConnectString())
+}
+
+func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
