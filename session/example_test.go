@@ -18,7 +18,7 @@ import (
 func ExampleConnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	// All paths are below /my/app. Locks make that node if it is missing. Session.Create does not.
+	// All paths are below /my/app. Locks and Session.Create make that node if it is missing.
 	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/my/app", session.WithTimeout(15*time.Second))
 	if err != nil {
 		log.Fatal(err)

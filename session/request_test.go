@@ -124,9 +124,6 @@ func TestChroot(t *testing.T) {
 	root := testserver.Path(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root+"/app"))
 	ctx := patient(t)
-	_, err := s.Create(ctx, "/a/node", nil, session.Ephemeral)
-	wantErr(t, "create below nothing", err, zk.ErrNoNode)
-	must(t, (*core.Session)(s).MakeParents(ctx, "/a"))
 	made, err := s.Create(ctx, "/a/node-", nil, session.EphemeralSequential)
 	must(t, err)
 	if made != "/a/node-0000000000" {

@@ -141,7 +141,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return s.core().Sync(ctx, path)
 }
 
-// Create makes a node and returns its path. For a sequential mode the path ends with a number.
+// Create makes a node and returns its path. It makes missing nodes above it as well, as containers. For a sequential mode the path ends with a number.
 // Create returns when the server has answered, ctx has ended or the session has ended. An ephemeral node needs room
 // ([WithMaxNodes], [WithMaxNodeBytes]). If there is none, Create waits for nodes that are about to go: see
 // [ErrTooManyNodes].

@@ -67,7 +67,15 @@ func TestErrUncertain(t *testing.T) {
 			}
 			none := func(what string) { // and there is a connection
 				t.Helper()
-				check(what+", no such node", w.send(patient(t), s, node+"/none/none"), zk.ErrNoNode, false)
+				want := zk.ErrNoNode
+				if name == "create" { // which makes what is missing
+					_, err := s.Create(patient(t), node+"/none", nil, session.Ephemeral)
+					if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+						t.Fatal(err)
+					}
+					want = zk.ErrNoChildrenForEphemerals
+				}
+				check(what+", refused", w.send(patient(t), s, node+"/none/none"), want, false)
 			}
 			none("at first")
 			if name != "delete" { // which is sent again

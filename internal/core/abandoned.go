@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/room"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // abandonedCreate is a create whose caller has given up, and does not want the node any more.
@@ -77,7 +81,30 @@ func (s *Session) deleteOnce(ctx context.Context, path string, version int32) er
 
 // Create is that of session.Session. Its error matches ErrUncertain if the create has left, or may have, and was not
 // answered.
-func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
+func (s *Session) Create(ctx context.Context, at string, data []byte, mode CreateMode) (string, error) {
+	var pace rounds.Pace
+	parent, made := path.Dir(at), false
+	for {
+		node, err := s.createOnce(ctx, at, data, mode)
+		if errors.Is(err, zk.ErrNoNode) {
+			var now bool
+			if now, err = s.MakeDirectory(ctx, parent); err == nil {
+				made = made || now
+				err = pace.Wait(ctx, s.Done()) // servers can remove an empty directory at any time
+			}
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil && made {
+			s.GiveBack(parent)
+		}
+		return node, err
+	}
+}
+
+// createOnce is Create of a node whose parent exists.
+func (s *Session) createOnce(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
 	c, err := s.StartCreate(ctx, nil, path, data, mode)
 	if err != nil {
 		return "", err
