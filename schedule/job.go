@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -45,7 +44,15 @@ func (j *Job) made() *Job {
 // bad option.
 func New(m *session.Manager, path string, opts ...Option) (*Job, error) {
 	var c config
-	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(&c) }); err != nil {
+	var bad []error
+	for _, o := range opts {
+		if o == nil {
+			bad = append(bad, fmt.Errorf("%w: nil option", session.ErrInvalid))
+		} else {
+			bad = append(bad, o.apply(&c))
+		}
+	}
+	if err := errors.Join(bad...); err != nil {
 		return nil, fmt.Errorf("schedule: %w", err)
 	}
 	if _, err := queue.New(m, path); err != nil { // of the path as the user has given it

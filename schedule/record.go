@@ -10,10 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -51,7 +49,7 @@ func (e entry) begin(tick time.Time, lease *queue.Lease) entry {
 	if tick.Equal(e.Tick) {
 		tries += e.Tries
 	}
-	r := Record{Tick: tick.UTC(), Tries: tries, By: nodedata.Identity()}
+	r := Record{Tick: tick.UTC(), Tries: tries, By: queue.Identity()}
 	return entry{Form: form, Record: r, Node: path.Base(lease.Path())}
 }
 
@@ -143,21 +141,13 @@ func (j *Job) record(ctx context.Context) (entry, error) {
 	}
 }
 
-// makeRecord makes the node of the record. The caller has to look whether it is there now: the reply can be
-// lost, and the directory can go away again before the node is in it.
+// makeRecord makes the node of the record. The caller has to look whether it is there now: the reply can be lost.
 func (j *Job) makeRecord(ctx context.Context) error {
 	err := j.inSession(ctx, func(s *session.Session) error {
-		made, err := (*core.Session)(s).MakeDirectory(ctx, j.path)
-		if err != nil {
-			return err
-		}
-		_, err = s.Create(ctx, j.recordPath(), nil, session.Persistent)
-		if err != nil && made {
-			(*core.Session)(s).GiveBack(j.path)
-		}
+		_, err := s.Create(ctx, j.recordPath(), nil, session.Persistent)
 		return err
 	})
-	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrConnectionClosed) {
+	if errors.Is(err, zk.ErrNodeExists) || replyLost(ctx, err) {
 		return nil
 	}
 	return err
@@ -185,7 +175,7 @@ func (j *Job) begin(ctx context.Context, lease *queue.Lease, tick time.Time) (be
 		switch err := j.write(ctx, lease, begun, last.version); {
 		case err == nil:
 			return begun, true, nil
-		case errors.Is(err, zk.ErrConnectionClosed):
+		case replyLost(ctx, err):
 			doubt = true
 		case !errors.Is(err, zk.ErrBadVersion):
 			return last, false, err
@@ -204,7 +194,7 @@ func (j *Job) finish(ctx context.Context, lease *queue.Lease, done entry) error 
 	done.Done = true
 	var pace rounds.Pace
 	for {
-		if err := j.write(ctx, lease, done, -1); !errors.Is(err, zk.ErrConnectionClosed) {
+		if err := j.write(ctx, lease, done, -1); !replyLost(ctx, err) {
 			return err
 		}
 		if err := pace.Wait(ctx, nil); err != nil {
@@ -226,6 +216,12 @@ func (j *Job) write(ctx context.Context, lease *queue.Lease, e entry, version in
 		return fmt.Errorf("the node of the lock is gone: %w", session.ErrLost)
 	}
 	return err
+}
+
+// replyLost reports whether a write may have been carried out, while its session and its caller are there to look.
+func replyLost(ctx context.Context, err error) bool {
+	ended := errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) || ctx.Err() != nil
+	return errors.Is(err, session.ErrUncertain) && !ended
 }
 
 // inSession calls f with the live session, and once more if that is lost.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -91,8 +90,8 @@ func (j *Job) inTurn(ctx context.Context, tick time.Time, f func(context.Context
 	return ran, err
 }
 
-// apart returns ctx without its owner, which would enter the job's lock again while one of its functions runs.
-func apart(ctx context.Context) context.Context { return hold.WithOwnerOf(ctx, context.Background()) }
+// apart returns ctx with an owner of its own. That of ctx would enter the job's lock again while one of its functions runs.
+func apart(ctx context.Context) context.Context { return queue.WithOwner(ctx) }
 
 // errSettled ends the wait for the lock.
 var errSettled = errors.New("the tick is not open any more")
@@ -142,19 +141,24 @@ func (j *Job) open(last Record, tick time.Time) bool {
 	return j.maxTries == 0 || last.Tries < j.maxTries
 }
 
-// runOpen runs the job if the tick is open. held belongs to a lease of the lock, which was got with ctx.
+// runOpen runs the job if the tick is open. held is the context of a Do of the lock, which was called with ctx. The job gets
+// the owner of ctx, and not that of the Do. So its context is made of ctx, and ends with held too.
 func (j *Job) runOpen(ctx, held context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
-	held = hold.WithOwnerOf(held, ctx)
 	lease, _ := queue.LeaseFrom(held)
-	bounded, end := maxwait.Begin(maxwait.Of(held, ctx))
+	within, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(held, func() { stop(context.Cause(held)) })()
+	inside, cancel := lease.Context(within)
+	defer cancel()
+	bounded, end := maxwait.Begin(maxwait.Of(inside, ctx))
 	begun, open, err := j.begin(bounded, lease, tick)
 	if err = end(err); !open {
 		return false, j.failed(err)
 	}
-	if err := f(held); err != nil {
+	if err := f(inside); err != nil {
 		return true, err
 	}
-	if err := j.finish(held, lease, begun); err != nil {
+	if err := j.finish(inside, lease, begun); err != nil {
 		return true, j.failed(fmt.Errorf("%s is done, and the record does not say so: %w", name(tick), err))
 	}
 	return true, nil
