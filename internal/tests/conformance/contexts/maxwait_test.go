@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/semaphore"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -59,8 +59,9 @@ func asks(t *testing.T, l lock) map[string]call {
 	return calls
 }
 
-// others are the calls that belong to no kind of lock. Each has a manager with a connection to prepare itself.
-func others(t *testing.T, m *session.Manager) map[string]call {
+// others returns the calls that belong to no kind of lock.
+func (w *world) others() map[string]call {
+	t, m := w.t, w.connect()
 	lease := func(path string) *queue.Lease {
 		l, err := made[*zklock.Mutex](t)(zklock.New(m, path)).Acquire(t.Context())
 		must(t, err)
@@ -73,7 +74,8 @@ func others(t *testing.T, m *session.Manager) map[string]call {
 	s := made[*semaphore.Semaphore](t)(semaphore.New(m, "/others/semaphore", 2))
 	e := made[*election.Election](t)(election.New(m, "/others/election"))
 	inTerm := make(chan context.Context)
-	leader := made[*election.Election](t)(election.New(m, "/others/term"))
+	leader := made[*election.Election](t)(election.New(w.connect(), "/others/term"))
+	w.server.HoldRequest(zktest.On(zktest.OpGetData, "/others/term")) // a leader asks for its token at once
 	go func() {
 		_ = leader.Run(t.Context(), func(ctx context.Context) error {
 			inTerm <- ctx
@@ -163,7 +165,7 @@ func TestMaxWaitWithoutConnection(t *testing.T) {
 	})
 	t.Run("others", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, w *world) {
-			calls := others(t, w.connect())
+			calls := w.others()
 			heal := w.cut()
 			defer heal()
 			checkAll(t, calls)
@@ -317,7 +319,7 @@ func TestMaxWaitOfJob(t *testing.T) {
 				_, err := run(ctx, tick, never)
 				return err
 			}, queue.ErrMaxWait, bound+time.Second) // the end of a Do waits for the release, for a second at most
-			<-writes.Hit()
+			expect.Receive(t, "the write of the record", writes.Hit())
 			writes.Release()
 			time.Sleep(time.Second)
 		}
