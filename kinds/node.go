@@ -14,7 +14,7 @@ import (
 // added. Names of this module and of other clients:
 //
 //	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
-//	_c_<uuid>-latch-0000000007       zklock.WithLeaderLatch and Curator's LeaderLatch
+//	_c_<uuid>-latch-0000000007       Curator's LeaderLatch
 //	_c_<uuid>-elect-lock-0000000007  election, and -elect-latch- with election.WithLeaderLatch
 //	_c_<uuid>-rank3-elect-lock-0000000007   election before 0.1.0; the rank is ignored
 //	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader
@@ -38,7 +38,7 @@ import (
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (
 	PrefixLock  = "lock-"    // a mutex: zklock, Curator, zk.Lock of go-zookeeper
-	PrefixLatch = "latch-"   // a mutex: zklock.WithLeaderLatch, Curator's LeaderLatch
+	PrefixLatch = "latch-"   // an election: Curator's LeaderLatch
 	PrefixRead  = "__READ__" // a reader: rwlock, Curator
 	PrefixWrite = "__WRIT__" // a writer: rwlock, Curator
 	PrefixLease = "lease-"   // leases of a semaphore: semaphore, Curator

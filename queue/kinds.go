@@ -26,7 +26,7 @@ var ErrMaxWait = kinds.ErrMaxWait
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (
 	PrefixLock  = kinds.PrefixLock  // a mutex: zklock, Curator, zk.Lock of go-zookeeper
-	PrefixLatch = kinds.PrefixLatch // a mutex: zklock.WithLeaderLatch, Curator's LeaderLatch
+	PrefixLatch = kinds.PrefixLatch // an election: Curator's LeaderLatch
 	PrefixRead  = kinds.PrefixRead  // a reader: rwlock, Curator
 	PrefixWrite = kinds.PrefixWrite // a writer: rwlock, Curator
 	PrefixLease = kinds.PrefixLease // leases of a semaphore: semaphore, Curator

@@ -34,7 +34,8 @@
 //   - A function that holds the lock calls another function that locks it: [queue.WithOwner].
 //
 // Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a
-// Mutex. [WithPrefixes] adds other clients, and [WithLeaderLatch] is for Curator's LeaderLatch.
+// Mutex. A [queue.Kind] of one's own adds other clients, as the example of package queue shows, and
+// [github.com/turnstile-go/turnstile/election.WithLeaderLatch] is for Curator's LeaderLatch.
 //
 // # Which type a function takes
 //

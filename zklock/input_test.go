@@ -43,14 +43,6 @@ func TestNewInvalid(t *testing.T) {
 		{name: "empty name", path: "/locks/a", opts: []zklock.Option{zklock.WithName("")}},
 		{name: "name that is no text", path: "/locks/a", opts: []zklock.Option{zklock.WithName("\xff")}},
 		{name: "long name", path: "/locks/a", opts: []zklock.Option{zklock.WithName(strings.Repeat("a", 201))}},
-		{name: "empty prefix", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("")}},
-		{name: "prefix that ends in a letter", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine")}},
-		{name: "prefix that ends like a sign", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine--")}},
-		{name: "prefix with a slash", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("my/lock-")}},
-		{name: "prefix of a protected name", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("_c_mine-")}},
-		{name: "prefix of another kind", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("good-", "lease-")}},
-		{name: "prefix of a latch", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("latch-")}},
-		{name: "prefixes and latch", path: "/locks/a", opts: []zklock.Option{zklock.WithLeaderLatch(), zklock.WithPrefixes("mine-")}},
 		{name: "no local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(0)}},
 		{name: "negative local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(-1)}},
 		{name: "bad option after a good one", path: "/locks/a", opts: []zklock.Option{zklock.WithName("a"), nil}},
@@ -61,11 +53,8 @@ func TestNewInvalid(t *testing.T) {
 		{name: "a number", path: "/locks/0000000001", ok: true},
 		{name: "dots within a name", path: "/locks/..a/b..", ok: true},
 		{name: "spaces and letters beyond ASCII", path: "/løcks/a b", ok: true},
-		{name: "latch", path: "/locks/a", opts: []zklock.Option{zklock.WithLeaderLatch(), zklock.WithLocalHandover(1)}, ok: true},
+		{name: "local hand-over", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(1)}, ok: true},
 		{name: "name", path: "/locks/a", opts: []zklock.Option{zklock.WithName(strings.Repeat("a", 200))}, ok: true},
-		{name: "no prefixes", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes()}, ok: true},
-		{name: "prefixes, also known ones", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine-", "lock-"), zklock.WithPrefixes("theirs_")}, ok: true},
-		{name: "local hand-over", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(1), zklock.WithPrefixes("mine-")}, ok: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -362,7 +362,6 @@ func TestNewKeyedRefuses(t *testing.T) {
 		{"a contender's name", m, "/locks/x-lock-0000000001", nil},
 		{"no room for a key", m, "/" + strings.Repeat("d", 16<<10-200), nil},
 		{"a nil option", m, "/locks", []zklock.Option{nil}},
-		{"options that exclude each other", m, "/locks", []zklock.Option{zklock.WithLeaderLatch(), zklock.WithLazyRelease(time.Second)}},
 	} {
 		if _, err := zklock.NewKeyed(test.m, test.dir, test.opts...); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: %v", test.what, err)

@@ -47,8 +47,6 @@ import (
 //     longest is given up first. [session.Manager.Close] gives up all.
 //   - If a kept place is lost, with the session or because an operator deletes its node, it is simply
 //     gone: the next Lock queues anew.
-//
-// The option cannot be combined with [WithLeaderLatch], where a place that is kept would be a leader.
 func WithLazyRelease(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.local.Lazy = d

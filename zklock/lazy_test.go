@@ -89,7 +89,6 @@ func TestLazyInput(t *testing.T) {
 	m := connect(t)
 	for _, opts := range [][]zklock.Option{
 		{zklock.WithLazyRelease(0)}, {zklock.WithLazyRelease(-time.Second)}, {zklock.WithLazyRelease(time.Minute + 1)},
-		{zklock.WithLeaderLatch(), lazy},
 	} {
 		_, err := zklock.New(m, "/x", opts...)
 		expect.Match(t, "New", err, session.ErrInvalid)

@@ -247,13 +247,13 @@ func TestLocalDoLost(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// WithPrefixes and WithRevocable work as for any mutex.
-func TestLocalWithOtherOptions(t *testing.T) {
+// WithRevocable works as for any mutex.
+func TestLocalRevocable(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	option, asked := asks()
 	m := connect(t)
-	mx := newMutex(t, m, dir, option, zklock.WithLocalHandover(5), zklock.WithPrefixes("theirs-"))
+	mx := newMutex(t, m, dir, option, zklock.WithLocalHandover(5))
 	l, err := mx.Acquire(ctx)
 	must(t, err)
 	waiting := make(chan *queue.Lease, 1)

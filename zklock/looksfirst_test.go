@@ -84,7 +84,6 @@ func triedLocks(t *testing.T, ours, theirs *session.Manager, dir string) map[str
 	writer, reader := rw(theirs, "rw"), rw(ours, "rw")
 	return map[string]aTry{
 		"a mutex":            mutexes("m"),
-		"a latch":            {newMutex(t, ours, dir+"/latch", zklock.WithLeaderLatch()), newMutex(t, theirs, dir+"/latch", zklock.WithLeaderLatch()), 1, 0, 2},
 		"with hand-over":     mutexes("h", zklock.WithLocalHandover(3)),
 		"with lazy release":  mutexes("l", lazy),
 		"a writer":           {reader, writer, 1, 0, 2},

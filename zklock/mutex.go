@@ -76,7 +76,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 		return nil, err
 	}
 	r := c.request
-	r.Kind = c.kind
+	r.Kind = mutex
 	mx := &Mutex{lock: hold.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
 	mx.holds.Async = c.async
 	mx.lock.Owned = []*hold.Holds[*place.Lease]{mx.holds}

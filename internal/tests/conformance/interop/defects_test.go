@@ -21,7 +21,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -169,11 +168,18 @@ func (s *sufferer) outage(t *testing.T) {
 	s.says(t, "RECONNECTED")
 }
 
+// latch is the kind of lock of Curator's LeaderLatch.
+func latch() *queue.Kind {
+	kind := queue.Mutex()
+	kind.Prefixes = []string{queue.PrefixLatch}
+	return kind
+}
+
 // secondHolder reports whether a client of ours gets the lock while the program is inside. The program is
 // not, if it has another node than before.
-func (s *sufferer) secondHolder(t *testing.T, before string, opts ...zklock.Option) bool {
+func (s *sufferer) secondHolder(t *testing.T, before string, kind *queue.Kind) bool {
 	t.Helper()
-	mx, err := zklock.New(testserver.Connect(t, s.Addr(0)), s.path, opts...)
+	q, err := queue.New(testserver.Connect(t, s.Addr(0)), s.path)
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), limit/2)
 	defer cancel()
@@ -181,7 +187,7 @@ func (s *sufferer) secondHolder(t *testing.T, before string, opts ...zklock.Opti
 	var lease *queue.Lease
 	go func() {
 		var err error
-		lease, err = mx.Acquire(ctx)
+		lease, err = q.Acquire(ctx, queue.Request{Kind: kind})
 		granted <- err
 	}()
 	anew := false
@@ -241,7 +247,7 @@ func TestCuratorEntersByTheNodeOfALostSession(t *testing.T) {
 			&zk.DeleteRequest{Path: s.holder(), Version: -1})
 		if err == nil {
 			s.says(t, "inside")
-			if s.secondHolder(t, node) {
+			if s.secondHolder(t, node, queue.Mutex()) {
 				return
 			}
 		}
@@ -263,7 +269,7 @@ func TestCuratorLeadsByTheNodeOfALostSession(t *testing.T) {
 		s.outage(t)
 		s.says(t, "outside") // in the outage
 		s.says(t, "inside")
-		two := s.secondHolder(t, node, zklock.WithLeaderLatch())
+		two := s.secondHolder(t, node, latch())
 		if two && !defect {
 			t.Fatalf("Curator %s: two leaders", version)
 		}
@@ -295,10 +301,10 @@ func TestCuratorIsNoCandidateWithoutDirectory(t *testing.T) {
 		s.says(t, "inside")
 		return
 	}
-	mx, err := zklock.New(testserver.Connect(t, s.Addr(0)), s.path, zklock.WithLeaderLatch())
+	q, err := queue.New(testserver.Connect(t, s.Addr(0)), s.path)
 	must(t, err)
 	for range 2 {
-		lease, err := mx.Acquire(expect.Patient(t))
+		lease, err := q.Acquire(expect.Patient(t), queue.Request{Kind: latch()})
 		must(t, err)
 		s.waitNodes(t, 1)
 		must(t, lease.Release(expect.Patient(t)))
