@@ -16,7 +16,7 @@
 //
 // [Election.Run] campaigns, calls its function when this process leads, and campaigns again when the term
 // has ended. Any process can ask for the leader ([Election.Leader]) or follow the changes
-// ([Election.Observe]), whether it is a candidate or not. An election is a mutex of package [zklock], the
+// ([Election.Observe]), whether it is a candidate or not. An election is a mutex by package queue, the
 // leader is its holder, and the other candidates wait in its queue. Use a zklock.Mutex for a piece of
 // work that begins and ends, and an election for a role that some process should always have.
 //

@@ -43,6 +43,12 @@
 // A lock can depend on what all its users agree on, such as the limit of a semaphore: see [Configuration]. A
 // holder can take a second lease in its place, as a writer that becomes a reader does: see [Lease.Beside].
 //
+// # Pages and tools
+//
+// [Queue.Contenders] lists a queue, [Queue.First] reads who is the first in it, and [Queue.Observe] follows that without a
+// poll. They need a [Kind]: [Mutex], [Reader], [Writer] and [Semaphore] return those of the locks of this module. A tool that
+// lists directories itself parses the names with [ParseNode], and asks [Holders] who holds.
+//
 // # Guarantees
 //
 //   - Two leases that conflict never report at the same instant that they are held. A lease ends, by
