@@ -18,8 +18,3 @@ func OwnerOf(ctx context.Context) *Owner {
 	o, _ := ctx.Value(ownerKey{}).(*Owner)
 	return o
 }
-
-// WithOwnerOf returns ctx with the owner of another context, or with none if that has none.
-func WithOwnerOf(ctx, other context.Context) context.Context {
-	return context.WithValue(ctx, ownerKey{}, OwnerOf(other))
-}
