@@ -91,7 +91,7 @@ var mutants = []mutant{
 	{"release-once", "mutex", "a release whose connection is lost leaves the node",
 		[]edit{
 			{"internal/core/removal.go", "if s.Err() != nil || rounds.Pause(s.life, rounds.Untiring(next)) != nil {", "if _ = rounds.Untiring(next); true {"},
-			{"internal/core/request.go", "_, err := do(ctx, s, info, always,", "_, err := do(ctx, s, info, never,"},
+			{"internal/core/request.go", "_, err := do(ctx, s, info, erasing,", "_, err := do(ctx, s, info, never,"},
 			{"internal/core/removal.go", "lost = lost && p.s.Err() == nil", "lost = false"},
 		}},
 	{"no-clock", "mutex", "who is cut off believes that he holds on",
