@@ -27,7 +27,6 @@ type Election struct {
 	running bool         // Run is
 	held    *queue.Lease // the last that was granted; nil: none was
 	now     *term        // lead runs in it; nil: lead does not run
-	revoked *queue.Lease // of a leader that was asked to resign when lead did not run
 }
 
 // made returns e. It panics if e is nil or a zero value.
@@ -62,7 +61,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 		return nil, fmt.Errorf("election: %w", err)
 	}
 	e := &Election{queue: q, termEnd: c.termEnd}
-	e.request = queue.Request{Kind: candidacy(c.latch), Data: []byte(c.id), Name: c.name, Revoked: e.resignFrom}
+	e.request = queue.Request{Kind: candidacy(c.latch), Data: []byte(c.id), Name: c.name}
 	return e, nil
 }
 

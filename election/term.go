@@ -39,6 +39,7 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 			t.passed = true
 			return nil
 		}
+		go e.listen(t)
 		return lead(context.WithValue(ctx, termKey{}, lease))
 	})
 	if t.lease != nil && err != nil && !errors.Is(t.lease.Err(), queue.ErrReleased) { // lost, or the manager was closed
@@ -55,14 +56,25 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 
 // begin makes t the term of this candidate. It returns false if the leader was asked to resign before.
 func (e *Election) begin(t *term, lease *queue.Lease) bool {
+	select {
+	case <-lease.Revoked():
+		return false
+	default:
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.revoked == lease {
-		return false
-	}
 	t.lease = lease
 	e.now = t
 	return true
+}
+
+// listen ends the term if another client asks the leader to resign. It returns when the lease has ended.
+func (e *Election) listen(t *term) {
+	select {
+	case <-t.lease.Revoked():
+		e.resign(t)
+	case <-t.lease.Done():
+	}
 }
 
 // over says that lead has returned: nothing can end its term any more.
@@ -107,36 +119,20 @@ var ErrResigned = errors.New("resigned")
 // Resign does not wait. It reports whether there was a term to end. A candidate in the queue keeps its
 // place.
 //
-// Another process asks the leader to resign with zklock.Revoke of the leader's node. Its path is in what
-// [Election.Leader] returns. To wait until another candidate leads, use [Election.Observe].
-func (e *Election) Resign() bool {
-	t := e.made().callOff(nil)
-	if t == nil {
+// Another process asks the leader to resign with zklock.Revoke of the leader's node, which has the same effect. Its path is in
+// what [Election.Leader] returns. To wait until another candidate leads, use [Election.Observe].
+func (e *Election) Resign() bool { return e.made().resign(nil) }
+
+// resign ends the present term. If t is not nil, only that term counts. It reports whether there was one to end.
+func (e *Election) resign(t *term) bool {
+	e.mu.Lock()
+	now := e.now
+	if now == nil || t != nil && now != t {
+		e.mu.Unlock()
 		return false
 	}
-	t.end(ErrResigned)
+	now.called = ErrResigned
+	e.mu.Unlock()
+	now.end(ErrResigned)
 	return true
-}
-
-// resignFrom ends the term of one lease.
-func (e *Election) resignFrom(lease *queue.Lease) {
-	if t := e.callOff(lease); t != nil {
-		t.end(ErrResigned)
-	}
-}
-
-// callOff returns the present term, which the caller then ends, or nil if there is none. If lease is not
-// nil, only its term counts. That may not have begun yet, and then begin calls it off.
-func (e *Election) callOff(lease *queue.Lease) *term {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if lease != nil && (e.now == nil || e.now.lease != lease) {
-		e.revoked = lease
-		return nil
-	}
-	if e.now == nil {
-		return nil
-	}
-	e.now.called = ErrResigned
-	return e.now
 }

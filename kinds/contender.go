@@ -19,8 +19,6 @@ type Contender struct {
 	Label string
 	// Traceparent is the W3C traceparent of the acquisition, or "".
 	Traceparent string
-	// Revocable says whether zklock.Revoke can reach the holder.
-	Revocable Revocable
 	// Since is when the node was created, by the clock of the ensemble's leader. For a holder, that
 	// is when it came to the queue, and not when it got the lock.
 	Since time.Time
@@ -45,27 +43,3 @@ type Contender struct {
 
 // RevokeMessage is the node data that asks a holder to give up its lease. Curator uses the same.
 const RevokeMessage = "__REVOKE__"
-
-// Revocable says whether a contender hears a [RevokeMessage] once it holds its lock.
-type Revocable int
-
-const (
-	// RevocableUnknown: the node's data does not say, as that of other libraries, data that the caller
-	// has set, and the data of a node that has got a [RevokeMessage].
-	RevocableUnknown Revocable = iota
-	// RevocableYes: the contender was given a function to call.
-	RevocableYes
-	// RevocableNo: the contender ignores a message, which would only replace the data of its node.
-	RevocableNo
-)
-
-// String returns "unknown", "yes" or "no".
-func (r Revocable) String() string {
-	switch r {
-	case RevocableYes:
-		return "yes"
-	case RevocableNo:
-		return "no"
-	}
-	return "unknown"
-}

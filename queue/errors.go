@@ -14,6 +14,12 @@ var (
 	// goes when the server has deleted the node. Unlock of a lock, and the end of a Do, never return it.
 	ErrReleasePending = place.ErrReleasePending
 
+	// ErrRevoked is the cause of the end of the context of a Do when another client has asked for the lock, with Revoke of
+	// package zklock, with Curator's Revoker or with the command turnstile break. The lock stays held until the function
+	// returns. If the function then returns an error, the error of the Do matches ErrRevoked. If the request came before the
+	// lock was granted, the Do returns ErrRevoked and does not call the function. See [Lease.Revoked].
+	ErrRevoked = place.ErrRevoked
+
 	// ErrConflict is returned when a lock of another kind, or with another configuration
 	// (a semaphore's limit), is in use at the same path.
 	ErrConflict = place.ErrConflict

@@ -11,7 +11,6 @@ type (
 	Tightening    = kinds.Tightening
 	Node          = kinds.Node
 	Contender     = kinds.Contender
-	Revocable     = kinds.Revocable
 )
 
 // Errors that have fields: see [kinds.OpError] and [kinds.WaitError].
@@ -33,13 +32,6 @@ const (
 
 	PrefixKazooLock = kinds.PrefixKazooLock // a mutex or a writer: kazoo
 	PrefixKazooRead = kinds.PrefixKazooRead // a reader: kazoo
-)
-
-// Whether a contender hears a [RevokeMessage] once it holds its lock.
-const (
-	RevocableUnknown = kinds.RevocableUnknown
-	RevocableYes     = kinds.RevocableYes
-	RevocableNo      = kinds.RevocableNo
 )
 
 // RevokeMessage is the node data that asks a holder to give up its lease. Curator uses the same.

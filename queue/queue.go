@@ -47,19 +47,14 @@ type Request struct {
 	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is
 	// 2³¹ − 1.
 	Weight int
-	// Data is the node's data. Default: {"id":"host/pid","revocable":false} with the id of this
-	// process and whether Revoked is set, with the traceparent that the trace hooks give for the
+	// Data is the node's data. Default: {"id":"host/pid"} with the id of this
+	// process, with the traceparent that the trace hooks give for the
 	// caller's context, and the label of [WithLabel]. The node of a [Local] has
 	// neither of the last two, since several acquisitions share it. Data must not be [RevokeMessage].
 	Data []byte
 	// Name is a name for metrics and spans: see WithName of package zklock. It is text that can be printed, of at
 	// most 200 bytes. Default: none.
 	Name string
-	// Revoked, if not nil, is called when the data of the holder's node becomes [RevokeMessage],
-	// which asks the holder to release its lease. If that happens while the contender waits,
-	// Revoked is called when it holds. It is called once at most, in a goroutine of its own.
-	// Nothing else happens: the holder decides whether it releases.
-	Revoked func(*Lease)
 }
 
 // Check returns an error that matches [session.ErrInvalid] if acquisitions would refuse the request. It does no I/O, and is for
@@ -67,11 +62,7 @@ type Request struct {
 func (r Request) Check() error { return r.place().Check() }
 
 func (r Request) place() place.Request {
-	to := place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data, Name: r.Name}
-	if revoked := r.Revoked; revoked != nil {
-		to.Revoked = func(l *place.Lease) { revoked((*Lease)(l)) }
-	}
-	return to
+	return place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data, Name: r.Name}
 }
 
 // Acquire waits until the contender may go, and returns the lease. It also returns when ctx ends,

@@ -7,7 +7,7 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// The holder is asked once to release its lease, at whatever time the request came.
+// The holder is told that another client asks for the lock, at whatever time the request came.
 func TestRevoked(t *testing.T) {
 	revoke := func(t *testing.T, node string) {
 		t.Helper()
@@ -60,19 +60,21 @@ func TestRevoked(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			dir := persistentDir(t)
-			asked := make(chan *queue.Lease, 10)
-			r := ask
-			r.Revoked = func(l *queue.Lease) { asked <- l }
-			l := c.take(t, dir, r)
-			if got := <-asked; got != l {
-				t.Errorf("asked for %s, not %s", got.Path(), l.Path())
-			}
+			l := c.take(t, dir, ask)
+			await(t, l.Revoked(), "the request")
 			revoke(t, l.Path()) // again
 			mustBe(t, l.Err(), nil)
 			release(t, l)
-			if len(asked) > 0 {
-				t.Error("asked more than once")
+			next := acquire(t, client(t, dir))
+			if _, err := next.Token(patient(t)); err != nil {
+				t.Error(err)
 			}
+			select {
+			case <-next.Revoked():
+				t.Error("the next holder is told")
+			default:
+			}
+			release(t, next)
 		})
 	}
 }

@@ -248,7 +248,7 @@ func TestDefaultData(t *testing.T) {
 	q := client(t, dir, new(diary).hooks())
 	l := acquire(t, q)
 	data, _, err := testserver.Admin(t).Get(l.Path())
-	if err != nil || !strings.HasPrefix(string(data), `{"id":"`) || !strings.HasSuffix(string(data), `,"traceparent":"00-trace-parent-01","revocable":false}`) {
+	if err != nil || !strings.HasPrefix(string(data), `{"id":"`) || !strings.HasSuffix(string(data), `,"traceparent":"00-trace-parent-01"}`) {
 		t.Errorf("data %s, %v", data, err)
 	}
 	release(t, l)

@@ -171,21 +171,6 @@ func TestWatchedAtOnce(t *testing.T) {
 			release(t, second)
 		})
 	})
-	t.Run("revocable", func(t *testing.T) {
-		alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-			revocable := ask
-			revocable.Revoked = func(*queue.Lease) {}
-			l, err := on(t, m, "/locks/one").Acquire(t.Context(), revocable)
-			if err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			if n := server.Count(zktest.Any(zktest.OpGetData)); n != 1 {
-				t.Errorf("%d requests to watch the node", n)
-			}
-			release(t, l)
-		})
-	})
 }
 
 // Token with a context that has ended sends no request.

@@ -25,7 +25,7 @@ func TestErrorTexts(t *testing.T) {
 	texts := map[string]testserver.ErrorText{
 		"nil manager":            {Err: newErr(nil, "/a"), Want: "rwlock: invalid argument: nil session manager"},
 		"bad path":               {Err: newErr(m, "/a/"), Want: `rwlock: invalid argument: path "/a/" ends with a slash`},
-		"bad options":            {Err: newErr(m, "/a", nil, rwlock.WithRevocable(nil)), Want: "rwlock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
+		"bad options":            {Err: newErr(m, "/a", nil, rwlock.WithName("")), Want: "rwlock: invalid argument: nil option; invalid argument: empty name"},
 		"nil function":           {Err: lock.Do(owner, nil), Want: "rwlock: invalid argument: Do of a nil function"},
 		"nil function of Reader": {Err: lock.Reader().Do(owner, nil), Want: "rwlock: invalid argument: Do of a nil function"},
 		"zero Reader":            {Err: rwlock.Reader{}.Lock(owner), Want: "rwlock: invalid argument: Reader of no RWMutex"},

@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -41,12 +42,10 @@ func TestNewInvalid(t *testing.T) {
 		{name: "trailing slash", path: "/locks/"},
 		{name: "nil option", path: "/locks/a", opts: []rwlock.Option{nil}},
 		{name: "empty name", path: "/locks/a", opts: []rwlock.Option{rwlock.WithName("")}},
-		{name: "nothing to call", path: "/locks/a", opts: []rwlock.Option{rwlock.WithRevocable(nil)}},
 		{name: "bad option after a good one", path: "/locks/a", opts: []rwlock.Option{rwlock.WithName("a"), nil}},
 
 		{name: "plain", path: "/locks/a", ok: true},
-		{name: "options", path: "/locks/a", ok: true, opts: []rwlock.Option{
-			rwlock.WithRevocable(func(*queue.Lease) {})}},
+		{name: "options", path: "/locks/a", ok: true, opts: []rwlock.Option{rwlock.WithName("a")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,37 +96,30 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	}
 }
 
-// A holder that is asked to give the lock up gets its lease, and releases it or not.
-func TestRevocable(t *testing.T) {
-	asked := make(chan *queue.Lease, 10)
+// Readers that share a node are all told that another client asks for it, and the next reader gets a node of its own.
+func TestSharedReadersAreRevoked(t *testing.T) {
 	dir := persistentDir(t)
-	rw := newLock(t, connect(t), dir, rwlock.WithRevocable(func(l *queue.Lease) { asked <- l }))
-	for _, kind := range []string{"R", "W"} {
-		l, err := acquire(rw, kind)(patient(t))
-		must(t, err)
-		_, err = testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
-		must(t, err)
-		if got := receive(t, "the request", asked); got != l {
-			t.Errorf("%s: asked for %s, not for %s", kind, got.Path(), l.Path())
-		}
-		must(t, l.Err())
+	rw := newLock(t, connect(t), dir, rwlock.WithLazyRelease(time.Minute))
+	one, err := rw.Reader().Acquire(patient(t))
+	must(t, err)
+	two, err := rw.Reader().Acquire(patient(t))
+	must(t, err)
+	if one.Path() != two.Path() {
+		t.Fatal("the readers do not share a node")
+	}
+	_, err = testserver.Admin(t).Set(one.Path(), []byte(queue.RevokeMessage), -1)
+	must(t, err)
+	receive(t, "the request to the first reader", one.Revoked())
+	receive(t, "the request to the second reader", two.Revoked())
+	must(t, one.Err())
+	three, err := rw.Reader().Acquire(patient(t))
+	must(t, err)
+	if three.Path() == one.Path() {
+		t.Error("a reader joins a node that was asked for")
+	}
+	for _, l := range []*queue.Lease{one, two, three} {
 		must(t, l.Release(patient(t)))
 	}
-	if len(asked) != 0 {
-		t.Error("asked twice")
-	}
-
-	// A lease of Lock that its callback releases is also released for the owner.
-	owner := queue.WithOwner(patient(t))
-	must(t, rw.Lock(owner))
-	_, err := testserver.Admin(t).Set(dir+"/"+testserver.Children(t, dir)[0], []byte(queue.RevokeMessage), -1)
-	must(t, err)
-	must(t, receive(t, "the request", asked).Release(patient(t)))
-	wantErr(t, "RLock", rw.RLock(owner), queue.ErrReleased)
-	wantErr(t, "Lock", rw.Lock(owner), queue.ErrReleased)
-	wantErr(t, "Unlock", rw.Unlock(), queue.ErrReleased)
-	must(t, rw.RLock(owner))
-	must(t, rw.RUnlock())
 }
 
 // Close of the manager ends all waits. A server's refusal is returned.

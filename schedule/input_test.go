@@ -28,7 +28,6 @@ func TestInput(t *testing.T) {
 		"a long path":            {m, "/" + strings.Repeat("x", 16<<10-2), nil},
 		"no tries":               {m, "/jobs/report", []schedule.Option{schedule.WithMaxTries(0)}},
 		"nil option":             {m, "/jobs/report", []schedule.Option{nil}},
-		"nobody to be asked":     {m, "/jobs/report", []schedule.Option{schedule.WithRevocable(nil)}},
 		"the name of contenders": {m, "/jobs/lock-0000000001", nil},
 	} {
 		_, err := schedule.New(c.m, c.path, c.opts...)

@@ -3,7 +3,6 @@ package schedule
 import (
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -33,18 +32,6 @@ func WithMaxTries(n int) Option {
 			return fmt.Errorf("%w: WithMaxTries of %d: want 1 or more", session.ErrInvalid, n)
 		}
 		c.maxTries = n
-		return nil
-	})
-}
-
-// WithRevocable sets a function to call when somebody asks the replica that runs the job to give the lock up:
-// with [zklock.Revoke], or the command turnstile break. See [zklock.WithRevocable]. Default: nobody can ask.
-func WithRevocable(f func(*queue.Lease)) Option {
-	return option(func(c *config) error {
-		if f == nil {
-			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
-		}
-		c.mutex = append(c.mutex, zklock.WithRevocable(f))
 		return nil
 	})
 }

@@ -24,8 +24,10 @@ import (
 // running any more, for example the next tick. [queue.WithMaxWait] bounds what comes before f, all together: the
 // waits for the record and for the lock. [Job.TryRun] does not wait for another replica.
 //
-// The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost and when the
-// manager is closed. [queue.LeaseFrom] returns the lease from it, for a fencing token. If f returns nil, Run
+// The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost, when another client asks for
+// the lock ([zklock.Revoke], turnstile break) and when the manager is closed. If f returns an error after such a request, the
+// error of Run matches [queue.ErrRevoked], and the try counts as one that has failed. If the request came before the lock was
+// granted, Run returns that error and does not call f. [queue.LeaseFrom] returns the lease from it, for a fencing token. If f returns nil, Run
 // writes into the record that the tick is done. It does so even if ctx has ended. Then it waits until the
 // servers have confirmed that or the lock is lost, for a session timeout at most. If f returns an error or
 // panics, the tick stays open for other replicas, which wait in Run, and for the next Run, unless it may not

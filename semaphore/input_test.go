@@ -33,12 +33,11 @@ func TestNewInvalid(t *testing.T) {
 		{name: "trailing slash", path: "/limits/", limit: 1},
 		{name: "nil option", path: "/limits/a", limit: 1, opts: []semaphore.Option{nil}},
 		{name: "empty name", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithName("")}},
-		{name: "revocable by nobody", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithRevocable(nil)}},
 
 		{name: "one", path: "/limits/a", limit: 1, ok: true},
 		{name: "as many as there may be", path: "/limits/a", limit: math.MaxInt32, ok: true},
 		{name: "all options", path: "/limits/a", limit: 3, ok: true, opts: []semaphore.Option{
-			semaphore.WithRevocable(func(*queue.Lease) {}), semaphore.WithCuratorLayout(),
+			semaphore.WithCuratorLayout(),
 		}},
 	}
 	for _, tt := range tests {
@@ -154,19 +153,20 @@ func TestContenders(t *testing.T) {
 	wantErr(t, "Contenders", err, context.Canceled)
 }
 
-// The holder of a revocable lease is asked to give it up.
-func TestRevocable(t *testing.T) {
+// The holder of one lease is asked to give it up, and another holder is not.
+func TestRevoked(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {
-			asked := make(chan *queue.Lease, 1)
-			revocable := semaphore.WithRevocable(func(l *queue.Lease) { asked <- l })
-			s := newSem(t, connect(t), testserver.Path(t), 2, append([]semaphore.Option{revocable}, layout.opts...)...)
+			s := newSem(t, connect(t), testserver.Path(t), 2, layout.opts...)
 			l := take(t, s, 1)
 			other := take(t, s, 1)
 			_, err := testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
 			must(t, err)
-			if got := receive(t, "the call", asked); got != l {
+			receive(t, "the request", l.Revoked())
+			select {
+			case <-other.Revoked():
 				t.Error("the other lease is asked for")
+			default:
 			}
 			must(t, l.Err())
 			release(t, l, other)

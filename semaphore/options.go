@@ -1,13 +1,5 @@
 package semaphore
 
-import (
-	"fmt"
-
-	"github.com/turnstile-go/turnstile/internal/place"
-	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
-)
-
 // Option changes a [Semaphore]. [New] returns an error that matches [session.ErrInvalid] for an option
 // that is nil or has a bad value.
 type Option interface{ apply(*Semaphore) error }
@@ -15,21 +7,6 @@ type Option interface{ apply(*Semaphore) error }
 type option func(*Semaphore) error
 
 func (o option) apply(s *Semaphore) error { return o(s) }
-
-// WithRevocable sets a function to call when somebody asks the holder of a lease to give it up: with
-// Revoke of package zklock, or by writing [queue.RevokeMessage] into its node. f is called at most once
-// for each lease, from a goroutine of its own. The request is no order: the holder gives the lease up
-// when it suits the work, or keeps it. Default: requests are ignored, and Revoke returns
-// zklock.ErrNotRevocable.
-func WithRevocable(f func(*queue.Lease)) Option {
-	return option(func(s *Semaphore) error {
-		if f == nil {
-			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
-		}
-		s.lease.Request.Revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
-		return nil
-	})
-}
 
 // WithCuratorLayout shares the leases with Apache Curator's InterProcessSemaphoreV2 at the same path.
 // The leases are children of <path>/leases. A contender waits for its turn in the queue of <path>/locks

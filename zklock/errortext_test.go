@@ -33,7 +33,7 @@ func TestErrorTexts(t *testing.T) {
 		"nil manager":                        {Err: newErr(nil, "/a"), Want: "zklock: invalid argument: nil session manager"},
 		"bad path":                           {Err: newErr(m, "a"), Want: "zklock: invalid argument: path \"a\" does not begin with a slash"},
 		"root":                               {Err: newErr(m, "/"), Want: "zklock: invalid argument: a lock needs a directory of its own below /"},
-		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithRevocable(nil)), Want: "zklock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
+		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithName("")), Want: "zklock: invalid argument: nil option; invalid argument: empty name"},
 		"no hand-over":                       {Err: newErr(m, "/a", zklock.WithLocalHandover(0)), Want: "zklock: invalid argument: WithLocalHandover(0): want at least 1"},
 		"no locks":                           {Err: multiErr(), Want: "zklock: invalid argument: Multi: no locks"},
 		"no lock of this module":             {Err: multiErr(lock, ownType{lock}), Want: "zklock: invalid argument: Multi: lock 1, a zklock_test.ownType, was not made by this module"},

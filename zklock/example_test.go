@@ -287,33 +287,32 @@ func ExampleWithLocalHandover() {
 	// Output: 100 items
 }
 
-// A holder that is asked to give the lock up tells its work to end.
-func ExampleWithRevocable() {
+// Revoke asks the holder to give the lock up. The context of a Do ends.
+func ExampleRevoke() {
 	m, closeAll := connectExample()
 	defer closeAll()
-	ctx, asked := context.WithCancelCause(context.Background())
-	lock, err := zklock.New(m, "/locks/compaction", zklock.WithRevocable(func(*queue.Lease) {
-		asked(errors.New("another process wants the lock"))
-	}))
+	lock, err := zklock.New(m, "/locks/compaction")
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = lock.Do(ctx, func(ctx context.Context) error {
+	err = lock.Do(context.Background(), func(ctx context.Context) error {
 		go askHolders(m, lock) // as another process might
 		<-ctx.Done()           // a real holder looks at ctx between the steps of its work
 		return context.Cause(ctx)
 	})
 	fmt.Println("over:", err)
-	// Output: over: another process wants the lock
+	fmt.Println("asked:", errors.Is(err, queue.ErrRevoked))
+	// Output:
+	// over: lock /locks/compaction: another client has asked for the lock
+	// asked: true
 }
 
-// Revoke asks the holder to give the lock up.
-func ExampleRevoke() {
+// A holder that has a lease is told that another client asks for the lock, and decides.
+func ExampleRevoke_lease() {
 	ctx := context.Background()
 	m, closeAll := connectExample()
 	defer closeAll()
-	asked := make(chan struct{})
-	lock, err := zklock.New(m, "/locks/compaction", zklock.WithRevocable(func(*queue.Lease) { close(asked) }))
+	lock, err := zklock.New(m, "/locks/compaction")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -322,7 +321,7 @@ func ExampleRevoke() {
 		log.Fatal(err)
 	}
 	askHolders(m, lock)
-	<-asked
+	<-lease.Revoked()
 	fmt.Println("asked; still held:", lease.Err() == nil)
 	if err := lease.Release(ctx); err != nil {
 		log.Print(err)

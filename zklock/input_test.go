@@ -39,7 +39,6 @@ func TestNewInvalid(t *testing.T) {
 		{name: "below a contender", path: "/locks/lease-0000000001/a"},
 		{name: "very long", path: "/" + strings.Repeat("a", 1<<20)},
 		{name: "nil option", path: "/locks/a", opts: []zklock.Option{nil}},
-		{name: "revocable by nothing", path: "/locks/a", opts: []zklock.Option{zklock.WithRevocable(nil)}},
 		{name: "empty name", path: "/locks/a", opts: []zklock.Option{zklock.WithName("")}},
 		{name: "name that is no text", path: "/locks/a", opts: []zklock.Option{zklock.WithName("\xff")}},
 		{name: "long name", path: "/locks/a", opts: []zklock.Option{zklock.WithName(strings.Repeat("a", 201))}},

@@ -38,7 +38,7 @@ import (
 //     first, and the new one has its place behind contenders that have come by then.
 //   - In traces, the requests for the shared node belong to the call that came first. The node's
 //     data names the process and has no traceparent.
-//   - A [WithRevocable] request goes to the last holder of the turn, since it ends the turn: no more
+//   - A request to give the lock up ([Revoke]) goes to the holder that is there, and ends the turn: no more
 //     hand-overs take place in it.
 //   - If the shared contender fails, for example with [queue.ErrConflict], every waiting goroutine
 //     gets that error.

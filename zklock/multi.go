@@ -282,7 +282,7 @@ func (m *MultiLock) refuseOwner(ctx context.Context) error {
 
 // all takes the locks in order. The wait for one ends when an earlier one is lost.
 func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
-	l := newMultiLease(m.given)
+	l := newMultiLease(m.given, m.paths)
 	inside, cancel := l.context(ctx)
 	defer cancel()
 	inside, end := hold.InAdvance(inside, m.locks)

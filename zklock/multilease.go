@@ -21,7 +21,8 @@ import (
 // may be called by any number of goroutines at once. They panic if no acquisition of a MultiLock has
 // made the MultiLease.
 type MultiLease struct {
-	given []int // the index of each lease among the locks given to Multi
+	given []int  // the index of each lease among the locks given to Multi
+	paths string // for messages
 
 	mu     sync.Mutex
 	leases []*place.Lease // in the order in which they were taken; grows until all are taken
@@ -29,6 +30,8 @@ type MultiLease struct {
 	// hold ends with the first lease that ends, whose cause it has, or with Release.
 	hold    context.Context
 	endHold context.CancelCauseFunc
+
+	revocation place.Revocation // comes with the first of the leases'
 }
 
 // made returns l. It panics if l is nil or a zero value.
@@ -39,8 +42,8 @@ func (l *MultiLease) made() *MultiLease {
 	return l
 }
 
-func newMultiLease(given []int) *MultiLease {
-	l := &MultiLease{given: given}
+func newMultiLease(given []int, paths string) *MultiLease {
+	l := &MultiLease{given: given, paths: paths}
 	l.hold, l.endHold = context.WithCancelCause(context.Background())
 	return l
 }
@@ -52,6 +55,7 @@ func (l *MultiLease) add(one *place.Lease) {
 	l.leases = append(l.leases, one)
 	l.mu.Unlock()
 	one.AfterEnd(func() { l.endHold(one.Err()) })
+	one.Revocation().After(l.revocation.Tell)
 }
 
 // taken returns the leases so far, in the order in which they were taken.
@@ -131,10 +135,20 @@ func (l *MultiLease) Release(ctx context.Context) error {
 	return multiHold{l}.Release(ctx, place.Done)
 }
 
+// Revoked returns a channel that is closed when another client asks for the first of the locks: see [queue.Lease.Revoked].
+func (l *MultiLease) Revoked() <-chan struct{} { return l.made().revocation.Wait() }
+
 // multiHold is a MultiLease as its MultiLock has it, which says how it ends.
 type multiHold struct{ *MultiLease }
 
 func (h multiHold) AfterEnd(f func()) { context.AfterFunc(h.hold, f) }
+
+func (h multiHold) Revocation() *place.Revocation { return &h.revocation }
+
+// Work returns the context for work under the locks.
+func (h multiHold) Work(parent context.Context) (context.Context, context.CancelFunc) {
+	return place.Working(parent, &h.revocation, place.Failed("lock", h.paths, place.ErrRevoked), h.Context)
+}
 
 // Release gives up all of the locks. It is that of MultiLease.
 func (h multiHold) Release(ctx context.Context, end place.End) error {
@@ -184,7 +198,7 @@ func (l *MultiLease) rollBack(ctx context.Context, why error, rest *taking) erro
 	refused := append(l.release(ctx, place.Unwanted), rest.leave(ctx, why))
 	refused = slices.DeleteFunc(refused, func(err error) bool {
 		return err == nil || isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) ||
-			errors.Is(err, queue.ErrReleased) // by a function of WithRevocable
+			errors.Is(err, queue.ErrReleased) // by a hook
 	})
 	switch {
 	case len(refused) == 0:

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"path"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -16,12 +17,24 @@ func TestMultiRevokedWhileWaiting(t *testing.T) {
 	paths := dirs(t, 2)
 	attempts := make(chan string, 10)
 	m := connect(t, session.WithTrace(session.Trace{
+		Hold: func(ctx context.Context, _ session.HoldInfo) func(error) {
+			if l, ok := queue.LeaseFrom(ctx); ok && path.Dir(l.Path()) == paths[0] {
+				go func() {
+					select {
+					case <-l.Revoked():
+						_ = l.Release(context.Background())
+					case <-l.Done():
+					}
+				}()
+			}
+			return nil
+		},
 		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
 			attempts <- a.Path
 			return ctx, nil
 		},
 	}))
-	first := newMutex(t, m, paths[0], zklock.WithRevocable(func(l *queue.Lease) { _ = l.Release(context.Background()) }))
+	first := newMutex(t, m, paths[0])
 	other := newMutex(t, connect(t), paths[1])
 	must(t, other.Lock(ctx))
 	both := newMulti(t, first, newMutex(t, m, paths[1]))

@@ -173,12 +173,17 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // Do calls f while it holds the mutex, and unlocks when f returns or panics. If it cannot lock, it
 // returns what Lock returns and does not call f.
 //
-// The context of f ends when ctx ends, when the mutex is lost and when the manager is closed;
+// The context of f ends when ctx ends, when the mutex is lost, when another client asks for it and when the manager is closed;
 // [context.Cause] tells which. If f locks the same Mutex, it waits for itself until ctx ends, unless
 // ctx has an owner: see [queue.WithOwner]. The context's
 // Err goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom]
 // returns the lease from that context, for its fencing token and guard. The context has the owner
 // of ctx, if there is one.
+//
+// If another client asks for the mutex ([Revoke]), the context of f ends with a cause that matches [queue.ErrRevoked]. The
+// mutex stays held until f returns. If f then returns an error, that of Do matches ErrRevoked. If the request came before
+// the grant, Do returns ErrRevoked and does not call f. A f that is not to be interrupted looks at the cause, or its caller
+// uses Lock.
 //
 // Do returns the error of f. If the mutex was lost before f returned, the error matches
 // [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches

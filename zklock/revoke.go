@@ -12,43 +12,19 @@ import (
 	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
-	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// WithRevocable sets a function to call when somebody asks the holder to give the mutex up, with
-// [Revoke] or with Curator's Revoker, whose message is the same. f is called at most once for each
-// hold, with its lease, from a goroutine of its own. It is called as soon as the lease is granted and
-// the request is there, also if the request came while the contender was waiting or disconnected.
-//
-// The request is no order: nothing else happens. The holder gives the mutex up when it suits the
-// work, or keeps it. When f is called, Lock may not have returned yet, or the lease may already be
-// released. If the mutex is held by Lock or Do, f should tell the work to end, and leave the Unlock
-// to the goroutine that locked.
-//
-// Default: requests are ignored, and Revoke returns [ErrNotRevocable].
-func WithRevocable(f func(*queue.Lease)) Option {
-	return option(func(c *config) error {
-		if f == nil {
-			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
-		}
-		c.request.Revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
-		return nil
-	})
-}
-
 // Revoke asks a contender to give its lock up. nodePath is the path of the contender's node, as in
-// [queue.Contender]. A waiter is asked once it holds the lock. Revoke replaces the data of the node.
-// It works for all locks of this module and of Curator whose holders listen (WithRevocable).
+// [queue.Contender]. A waiter is asked once it holds the lock. Revoke replaces the data of the node. It works for all locks of
+// this module, and for those locks of Curator whose holders were made revocable. [queue.Lease.Revoked] says how a holder
+// hears of it. The context of a Do ends, with a cause that matches [queue.ErrRevoked].
 //
 // Revoke returns nil when the server has confirmed the message, which says nothing about what the
 // holder does. It returns [ErrNotRevocable], and leaves the node as it is, if the node's data says that
-// the contender does not listen. The data of this module's nodes says whether it does. Data of other
-// libraries, and of a [queue.Request] with data of its own, does not, so nil can then mean that nobody listens. The same holds if the
-// server does not let this client read the node.
+// the contender does not listen. Only states of this module before 0.1.0 wrote that.
 //
 // Revoke returns zk.ErrNoNode if the contender is gone. Other errors are the error of ctx,
 // [session.ErrClosed], and what the server refuses, such as zk.ErrNoAuth. It returns
@@ -89,7 +65,7 @@ func ask(ctx context.Context, s *session.Session, nodePath string) error {
 	case errors.Is(err, zk.ErrNoAuth): // it may be allowed to set what it may not read
 	case err != nil:
 		return err
-	case nodedata.Of(data).Listens() == kinds.RevocableNo:
+	case nodedata.Of(data).Deaf():
 		return ErrNotRevocable
 	default:
 		version = stat.Version

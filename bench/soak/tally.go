@@ -46,6 +46,8 @@ func classify(err error) (string, bool) {
 		return "more than there is", true
 	case errors.Is(err, queue.ErrBusy):
 		return "busy", true
+	case errors.Is(err, queue.ErrRevoked):
+		return "asked for", true
 	case errors.Is(err, session.ErrLost):
 		return "lost", true
 	case errors.Is(err, queue.ErrReleasePending):

@@ -290,7 +290,7 @@ func (w *worker) duringAll(view int64, held func(i int) func() bool, lost <-chan
 	}
 }
 
-// look lists the contenders, and now and then revokes one of them, which has no effect here.
+// look lists the contenders, and now and then revokes one of them: that ends the context of a Do.
 func (w *worker) look(ctx context.Context, mx *zklock.Mutex) error {
 	contenders, err := mx.Contenders(ctx)
 	if errors.Is(err, zk.ErrNoNode) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/place"
 )
 
 // withEnd returns the error of a Do, which has two parts: work is the error of its function, end
@@ -22,7 +24,20 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
-// endError is the error of a Do whose function failed and whose hold ended before that.
+// withCause returns the error of a function whose context, inside, may have ended because another client has asked for the
+// lock. ctx is the caller's. A function that has returned no error has done its work while the lock was held.
+func withCause(ctx, inside context.Context, work error) error {
+	if work == nil || inside == nil {
+		return work
+	}
+	cause := context.Cause(inside)
+	if !errors.Is(cause, place.ErrRevoked) || errors.Is(context.Cause(ctx), place.ErrRevoked) { // an outer Do ends so, and says it
+		return work
+	}
+	return &endError{end: cause, cause: cause, work: work, hide: ctx.Err() == nil}
+}
+
+// endError is the error of a Do whose function failed, and whose hold ended or was asked for before that.
 //
 // The end of a hold ends the context of the function, which then usually returns an error that
 // matches context.Canceled. Programs take such an error for a caller that has gone away. So an

@@ -18,7 +18,9 @@ type Lease interface {
 	Err() error
 	Done() <-chan struct{}
 	AfterEnd(f func())
-	Context(parent context.Context) (context.Context, context.CancelFunc)
+	// Work returns the context for work under the lease. It ends with parent, with the lease, and at a revocation.
+	Work(parent context.Context) (context.Context, context.CancelFunc)
+	Revocation() *place.Revocation
 	Release(ctx context.Context, end place.End) error
 	Unlock(end place.End, wait bool) error
 }

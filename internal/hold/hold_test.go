@@ -21,6 +21,7 @@ type lease struct {
 	end    place.End // of the release
 	given  bool      // it was released, lost or not
 	looked func()    // called once, at the next Err
+	asked  place.Revocation
 }
 
 func (l *lease) Err() error {
@@ -40,8 +41,10 @@ func (l *lease) Done() <-chan struct{} { return nil }
 
 func (l *lease) AfterEnd(func()) {}
 
-// Context looks at the clock, as leasectx.New does.
-func (l *lease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+func (l *lease) Revocation() *place.Revocation { return &l.asked }
+
+// Work looks at the clock, as leasectx.New does.
+func (l *lease) Work(ctx context.Context) (context.Context, context.CancelFunc) {
 	_ = l.Err()
 	return context.WithCancel(ctx)
 }

@@ -201,8 +201,7 @@ func TestKeepLastNumbers(t *testing.T) {
 // up.
 func TestKeepRevoked(t *testing.T) {
 	dir := testserver.Path(t)
-	asked := make(chan *place.Lease, 10)
-	p := keeperOf(t, dir, place.Request{Kind: mutexKind, Revoked: func(l *place.Lease) { asked <- l }}, 0, maxKeep)
+	p := keeperOf(t, dir, place.Request{Kind: mutexKind}, 0, maxKeep)
 	revoke := func(l *place.Lease) {
 		t.Helper()
 		if _, err := testserver.Admin(t).Set(l.Path(), []byte(kinds.RevokeMessage), -1); err != nil {
@@ -211,9 +210,7 @@ func TestKeepRevoked(t *testing.T) {
 	}
 	l := p.hold(t)
 	revoke(l)
-	if got := <-asked; got != l {
-		t.Error("another lease")
-	}
+	expect.Receive(t, "the request", l.Revocation().Wait())
 	giveBack(t, l)
 	if p.in() != idle {
 		t.Errorf("state %v", p.in())
@@ -224,8 +221,8 @@ func TestKeepRevoked(t *testing.T) {
 	revoke(l)
 	p.wantState(t, idle)
 	testserver.WaitChildren(t, dir, 0)
-	if len(asked) > 0 {
-		t.Error("a holder was asked, and there was none")
+	if l.Revocation().Has() {
+		t.Error("a hold that was over is told")
 	}
 }
 

@@ -130,8 +130,7 @@ func TestLocalCancel(t *testing.T) {
 // A holder that is asked to release is the last one of its turn.
 func TestLocalRevoked(t *testing.T) {
 	dir := testserver.Path(t)
-	asked := make(chan *place.Lease, 10)
-	p := newProcess(t, dir, place.Request{Revoked: func(l *place.Lease) { asked <- l }}, 10)
+	p := newProcess(t, dir, place.Request{}, 10)
 	q := newProcess(t, dir, place.Request{}, 10)
 	first := p.hold(t)
 	second, third := p.wait(t, 1), p.wait(t, 2)
@@ -141,15 +140,14 @@ func TestLocalRevoked(t *testing.T) {
 	l := second.lease(t)
 	_, err := testserver.Admin(t).Set(l.Path(), []byte(kinds.RevokeMessage), -1)
 	expect.NoError(t, err)
-	if got := <-asked; got != l {
-		t.Errorf("another lease was asked for: %v", got.Err())
-	}
+	expect.Receive(t, "the request", l.Revocation().Wait())
 	giveBack(t, l)
 	giveBack(t, other.lease(t)) // not the third
-	giveBack(t, third.lease(t))
-	if len(asked) != 0 {
-		t.Error("asked twice")
+	last := third.lease(t)
+	if first.Revocation().Has() || last.Revocation().Has() {
+		t.Error("another hold is told")
 	}
+	giveBack(t, last)
 	testserver.WaitChildren(t, dir, 0)
 }
 

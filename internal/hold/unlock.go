@@ -83,7 +83,8 @@ func (h *Holds[L]) Do(ctx context.Context, f func(context.Context) error) error 
 	if err != nil {
 		return err
 	}
-	return h.work(ctx, held, f)
+	_, err = h.work(ctx, held, f)
+	return err
 }
 
 // TryDo is Do without the wait. It returns false and nil, and does not call f, if the lock is busy.
@@ -92,17 +93,23 @@ func (h *Holds[L]) TryDo(ctx context.Context, f func(context.Context) error) (ra
 	if held == nil {
 		return false, err
 	}
-	return true, h.work(ctx, held, f)
+	return h.work(ctx, held, f)
 }
 
-// work calls f within a hold, and gives it back.
-func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Context) error) (err error) {
+// work calls f within a hold, and gives it back. It reports whether it has called f, which it does not if another client has
+// asked for the lock already.
+func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Context) error) (ran bool, err error) {
 	used, cancel := place.Unwanted, context.CancelFunc(func() {})
 	defer func() { cancel() }()
+	var inside context.Context
 	defer func() { // also if the caller's ctx panics before f is called
+		err = withCause(ctx, inside, err)
 		err = withEnd(ctx, err, h.giveBack(held, viaDo, used), held.Lease.Err())
 	}()
-	inside, cancel := held.Lease.Context(ctx)
+	if held.Lease.Revocation().Has() {
+		return false, h.acquiring(place.ErrRevoked)
+	}
+	inside, cancel = held.Lease.Work(ctx)
 	used = place.Done
-	return f(inside)
+	return true, f(inside)
 }

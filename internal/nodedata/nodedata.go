@@ -20,24 +20,16 @@ type Data struct {
 	ID          string `json:"id"`
 	Label       string `json:"label,omitempty"`
 	Traceparent string `json:"traceparent,omitempty"`
-	// Revocable says whether a holder by this node hears a RevokeMessage. It is nil in data that does
-	// not say, as that of other libraries.
+	// Revocable is false in the data of states before 0.1.0 whose holder does not hear a RevokeMessage. Other nodes do not
+	// have it: all holders of this module hear one, and of other libraries nobody knows.
 	Revocable *bool `json:"revocable,omitempty"`
 
 	// JSON says that the data is a JSON object, as this module writes it, and not a word.
 	JSON bool `json:"-"`
 }
 
-// yes and no are for Data.Revocable. Nobody changes them.
-var yes, no = true, false
-
-// New returns the data of a node of this process, whose holder hears a RevokeMessage or not.
-func New(revocable bool) Data {
-	if revocable {
-		return Data{ID: Identity(), Revocable: &yes}
-	}
-	return Data{ID: Identity(), Revocable: &no}
-}
+// New returns the data of a node of this process.
+func New() Data { return Data{ID: Identity()} }
 
 // Identity returns host/pid of this process.
 var Identity = sync.OnceValue(func() string {
@@ -49,11 +41,11 @@ var Identity = sync.OnceValue(func() string {
 })
 
 // usual is the data of nearly all nodes of this process. Nobody changes it.
-var usual = sync.OnceValue(func() []byte { return New(false).marshal() })
+var usual = sync.OnceValue(func() []byte { return New().marshal() })
 
 // Encode returns the data of a node. Nobody may change it.
 func (d Data) Encode() []byte {
-	if d == New(false) {
+	if d == New() {
 		return usual()
 	}
 	return d.marshal()
@@ -93,16 +85,8 @@ func Of(data []byte) Data {
 	return d
 }
 
-// Listens returns whether the contender hears a RevokeMessage, as far as its node says.
-func (d Data) Listens() kinds.Revocable {
-	switch {
-	case d.Revocable == nil:
-		return kinds.RevocableUnknown
-	case *d.Revocable:
-		return kinds.RevocableYes
-	}
-	return kinds.RevocableNo
-}
+// Deaf reports whether the data says that the holder does not hear a RevokeMessage.
+func (d Data) Deaf() bool { return d.Revocable != nil && !*d.Revocable }
 
 // shown returns text if it fits into a message: it is short and can be printed.
 func shown(text string) string {

@@ -19,8 +19,7 @@ func TestOf(t *testing.T) {
 	}{
 		{"ours", string(labelled.Encode()), labelled},
 		{"ours without more", string(Data{ID: Identity()}.Encode()), Data{ID: Identity(), JSON: true}},
-		{"ours that listens", string(New(true).Encode()), Data{ID: Identity(), Revocable: &yes, JSON: true}},
-		{"ours that does not listen", string(New(false).Encode()), Data{ID: Identity(), Revocable: &no, JSON: true}},
+		{"of an earlier state, which does not listen", `{"id":"a","revocable":false}`, Data{ID: "a", Revocable: new(bool), JSON: true}},
 		{"Curator's", "192.168.1.7", Data{ID: "192.168.1.7"}},
 		{"kazoo's", "worker-3", Data{ID: "worker-3"}},
 		{"none", "", Data{}},

@@ -104,7 +104,7 @@ func fill(c *kinds.Contender, s *core.Session, data []byte, stat *zk.Stat) {
 // describe adds what the node's data and stat say.
 func describe(c *kinds.Contender, data []byte, stat *zk.Stat) {
 	who := nodedata.Of(data)
-	c.Data, c.ID, c.Label, c.Traceparent, c.Revocable = data, who.ID, who.Label, who.Traceparent, who.Listens()
+	c.Data, c.ID, c.Label, c.Traceparent = data, who.ID, who.Label, who.Traceparent
 	c.Since, c.Session, c.Token = time.UnixMilli(stat.Ctime), stat.EphemeralOwner, stat.Czxid
 }
 

@@ -47,6 +47,7 @@
 //	over         how a turn ends
 //	lease        one hold of a turn
 //	releasing    the release of leases, and what waits for it
+//	revoked      what tells a holder that another client asks for the lock
 //	parting      nodes that are deleted together
 //	kept         what a sharer does with a turn
 //	held         all turns of the process, session by session

@@ -15,6 +15,7 @@ var (
 	ErrBusy           = errors.New("lock is busy")
 	ErrReleased       = errors.New("lease released")
 	ErrReleasePending = errors.New("release not yet confirmed")
+	ErrRevoked        = errors.New("another client has asked for the lock")
 	ErrConflict       = errors.New("another kind of lock, or another configuration, at this path")
 	ErrSequence       = core.ErrSequence
 )

@@ -19,7 +19,7 @@ import (
 
 // watchAfter is how long an uncontended turn goes without a watch on its node, which costs a request: most locks are held for
 // less. Until the watch is set, the holder does not notice that the node was deleted. It is set earlier when the token is
-// asked for, when the lock is handed over, and when the holder wants to be told that it is asked to give the lock up.
+// asked for, and when the lock is handed over. Nor does the holder hear before that that another client asks for the lock.
 const watchAfter = 5 * time.Millisecond
 
 // Guard starts to guard the turn, until it ends.
@@ -28,9 +28,6 @@ func (t *Turn) Guard() {
 	data, stat := known(t.own)
 	if stat == nil {
 		t.delayWatch()
-		if t.r.Revoked != nil {
-			t.WatchNow()
-		}
 		return
 	}
 	t.learn(t.own, stat.Czxid)
@@ -193,24 +190,21 @@ func (t *Turn) setToken(czxid int64, err error) {
 	}
 }
 
-// noticeRevoke calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
-// lock is not handed over after that. Only Guard and watchOwn call it.
+// noticeRevoke tells the present holds if the node's data asks the holder to give the lock up. The
+// lock is not handed over after that, nor its place kept. Only Guard and watchOwn call it.
 func (t *Turn) noticeRevoke(data []byte) {
-	if t.r.Revoked == nil || string(data) != kinds.RevokeMessage || t.ended() != nil {
+	if string(data) != kinds.RevokeMessage || t.ended() != nil {
 		return
 	}
 	if t.by != nil {
 		t.by.MakeLast()
 	}
 	t.mu.Lock()
-	again, holders := t.asked, slices.Clone(t.holders)
+	holders := slices.Clone(t.holders)
 	t.asked = true
 	t.mu.Unlock()
-	if again {
-		return
-	}
-	for _, l := range holders { // Begin calls Revoked for those that have not begun
-		go t.r.Revoked(l)
+	for _, l := range holders { // Begin tells those that have not begun
+		l.revocation.Tell()
 	}
 }
 
@@ -244,10 +238,10 @@ func (t *Turn) Begin(ctx context.Context) *Lease {
 	t.holders = append(t.holders, l)
 	asked := t.asked
 	t.mu.Unlock()
-	l.began()
 	if asked {
-		go t.r.Revoked(l)
+		l.revocation.Tell()
 	}
+	l.began()
 	if cause := t.ended(); cause != nil {
 		t.lose(cause) // again: the first call has not found this holder
 	}

@@ -25,6 +25,8 @@ type Lease struct {
 	endHold context.CancelCauseFunc
 	since   time.Time // of the grant
 
+	revocation Revocation
+
 	mu      sync.Mutex
 	begun   bool        // the Hold hook has returned
 	tellEnd func(error) // what it has returned; nil for nothing

@@ -60,12 +60,11 @@ const system = "/zookeeper"
 
 // Request says what an acquisition asks for: see the Request of package queue.
 type Request struct {
-	Kind    *kinds.Kind
-	Prefix  string // "": the first of the kind's
-	Weight  int    // 0: 1
-	Data    []byte // nil: the default
-	Revoked func(*Lease)
-	Name    string // for hooks; "": none
+	Kind   *kinds.Kind
+	Prefix string // "": the first of the kind's
+	Weight int    // 0: 1
+	Data   []byte // nil: the default
+	Name   string // for hooks; "": none
 
 	handedOn bool // the node outlives the acquisition that creates it
 }

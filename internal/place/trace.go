@@ -79,7 +79,7 @@ func traceEnd(end func(error), cause error) {
 // neither label nor traceparent: the acquisition that creates the node has ended by the first hand-over, so a label
 // would not be the holder's, nor a link lead to it.
 func (r *Request) describe(ctx context.Context, t *hooks.Trace) nodedata.Data {
-	d := nodedata.New(r.Revoked != nil)
+	d := nodedata.New()
 	own := label.From(ctx)
 	var parent string
 	if t.Traceparent != nil {

@@ -29,9 +29,9 @@ func breakCommand(a *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "break PATH",
 		Short: "Ask the holder of a lock to give it up, or delete its node",
-		Long: `Ask the holder of the lock at PATH to give it up, and wait until it has. Holders hear
-that if they were built to (WithRevocable, or Curator's makeRevocable). A waiter is
-never asked, unless --node names it.
+		Long: `Ask the holder of the lock at PATH to give it up, and wait until it has. Holders that use
+turnstile hear that, and those of Curator that were made with makeRevocable. What they do
+then is up to them. A waiter is never asked, unless --node names it.
 
 With --force, break deletes the holder's node instead, after you have been shown whose it
 is and have typed yes. The next contender gets the lock at once. That does not stop the
@@ -237,7 +237,7 @@ func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chos
 	for _, c := range chosen {
 		if err := t.WaitGone(limited, c); err != nil {
 			if errors.Is(err, errWaited) || limited.Err() != nil && ctx.Err() == nil {
-				return withCode(codeBusy, fmt.Errorf("%s still %s %s after %s. It may not listen (WithRevocable), or hang. --force deletes its node",
+				return withCode(codeBusy, fmt.Errorf("%s still %s %s after %s. It may not listen, or hang. --force deletes its node",
 					who(c), verb(c), clean(l.Path), span(o.wait)))
 			}
 			return a.plain(clean(c.Path), err)

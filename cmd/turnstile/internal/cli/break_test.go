@@ -41,7 +41,14 @@ func lost(t *testing.T, l *queue.Lease) error {
 // A holder that listens gives the lock up, and the next contender gets it.
 func TestBreakAsks(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
-		l := w.acquire(t, "l", zklock.WithRevocable(func(l *queue.Lease) { _ = l.Release(context.Background()) }))
+		l := w.acquire(t, "l")
+		go func() {
+			select {
+			case <-l.Revoked():
+				_ = l.Release(context.Background())
+			case <-l.Done():
+			}
+		}()
 		w.own(t, "l/"+uuidB+"lock-0000000009", dataB)
 		got := w.call(t.Context(), "break", w.top+"/l")
 		got.want(t, 0)
@@ -59,7 +66,7 @@ func TestBreakAsks(t *testing.T) {
 // A holder that does not give the lock up keeps it.
 func TestBreakInVain(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
-		l := w.acquire(t, "l", zklock.WithRevocable(func(*queue.Lease) {}))
+		l := w.acquire(t, "l")
 		w.call(t.Context(), "break", "--wait", "300ms", w.top+"/l").want(t, codeBusy, "still holds "+w.top+"/l after 0s", "--force")
 		got := w.call(t.Context(), "break", "--json", "--wait", "300ms", w.top+"/l")
 		got.want(t, codeBusy)

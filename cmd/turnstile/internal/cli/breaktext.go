@@ -73,8 +73,8 @@ func deaf(c locks.Contender) string {
 	case locks.ClientZKLock:
 		return fmt.Sprintf("%s uses zk.Lock of go-zookeeper, which does not listen to requests", who(c))
 	}
-	if c.Revocable != nil && !*c.Revocable {
-		return fmt.Sprintf("%s does not listen to requests: its lock was made without WithRevocable, or by run with --on-revoke ignore", who(c))
+	if c.Deaf {
+		return fmt.Sprintf("%s does not listen to requests: its node says so, as those of versions before 0.1.0 can", who(c))
 	}
 	return ""
 }

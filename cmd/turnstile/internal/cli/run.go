@@ -74,7 +74,7 @@ Others can ask for the lock with "turnstile break". --on-revoke says what happen
              period is over. The status is 123, whatever the command's own is.
   a signal   The command's group gets it, such as TERM or USR1, and the command decides
              what that means. The status is the command's.
-  ignore     Nothing: break says that the lock cannot be asked for.
+  ignore     Nothing: break waits in vain.
 
 ` + onceHelp + `
 ` + aclHelp + `
@@ -230,7 +230,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 			Path: program, Args: args[1:], Env: commandEnv(os.Environ(), l.path(), token, f.tick),
 		}, l, signals, supervise.Options{
 			Limits: limits, Sole: a.sole, WaitDescendants: f.descendants, Log: a.Log,
-			Asked: revoke.asked, AskedSignal: revoke.signal,
+			Asked: revoke.asked(l.lease), AskedSignal: revoke.signal,
 		})
 		a.interrupted = result.Interrupted
 		return outcome(l.path(), result, err)
@@ -238,13 +238,15 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	if f.once != "" {
 		return a.runOnce(ctx, m, f, args[0], revoke, work)
 	}
-	l, err := a.acquire(ctx, m, f, args[0], revoke)
+	l, err := a.acquire(ctx, m, f, args[0])
 	if err != nil {
 		return err
 	}
 	defer a.release(ctx, l)
 	return work(l)
 }
+
+const askedBefore = "another client has asked for the lock, and the command was not started"
 
 // outcome returns the error of run for what became of the command.
 func outcome(path string, result supervise.Result, err error) error {
@@ -254,7 +256,7 @@ func outcome(path string, result supervise.Result, err error) error {
 	case err != nil:
 		return err
 	case errors.Is(result.Lost, supervise.ErrAsked) && !result.Started:
-		return withCode(codeLost, fmt.Errorf("%s: another client has asked for the lock, and the command was not started", path))
+		return withCode(codeLost, fmt.Errorf("%s: %s", path, askedBefore))
 	case errors.Is(result.Lost, supervise.ErrAsked):
 		return withCode(codeLost, fmt.Errorf("%s: another client has asked for the lock, and the command was ended", path))
 	case result.Lost != nil && !result.Started:

@@ -26,39 +26,34 @@ type lockKind interface {
 }
 
 // lockAt returns the lock that the flags of run ask for.
-func lockAt(m *session.Manager, path string, f runFlags, r revocation) (lockKind, error) {
+func lockAt(m *session.Manager, path string, f runFlags) (lockKind, error) {
 	switch {
 	case f.slotsGiven:
-		return semaphore.New(m, path, f.slots, options(r, semaphore.WithRevocable)...)
+		return semaphore.New(m, path, f.slots)
 	case f.write:
-		return rwlock.New(m, path, options(r, rwlock.WithRevocable)...)
+		return rwlock.New(m, path)
 	case f.read:
-		rw, err := rwlock.New(m, path, options(r, rwlock.WithRevocable)...)
+		rw, err := rwlock.New(m, path)
 		if err != nil {
 			return nil, err
 		}
 		return rw.Reader(), nil
 	}
-	return zklock.New(m, path, options(r, zklock.WithRevocable)...)
-}
-
-// options returns the options of a lock that others can ask for, or none.
-func options[O any](r revocation, revocable func(func(*queue.Lease)) O) []O {
-	if r.asked == nil {
-		return nil
-	}
-	return []O{revocable(func(*queue.Lease) {
-		select {
-		case r.asked <- struct{}{}:
-		default:
-		}
-	})}
+	return zklock.New(m, path)
 }
 
 // revocation is the meaning of --on-revoke.
 type revocation struct {
-	asked  chan struct{}  // gets a value when others ask for the lock; nil: they cannot
+	ignore bool           // the command goes on
 	signal syscall.Signal // for the command; 0: it is ended
+}
+
+// asked returns what tells that others ask for a lock, or nil if that is to be ignored.
+func (r revocation) asked(l *queue.Lease) <-chan struct{} {
+	if r.ignore {
+		return nil
+	}
+	return l.Revoked()
 }
 
 const (
@@ -68,9 +63,9 @@ const (
 
 func revocationOf(text string) (r revocation, err error) {
 	if text == revokeIgnore {
+		r.ignore = true
 		return r, nil
 	}
-	r.asked = make(chan struct{}, 1)
 	if text != revokeTerminate {
 		var ok bool
 		if r.signal, ok = supervise.SignalOf(text); !ok {
@@ -94,8 +89,8 @@ func (a *App) prepare(
 }
 
 // acquire waits for the lock as the flags say.
-func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string, r revocation) (*runLock, error) {
-	lock, err := lockAt(m, path, f, r)
+func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string) (*runLock, error) {
+	lock, err := lockAt(m, path, f)
 	if err != nil {
 		return nil, err
 	}

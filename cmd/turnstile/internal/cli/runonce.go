@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -54,8 +56,8 @@ func (f *runFlags) checkOnce() (err error) {
 }
 
 // jobAt returns the job that the flags of run ask for.
-func jobAt(m *session.Manager, path string, f runFlags, r revocation) (*schedule.Job, error) {
-	opts := options(r, schedule.WithRevocable)
+func jobAt(m *session.Manager, path string, f runFlags) (*schedule.Job, error) {
+	var opts []schedule.Option
 	if f.triesGiven {
 		opts = append(opts, schedule.WithMaxTries(f.tries))
 	}
@@ -66,7 +68,7 @@ func jobAt(m *session.Manager, path string, f runFlags, r revocation) (*schedule
 func (a *App) runOnce(
 	ctx context.Context, m *session.Manager, f runFlags, path string, r revocation, work func(*runLock) error,
 ) error {
-	job, err := jobAt(m, path, f, r)
+	job, err := jobAt(m, path, f)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func (a *App) runOnce(
 		run = job.TryRun
 	}
 	var worked error
-	ran, err := run(limited, f.tick, func(held context.Context) error {
+	begin := func(held context.Context) error {
 		lease, _ := queue.LeaseFrom(held)
 		l, err := newRunLock(ctx, m, lease)
 		if err == nil {
@@ -88,8 +90,14 @@ func (a *App) runOnce(
 		}
 		worked = err
 		return err
-	})
+	}
+	ran, err := run(limited, f.tick, begin)
+	for !ran && errors.Is(err, queue.ErrRevoked) && (r.ignore || r.signal != 0) {
+		ran, err = run(limited, f.tick, begin) // the request was for a place in the queue, which is given up
+	}
 	switch {
+	case !ran && errors.Is(err, queue.ErrRevoked):
+		return withCode(codeLost, fmt.Errorf("%s: %s", path, askedBefore))
 	case worked != nil:
 		return worked // as without --once
 	case ran:

@@ -40,7 +40,7 @@ fencing token.
 With --json it prints one object:
   path, kind, limit, limitSet, holding, waiting  as "ls --json" prints them
   contenders  array, in order, of {node, path, sequence, holds, mayHold, mode, leases, id,
-              label, traceparent, since, session, byHand, revoked, revocable, token, client}.
+              label, traceparent, since, session, byHand, revoked, token, client}.
               mode is read or write. mayHold is true if the limit was lowered after the
               contender came, so that it may hold leases. revoked is true if somebody has
               asked the contender to give the lock up, and revocable says whether it

@@ -30,7 +30,7 @@ type Contender struct {
 	Session     string    `json:"session,omitempty"`
 	ByHand      bool      `json:"byHand,omitempty"` // no session owns the node: nobody will delete it
 	Revoked     bool      `json:"revoked,omitempty"`
-	Revocable   *bool     `json:"revocable,omitempty"` // whether it says that it hears a revocation; nil: it does not say
+	Deaf        bool      `json:"-"` // it is of an earlier state, and says that it does not hear a revocation
 	Token       int64     `json:"token,omitempty"`
 	Client      string    `json:"client,omitempty"` // see clientOf
 
@@ -118,7 +118,7 @@ func (c *Contender) describe(data []byte, stat *zk.Stat) {
 	c.Client = clientOf(c.Node, data, c.ByHand)
 	switch d, ours := parseData(data); {
 	case ours:
-		c.ID, c.Label, c.Traceparent, c.Revocable = d.ID, d.Label, d.Traceparent, d.Revocable
+		c.ID, c.Label, c.Traceparent, c.Deaf = d.ID, d.Label, d.Traceparent, d.deaf()
 	case !c.Revoked && len(data) <= longestID:
 		c.ID = string(data)
 	}

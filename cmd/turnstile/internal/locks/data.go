@@ -12,8 +12,10 @@ type nodeData struct {
 	ID          string `json:"id"`
 	Label       string `json:"label"`
 	Traceparent string `json:"traceparent"`
-	Revocable   *bool  `json:"revocable"` // whether the contender says that it hears a revocation
+	Revocable   *bool  `json:"revocable"` // false in nodes of versions before 0.1.0 whose holder hears no revocation
 }
+
+func (d nodeData) deaf() bool { return d.Revocable != nil && !*d.Revocable }
 
 // longestData bounds data that is parsed. Longer data is the user's own.
 const longestData = 4096

@@ -41,7 +41,7 @@ func (t *Tree) Delete(ctx context.Context, c Contender) error {
 // Delete does, with zklock.ErrNotRevocable if the node's data says that the contender does not listen, and
 // otherwise as Read does.
 func (t *Tree) Ask(ctx context.Context, c Contender) error {
-	if d, _ := parseData(c.Data); d.Revocable != nil && !*d.Revocable {
+	if d, _ := parseData(c.Data); d.deaf() {
 		return zklock.ErrNotRevocable
 	}
 	return t.change(ctx, c, func(s *session.Session, version int32) error {

@@ -54,7 +54,7 @@ type Options struct {
 	Sole   bool // the process has no children but the guard, and Run may reap all others
 	// WaitDescendants keeps Run from ending processes that the command leaves. Run waits for them.
 	WaitDescendants bool
-	// Asked, if not nil, gets a value when somebody asks for the lock. Run then sends AskedSignal to the command. If that
+	// Asked, if not nil, is closed when somebody asks for the lock. Run then sends AskedSignal to the command. If that
 	// is 0, Run ends the command and its descendants, with a grace period.
 	Asked       <-chan struct{}
 	AskedSignal syscall.Signal

@@ -121,6 +121,7 @@ func (r *runner) loop() {
 		case report, ok := <-r.reports:
 			r.hear(report, ok)
 		case <-r.askedNow():
+			r.Asked = nil // it is closed
 			r.giveUp()
 		case <-timer.C:
 		}

@@ -198,8 +198,8 @@ func TestRunAskedBeforeStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, signal := range []syscall.Signal{0, syscall.SIGTERM, syscall.SIGUSR1} {
-		asked := make(chan struct{}, 1)
-		asked <- struct{}{}
+		asked := make(chan struct{})
+		close(asked)
 		looks, file := 0, filepath.Join(t.TempDir(), "file")
 		lock := &fakeLock{left: func() time.Duration {
 			if looks++; looks < 20 {

@@ -67,7 +67,7 @@ func (r *revoker) says(t *testing.T, want string) {
 	}
 }
 
-// Curator's Revoker reaches our holders that listen. Revoke reaches Curator's holders, of which nobody
+// Curator's Revoker reaches our holders. Revoke reaches Curator's holders, of which nobody
 // can know whether they listen.
 func TestRevoke(t *testing.T) {
 	newSite(t, 1) // skips the test where there is no real server
@@ -76,28 +76,33 @@ func TestRevoke(t *testing.T) {
 	java := startRevoker(t, ctx)
 	m, dir := testserver.Connect(t, testserver.Server(t).Addr(0)), testserver.Path(t)
 
-	asked := make(chan *queue.Lease, 10)
-	listens, err := zklock.New(m, dir+"/a", zklock.WithRevocable(func(l *queue.Lease) { asked <- l }))
+	mx, err := zklock.New(m, dir+"/a")
 	must(t, err)
-	ours, err := listens.Acquire(ctx)
+	ours, err := mx.Acquire(ctx)
 	must(t, err)
 	java.do(t, "revoke "+ours.Path())
 	select {
-	case l := <-asked:
-		if l != ours {
-			t.Errorf("asked for %s, want %s", l.Path(), ours.Path())
-		}
+	case <-ours.Revoked():
 	case <-ctx.Done():
 		t.Fatal("our holder was not asked")
 	}
 	must(t, ours.Release(ctx))
+	err = mx.Do(ctx, func(work context.Context) error {
+		lease, _ := queue.LeaseFrom(work)
+		java.do(t, "revoke "+lease.Path())
+		<-work.Done()
+		return work.Err()
+	})
+	if !errors.Is(err, queue.ErrRevoked) {
+		t.Errorf("Do returns %v", err)
+	}
 
 	theirs, err := zklock.New(m, dir+"/b")
 	must(t, err)
 	java.do(t, "hold "+dir+"/b")
 	all, err := theirs.Contenders(ctx)
-	if err != nil || len(all) != 1 || all[0].Revocable != queue.RevocableUnknown {
-		t.Fatalf("%+v, %v, want one contender that may listen or not", all, err)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v, want one contender", all, err)
 	}
 	must(t, zklock.Revoke(ctx, m, all[0].Path))
 	java.says(t, "asked")

@@ -78,7 +78,7 @@ func drawEverything(k kind, seed uint64) kind {
 func openEverything(m *session.Manager, path string, k kind) (map[string]any, error) {
 	b := builder{m: m, path: path}
 	options := func(mode string) []zklock.Option {
-		opts := []zklock.Option{zklock.WithRevocable(giveUp)}
+		var opts []zklock.Option
 		if u := k.usages[mode]; u.most > 0 {
 			opts = append(opts, zklock.WithLocalHandover(u.most))
 		}

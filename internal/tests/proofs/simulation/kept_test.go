@@ -85,13 +85,13 @@ func (all usages) drawKeeps(seed uint64) map[string]time.Duration {
 func openKept(m *session.Manager, path string, keeps map[string]time.Duration) (map[string]any, error) {
 	b := builder{m: m, path: path}
 	mutex := func(mode string, more ...zklock.Option) *zklock.Mutex {
-		return b.mutex("/m", append(more, zklock.WithRevocable(giveUp), zklock.WithLazyRelease(keeps[mode]))...)
+		return b.mutex("/m", append(more, zklock.WithLazyRelease(keeps[mode]))...)
 	}
 	rw := b.rwlock("/r", rwlock.WithLazyRelease(keeps["read"]))
 	plain := b.rwlock("/r")
 	out := map[string]any{
 		"lazy": mutex("lazy"), "second": mutex("second"), "handed": mutex("handed", zklock.WithLocalHandover(handovers)),
-		"plain": b.mutex("/m", zklock.WithRevocable(giveUp)),
+		"plain": b.mutex("/m"),
 		"write": writer{rw}, "read": readLeases{rw},
 		"plain write": writer{plain}, "plain read": plain.Reader(),
 	}

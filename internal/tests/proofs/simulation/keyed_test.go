@@ -61,7 +61,7 @@ func (l keyReader) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 
 // rwKey makes the lock of a key that is the name of a directory.
 func (b *builder) rwKey(name string, opts ...rwlock.Option) rwKey {
-	all, err := rwlock.NewKeyed(b.m, b.path, append(opts, rwlock.WithRevocable(giveUp))...)
+	all, err := rwlock.NewKeyed(b.m, b.path, opts...)
 	b.failed(err)
 	return rwKey{all, name}
 }

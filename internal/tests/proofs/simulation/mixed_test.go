@@ -147,15 +147,14 @@ func mixedTogether(all []inside) bool {
 
 func openMixed(m *session.Manager, path string) (map[string]any, error) {
 	b := builder{m: m, path: path}
-	revocable := zklock.WithRevocable(giveUp)
-	local := b.mutex("/m", revocable, zklock.WithLocalHandover(handovers))
+	local := b.mutex("/m", zklock.WithLocalHandover(handovers))
 	sem, rw := b.semaphore("/s"), b.rwlock("/r")
 	out := map[string]any{
-		"plain": b.mutex("/m", revocable), "local": local, "do": doer{b.mutex("/m", revocable)},
+		"plain": b.mutex("/m"), "local": local, "do": doer{b.mutex("/m")},
 		"write": writer{rw}, "read": rw.Reader(),
 		"1": sem, "2": several{sem, 2}, "3": several{sem, 3},
 		"reader at the mutex":    b.rwlock("/m").Reader(),
-		"mutex at the semaphore": b.mutex("/s", revocable), "lease at the rwlock": b.semaphore("/r"),
+		"mutex at the semaphore": b.mutex("/s"), "lease at the rwlock": b.semaphore("/r"),
 	}
 	if b.err != nil {
 		return nil, b.err
@@ -185,13 +184,13 @@ func (b *builder) mutex(dir string, opts ...zklock.Option) *zklock.Mutex {
 }
 
 func (b *builder) semaphore(dir string, opts ...semaphore.Option) *semaphore.Semaphore {
-	s, err := semaphore.New(b.m, b.path+dir, leases, append(opts, semaphore.WithRevocable(giveUp))...)
+	s, err := semaphore.New(b.m, b.path+dir, leases, opts...)
 	b.failed(err)
 	return s
 }
 
 func (b *builder) rwlock(dir string, opts ...rwlock.Option) *rwlock.RWMutex {
-	rw, err := rwlock.New(b.m, b.path+dir, append(opts, rwlock.WithRevocable(giveUp))...)
+	rw, err := rwlock.New(b.m, b.path+dir, opts...)
 	b.failed(err)
 	return rw
 }

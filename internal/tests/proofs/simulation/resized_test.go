@@ -24,7 +24,7 @@ var resizedKind = kind{
 }
 
 func openResized(m *session.Manager, path string) (map[string]any, error) {
-	s, err := semaphore.New(m, path, leases, semaphore.WithRevocable(giveUp))
+	s, err := semaphore.New(m, path, leases)
 	return map[string]any{"1": s, "2": several{s, 2}, "3": several{s, 3}}, err
 }
 
@@ -110,8 +110,13 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 	return err == nil
 }
 
-// giveUp releases a lease that was revoked.
+// giveUp releases a lease when it is revoked.
 func giveUp(l *queue.Lease) {
+	select {
+	case <-l.Revoked():
+	case <-l.Done():
+		return
+	}
 	ctx, cancel := within(time.Second)
 	defer cancel()
 	_ = l.Release(ctx) // it may be lost, or released

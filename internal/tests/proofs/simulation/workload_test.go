@@ -231,6 +231,9 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 	if k.world.kind.ownershipOf(c.mode).shared && c.mode == "read" && lost(err) {
 		return // RUnlock gives back a lost hold first, which may be another worker's
 	}
+	if errors.Is(err, queue.ErrReleasePending) {
+		k.world.checks.fail("%s: Unlock: %v", k.name, err)
+	}
 	k.checkUnlock(err, was)
 }
 
@@ -350,7 +353,7 @@ func lost(err error) bool {
 // checkUnlock checks the result of an Unlock. was says whether the lock was held then.
 func (k *worker) checkUnlock(err error, was bool) {
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, queue.ErrReleasePending): // which only the Release of a lease returns
 		if !was {
 			k.world.checks.fail("%s: what was lost was given back: %v", k.name, err)
 		}
@@ -366,7 +369,7 @@ func (k *worker) checkUnlock(err error, was bool) {
 
 // revoked reports whether an error says that a lease was given up because it was revoked.
 func (k *worker) revoked(err error) bool {
-	return k.world.kind.revocable && errors.Is(err, queue.ErrReleased)
+	return k.world.kind.revocable && (errors.Is(err, queue.ErrReleased) || errors.Is(err, queue.ErrRevoked))
 }
 
 // kindOfError returns a word for an error, because the texts have numbers of sessions in them.

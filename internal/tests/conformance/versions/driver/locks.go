@@ -36,12 +36,27 @@ func Main() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		m, err := session.Connect(ctx, os.Getenv(ServersEnv), session.WithTimeout(timeout), session.WithTickTime(tick),
-			session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+			session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
+			session.WithTrace(session.Trace{Hold: func(ctx context.Context, _ session.HoldInfo) func(error) {
+				if lease, ok := queue.LeaseFrom(ctx); ok {
+					go tell(lease, asked)
+				}
+				return nil
+			}}))
 		if err != nil {
 			return nil, err
 		}
 		return &locks{m: m, asked: asked, made: make(map[string]*object)}, nil
 	})
+}
+
+// tell tells when somebody asks for a lease.
+func tell(lease *queue.Lease, asked func(string)) {
+	select {
+	case <-lease.Revoked():
+		asked(lease.Path())
+	case <-lease.Done():
+	}
 }
 
 // locks are those of the present version.
@@ -180,9 +195,6 @@ func (l *locks) mutex(path string, k Lock) (*zklock.Mutex, error) {
 		opts = append(opts, zklock.WithLazyRelease(kept), zklock.WithLocalHandover(handovers))
 	case "async":
 		opts = append(opts, zklock.WithAsyncRelease())
-	}
-	if k.Listen {
-		opts = append(opts, zklock.WithRevocable(func(got *queue.Lease) { l.asked(got.Path()) }))
 	}
 	return zklock.New(l.m, path, opts...)
 }
