@@ -648,3 +648,23 @@ func TestEnterForgetsWatch(t *testing.T) {
 		}
 	})
 }
+
+// An Enter that has no room waits for the node of one that was cancelled, and whose create is in flight.
+func TestEnterWaitsForCancelled(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, _ := virtualEntry(t, session.WithMaxNodes(1))
+			held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := e.begin(ctx, e.form(fixed))
+			<-held.Hit()
+			cancel()
+			wantErr(t, "Enter", (<-ended).err, context.Canceled)
+			next := e.begin(t.Context(), e.form(fixed))
+			e.settles()
+			held.Release()
+			got := <-next
+			e.removes(e.want(got.node, got.err))
+		})
+	}
+}
