@@ -28,14 +28,16 @@ func (e *Election) hold(ctx context.Context, lease *queue.Lease, f func(context.
 // confirmTime bounds the wait for the servers to confirm that a lease is released. It is a variable for tests.
 var confirmTime = time.Second
 
-// release gives a lease up. While there is no connection, it does not wait for the servers: the release is certain. It
-// returns why the lease was lost, or the servers' refusal.
+// release gives a lease up. It waits for no connection: if there is none, or if it breaks, the release is certain all the
+// same. It returns why the lease was lost, or the servers' refusal.
 func (e *Election) release(lease *queue.Lease) error {
 	ctx, cancel := context.WithTimeout(context.Background(), confirmTime)
 	defer cancel()
-	if e.Manager().State() != session.Connected {
-		cancel()
-	}
+	defer e.Manager().Subscribe(func(c session.Change) {
+		if c.To != session.Connected {
+			cancel()
+		}
+	})() // which tells the present state too
 	err := lease.Release(ctx)
 	if errors.Is(err, queue.ErrReleasePending) {
 		return nil

@@ -3,6 +3,7 @@ package hold_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -341,4 +343,55 @@ func TestUnlockWhileTheSessionIsLost(t *testing.T) {
 			t.Errorf("the end of %d releases was not told; others ended with %v", left, errs)
 		}
 	})
+}
+
+// The end of a term waits for the servers as an Unlock does.
+func TestEndOfATermWaits(t *testing.T) {
+	for what, c := range map[string]struct {
+		begin func(s *zktest.Server)
+		want  time.Duration
+	}{
+		"black hole":    {func(s *zktest.Server) { s.Blackhole(zktest.ToServer) }, time.Second},
+		"no connection": {func(s *zktest.Server) { s.Refuse(true); s.Disconnect(); synctest.Wait() }, 0},
+		"a connection that breaks": {func(s *zktest.Server) {
+			s.Blackhole(zktest.ToServer)
+			time.AfterFunc(300*time.Millisecond, func() { s.Refuse(true); s.Disconnect() })
+		}, 300 * time.Millisecond},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := zktest.Start(t)
+				m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
+					session.WithTimeout(10*time.Second), session.WithLogger(slog.New(slog.DiscardHandler)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = m.Close() }()
+				e, err := election.New(m, waitPath)
+				if err != nil {
+					t.Fatal(err)
+				}
+				failed, began := errors.New("the work has failed"), time.Time{}
+				err = e.Run(t.Context(), func(context.Context) error {
+					time.Sleep(time.Second)
+					c.begin(server)
+					began = time.Now()
+					return failed
+				})
+				if took := time.Since(began); took != c.want || !errors.Is(err, failed) {
+					t.Errorf("the end of the term took %v, want %v: %v", took, c.want, err)
+				}
+				server.Heal()
+				server.Refuse(false)
+				time.Sleep(15 * time.Second)
+				s, err := m.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if names, _, err := s.Children(t.Context(), waitPath); err != nil || len(names) != 0 {
+					t.Errorf("%q are left: %v", names, err)
+				}
+			})
+		})
+	}
 }
