@@ -267,8 +267,6 @@ var mutants = []mutant{
 	// Elections.
 	{"term-outlives", "election", "the context of a term goes on after the leadership is lost",
 		[]edit{{"election/term.go", "return lead(context.WithValue(ctx, termKey{}, lease))", "return lead(context.WithValue(context.WithoutCancel(ctx), termKey{}, lease))"}}},
-	{"term-called-late", "election", "a leader that was asked to resign before its term began leads on",
-		[]edit{{"election/term.go", "\tcase <-lease.Revoked():\n\t\treturn false", "\tcase <-lease.Revoked():\n\t\tlease = nil\n\t\treturn e.now == nil"}}},
 	{"term-not-over", "election", "Resign ends a term that is over",
 		[]edit{{"election/term.go", "\te.now = nil\n", ""}}},
 	{"resign-deaf", "election", "a term goes on after Resign",
