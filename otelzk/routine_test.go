@@ -77,7 +77,6 @@ func TestRefusals(t *testing.T) {
 		failed   bool
 	}{
 		{"create", "NODEEXISTS", zk.ErrNodeExists, func() error { _, err := s.Create(ctx, dir+"/node", nil, session.Persistent); return err }, false},
-		{"create", "NONODE", zk.ErrNoNode, func() error { _, err := s.Create(ctx, dir+"/none/node", nil, session.Persistent); return err }, false},
 		{"getData", "NONODE", zk.ErrNoNode, func() error { _, _, err := s.Get(ctx, dir+"/none"); return err }, false},
 		{"getChildren", "NONODE", zk.ErrNoNode, func() error { _, _, err := s.Children(ctx, dir+"/none"); return err }, false},
 		{"exists", "", nil, func() error { _, err := s.Exists(ctx, dir+"/none"); return err }, false},
