@@ -242,19 +242,6 @@ func TestEnter(t *testing.T) {
 	})
 }
 
-// second matches requests of a kind after as many others that match as n says.
-func second(n int, m zktest.Match) zktest.Match {
-	var mu sync.Mutex
-	return func(r zktest.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if m(r) {
-			n--
-		}
-		return n < 0
-	}
-}
-
 // Whichever reply is lost, and whether the server has carried out the request or not, Enter makes one node.
 func TestEnterLosesReplies(t *testing.T) {
 	type faults []*zktest.Fault
@@ -397,7 +384,7 @@ func TestEnterWithEndedContext(t *testing.T) {
 			wantErr(t, "Enter without a connection", err, context.DeadlineExceeded)
 		}
 		srv.Refuse(false)
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble
 		if n := srv.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2, zktest.OpMulti, zktest.OpDelete)); n != 0 {
 			t.Errorf("%d requests", n)
 		}
@@ -475,7 +462,7 @@ func TestEnterGivesDirectoryBack(t *testing.T) {
 				wantErr(t, what, (<-ended).err, context.Canceled)
 				srv.Disconnect()
 				held.Release()
-				time.Sleep(3 * e.s.Timeout())
+				time.Sleep(3 * e.s.Timeout()) //nolint:forbidigo // in a bubble
 				stat, err := e.other.Exists(t.Context(), e.d)
 				if must(t, err); stat != nil {
 					t.Errorf("%s, fixed %v: the directory is there", what, fixed)
@@ -501,7 +488,7 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 				}
 				_, err := e.s.Enter(t.Context(), n)
 				wantErr(t, "Enter", err, session.ErrSequence)
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 				if left := e.left(); len(left) != 1 {
 					t.Errorf("left are %q", left)
 				}
@@ -512,7 +499,7 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 			e.removes(last)
 			_, err = e.s.Enter(t.Context(), n)
 			wantErr(t, "Enter", err, session.ErrSequence)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 			first, err := e.s.Enter(t.Context(), n)
 			if e.want(first, err); !strings.HasSuffix(first.Path, "-0000000000") {
 				t.Errorf("the first node is %s", first.Path)

@@ -74,7 +74,7 @@ func TestEnterLosesName(t *testing.T) {
 					want = context.Canceled
 				}
 				wantErr(t, "Enter", (<-ended).err, want)
-				time.Sleep(5 * time.Second)
+				time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble
 				e.wantOwner(e.other)
 				e.removes(theirs)
 				e.removes(e.whenRoom(e.form(true)))
@@ -159,7 +159,7 @@ func TestRemovalSparesAnothersNode(t *testing.T) {
 		srv.Refuse(false)
 		<-r.Done()
 		must(t, r.Err())
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble
 		e.wantOwner(e.other)
 		e.removes(theirs)
 		e.removes(e.whenRoom(e.form(true)))

@@ -51,7 +51,7 @@ func (c *cutOff) depose() (follower int) {
 	for _, i := range others {
 		c.cutOneWay(c.leader, i)
 	}
-	for began := time.Now(); time.Since(began) < c.gap; time.Sleep(500 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < c.gap; time.Sleep(500 * time.Millisecond) { //nolint:forbidigo // spreads requests over the gap, and waits for nothing
 		for _, i := range others {
 			c.keep[i]()
 		}
@@ -216,7 +216,7 @@ func TestEnterAtCutOffLeader(t *testing.T) {
 			c.keep[i] = func() { go func() { _, _ = client.Sync("/") }() }
 		}
 		must(t, (*core.Session)(c.other).MakeParents(t.Context(), c.d))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 		if !c.run() {
 			t.Error("the old leader has given up")
 		}

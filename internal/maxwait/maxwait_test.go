@@ -82,7 +82,7 @@ func TestShare(t *testing.T) {
 		}
 		began := time.Now()
 		shared := maxwait.Share(maxwait.With(ctx, time.Second))
-		time.Sleep(600 * time.Millisecond)
+		time.Sleep(600 * time.Millisecond) //nolint:forbidigo // in a bubble
 		type key struct{}
 		work := maxwait.Of(context.WithValue(maxwait.With(ctx, time.Hour), key{}, "work"), maxwait.Share(shared))
 		inside, end := maxwait.Begin(work)

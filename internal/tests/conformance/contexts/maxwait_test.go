@@ -109,12 +109,12 @@ func check(t *testing.T, what string, ctx context.Context, c call, want error, a
 	took := time.Since(began)
 	// The bound and the end of the context are two things.
 	for _, other := range []error{queue.ErrMaxWait, context.DeadlineExceeded} {
-		if errors.Is(err, other) != (other == want) { //nolint:errorlint // which of the two
+		if errors.Is(err, other) != (other == want) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
 	var wait *queue.WaitError
-	if want == queue.ErrMaxWait && !errors.As(err, &wait) { //nolint:errorlint // the same
+	if want == queue.ErrMaxWait && !errors.As(err, &wait) {
 		t.Errorf("%s: no WaitError in %v", what, err)
 	}
 	if took != after {
@@ -245,11 +245,11 @@ func TestMaxWaitOfCampaign(t *testing.T) {
 				return enough
 			})
 		}()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		heal := w.cut()
-		time.Sleep(5 * time.Second) // which their sessions survive
+		time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble: which their sessions survive
 		heal()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		select {
 		case <-done:
 			t.Fatalf("the campaign has ended: %v", ended)
@@ -270,7 +270,7 @@ func TestMaxWaitOfObserver(t *testing.T) {
 		e := made[*election.Election](t)(election.New(w.connect(), "/e"))
 		observer := made[*election.Election](t)(election.New(w.connect(), "/e"))
 		go func() {
-			time.Sleep(time.Hour)
+			time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
 			_ = e.Run(t.Context(), func(ctx context.Context) error { close(leads); <-ctx.Done(); return ctx.Err() })
 		}()
 		for leader, err := range observer.Observe(queue.WithMaxWait(t.Context(), bound)) {
@@ -321,7 +321,7 @@ func TestMaxWaitOfJob(t *testing.T) {
 			}, queue.ErrMaxWait, bound+time.Second) // the end of a Do waits for the release, for a second at most
 			expect.Receive(t, "the write of the record", writes.Hit())
 			writes.Release()
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 		}
 		ran := 0
 		_, err := second.Run(queue.WithMaxWait(t.Context(), bound), tick, func(context.Context) error { ran++; return nil })

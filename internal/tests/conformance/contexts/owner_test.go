@@ -53,7 +53,7 @@ func TestOwner(t *testing.T) {
 				}
 				return nil
 			}))
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 		}
 	})
 }
