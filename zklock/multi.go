@@ -19,7 +19,7 @@ import (
 )
 
 // ContextLocker is a lock that [Multi] can take together with others: a [Mutex], an RWMutex or a Reader of rwlock,
-// or a Semaphore. No other type can be one. A function that needs a lease of any lock takes an interface of its own, with
+// or a Semaphore. [Multi] refuses all other types. A function that needs a lease of any lock takes an interface of its own, with
 // the methods that it calls.
 type ContextLocker interface {
 	// Path returns the lock's path.
@@ -29,8 +29,6 @@ type ContextLocker interface {
 	// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] if the lock
 	// is busy.
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
-
-	hold.Joint
 }
 
 var _ ContextLocker = (*Mutex)(nil)
@@ -93,7 +91,7 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 // only with other tokens of the same lock.
 //
 // Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if
-// one is nil, the zero Reader of rwlock, or of a type that embeds a lock of this module, if they are of several
+// one is nil, the zero Reader of rwlock, or of another type than [ContextLocker] names, if they are of several
 // managers, or if two have the same path. To take locks of several managers, or of your own kind, take one inside the Do
 // of the other, in the same order everywhere.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {

@@ -76,7 +76,8 @@ func TestMultiInvalid(t *testing.T) {
 		{"a nil pointer", []zklock.ContextLocker{mutex(m, "/a"), (*zklock.Mutex)(nil)}, false},
 		{"a zero value", []zklock.ContextLocker{mutex(m, "/a"), new(zklock.Mutex)}, false},
 		{"a zero Reader", []zklock.ContextLocker{mutex(m, "/a"), rwlock.Reader{}}, false},
-		{"a type of a user", []zklock.ContextLocker{mutex(m, "/a"), ownType{mutex(m, "/b")}}, false},
+		{"a type that embeds a lock", []zklock.ContextLocker{mutex(m, "/a"), ownType{mutex(m, "/b")}}, false},
+		{"a type of a user", []zklock.ContextLocker{mutex(m, "/a"), foreign{mutex(m, "/b")}}, false},
 		{"twice", []zklock.ContextLocker{mutex(m, "/a"), mutex(m, "/b"), mutex(m, "/a")}, false},
 		{"a writer and its reader", []zklock.ContextLocker{rw, mutex(m, "/a"), rw.Reader()}, false},
 		{"two kinds at one path", []zklock.ContextLocker{sem, mutex(m, "/a"), mutex(m, "/c")}, false},
@@ -471,3 +472,10 @@ func TestMultiContextIsLookedAt(t *testing.T) {
 		return ctx.Err()
 	}))
 }
+
+// foreign is a lock that has the methods of a ContextLocker and was not made by this module.
+type foreign struct{ l *zklock.Mutex }
+
+func (f foreign) Path() string                                         { return f.l.Path() }
+func (f foreign) Acquire(ctx context.Context) (*queue.Lease, error)    { return f.l.Acquire(ctx) }
+func (f foreign) TryAcquire(ctx context.Context) (*queue.Lease, error) { return f.l.TryAcquire(ctx) }

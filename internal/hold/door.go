@@ -96,7 +96,7 @@ func (l *Lock) asks() place.Request {
 //	type door = hold.Door[*Mutex]
 //
 // The method of Door is promoted, and has no name outside of this package. So users see nothing of it, and
-// only types with a Door are a [Joint].
+// only types with a Door lead to a Lock.
 //
 // A type of a user that embeds a T has the promoted method too, and can have its own Acquire. So the Door
 // leads on only from a T itself.
@@ -112,8 +112,10 @@ func (d Door[T]) leadsFrom(lock any) *Lock {
 	return nil
 }
 
-// Joint is a lock of this module that can be taken together with others: it has a [Door].
-type Joint interface{ leadsFrom(lock any) *Lock }
-
 // LockOf returns the Lock behind a lock of this module. It returns nil for one of another type.
-func LockOf(lock Joint) *Lock { return lock.leadsFrom(lock) }
+func LockOf(lock any) *Lock {
+	if l, ok := lock.(interface{ leadsFrom(lock any) *Lock }); ok {
+		return l.leadsFrom(lock)
+	}
+	return nil
+}

@@ -59,7 +59,7 @@ func libraryOf(t *testing.T) library {
 }
 
 // kindOf returns the kind of a public lock.
-func kindOf(t *testing.T, lock hold.Joint, err error) *kinds.Kind {
+func kindOf(t *testing.T, lock any, err error) *kinds.Kind {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
