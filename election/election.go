@@ -65,13 +65,13 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	return e, nil
 }
 
-// candidate stands before the prefix in the names of candidates' nodes, as in _c_<uuid>-elect-lock-0000000007. Other clients go
-// by what stands behind it.
+// candidate stands before the prefix in the names of candidates' nodes, as in _c_<uuid>-elect-lock-0000000007. Other
+// clients go by what stands behind it.
 const candidate = "elect-"
 
 // candidacy returns the kind of lock of the candidates: a mutex, with the nodes of Curator's LeaderSelector and kazoo's
-// Election, or of Curator's LeaderLatch. Messages and hooks call it an election, so that a leader, which holds for weeks, does
-// not look like a lock that hangs. The names of its nodes say it too.
+// Election, or of Curator's LeaderLatch. Messages and hooks call it an election, so that a leader, which holds for
+// weeks, does not look like a lock that hangs. The names of its nodes say it too.
 func candidacy(latch bool) *queue.Kind {
 	kind := queue.Mutex()
 	kind.Name = "election"

@@ -55,9 +55,10 @@ func withLoss(ctx context.Context, work, end error) error {
 	return &endError{end: end, work: work, hide: lost && ctx.Err() == nil}
 }
 
-// endError is the error of a term whose function has failed and whose lease has ended. The end of the lease ends the context
-// of the function, which then usually returns an error that matches [context.Canceled]. Programs take such an error for a
-// caller that has gone away. So an endError does not match it, unless the context of the campaign has ended too.
+// endError is the error of a term whose function has failed and whose lease has ended. The end of the lease ends the
+// context of the function, which then usually returns an error that matches [context.Canceled]. Programs take such an
+// error for a caller that has gone away. So an endError does not match it, unless the context of the campaign has ended
+// too.
 type endError struct {
 	end, work error
 	hide      bool // do not match the errors of a context in work

@@ -32,10 +32,10 @@ import (
 //
 // Observe does not poll. It reads the node of the leader, with a watch, and sends nothing until that node changes. Then
 // it reads that of the next candidate, so a change costs an observer one or two reads, however many candidates there
-// are. While the election has no directory, Observe looks for it once in a session timeout, as servers do not tell of one
-// that the process may not read. It works in the goroutine of the loop. A loop that has ended leaves a watch on the server until the leader
-// changes, which later loops of the process share. The sequence can be used again, and by several goroutines at once.
-// An observer need not be a candidate.
+// are. While the election has no directory, Observe looks for it once in a session timeout, as servers do not tell of
+// one that the process may not read. It works in the goroutine of the loop. A loop that has ended leaves a watch on the
+// server until the leader changes, which later loops of the process share. The sequence can be used again, and by
+// several goroutines at once. An observer need not be a candidate.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[queue.Contender, error] {
 	e.made()
 	misuse.Context(ctx, "election: Election.Observe")

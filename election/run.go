@@ -15,11 +15,12 @@ import (
 // term has ended, from the end of the queue. It goes on until ctx ends, a term fails or the manager is
 // closed. It never returns nil.
 //
-// The context of lead ends when ctx ends, when the leadership is lost, on [Election.Resign], and when the
-// manager is closed. [context.Cause] tells which: the cause of a loss matches [session.ErrLost]. If the
-// leadership is lost with the session, the context ends before another candidate can lead. If ctx ends or
-// on Resign, the candidate leads until lead returns. So lead should return as soon as its context has ended. Run calls lead in its own goroutine, and does not
-// campaign while lead runs. [Term] returns the fencing token of the term, and [queue.LeaseFrom] its lease.
+// The context of lead ends when ctx ends, when the leadership is lost, on [Election.Resign] by this process or another,
+// and when the manager is closed. [context.Cause] tells which: the cause of a loss matches [session.ErrLost]. If the
+// leadership is lost with the session, the context ends before another candidate can lead. If ctx ends or on Resign,
+// the candidate leads until lead returns. So lead should return as soon as its context has ended. Run calls lead in its
+// own goroutine, and does not campaign while lead runs. [Term] returns the fencing token of the term, and
+// [queue.LeaseFrom] its lease.
 //
 // A term ends in one of these ways:
 //
@@ -33,14 +34,13 @@ import (
 // so are the next, Run waits before the third campaign and each further one, for a random time that grows to
 // at most a second.
 //
-// If ctx ends, Run gives the leadership up, or leaves the queue, and returns an error that matches
-// ctx.Err(). It waits for lead to return, and then for a second at most for the servers to confirm. If
-// lead has returned another error, Run's error matches both. If the manager is closed, Run
-// returns an error that matches [session.ErrClosed]. A lost connection or session is no error, and
-// [queue.WithMaxWait] bounds neither the campaign, which lasts for as long as another candidate leads, nor the term. Other
-// errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], what the server refuses,
-// such as zk.ErrNoAuth, and [session.ErrInvalid] if lead is nil or another Run of this Election has not
-// returned.
+// If ctx ends, Run gives the leadership up, or leaves the queue, and returns an error that matches ctx.Err(). It waits
+// for lead to return, and then for a second at most for the servers to confirm. If lead has returned another error,
+// Run's error matches both. If the manager is closed, Run returns an error that matches [session.ErrClosed]. A lost
+// connection or session is no error, and [queue.WithMaxWait] bounds neither the campaign, which lasts for as long as
+// another candidate leads, nor the term. Other errors are [queue.ErrConflict], [queue.ErrSequence],
+// [session.ErrTooManyNodes], what the server refuses, such as zk.ErrNoAuth, and [session.ErrInvalid] if lead is nil or
+// another Run of this Election has not returned.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	e.made()
 	misuse.Context(ctx, "election: Election.Run")

@@ -21,8 +21,8 @@ type term struct {
 // termKey is the context key of a term's lease.
 type termKey struct{}
 
-// serve campaigns once, and leads once. If the candidate did not get to lead, the term has no lease, and
-// the error says why, or the candidate was asked to resign before lead was called. Otherwise the error says why the term has ended.
+// serve campaigns once, and leads once. If the candidate did not get to lead, the term has no lease, and the error says
+// why, or the candidate was asked to resign before lead was called. Otherwise the error says why the term has ended.
 func (e *Election) serve(ctx context.Context, lead func(context.Context) error) (*term, error) {
 	t := new(term)
 	// The context of lead is derived from this one, so that it is the lease that makes it: a context that is
@@ -119,8 +119,8 @@ var ErrResigned = errors.New("resigned")
 // Resign does not wait. It reports whether there was a term to end. A candidate in the queue keeps its
 // place.
 //
-// Another process asks the leader to resign with zklock.Revoke of the leader's node, which has the same effect. Its path is in
-// what [Election.Leader] returns. To wait until another candidate leads, use [Election.Observe].
+// Another process asks the leader to resign with zklock.Revoke of the leader's node, which has the same effect. Its
+// path is in what [Election.Leader] returns. To wait until another candidate leads, use [Election.Observe].
 func (e *Election) Resign() bool { return e.made().resign(nil) }
 
 // resign ends the present term. If t is not nil, only that term counts. It reports whether there was one to end.

@@ -50,8 +50,9 @@ type Trace struct {
 	// Release surrounds a release, from the call to its confirmation. It also surrounds the
 	// release of a lost hold, and the cause of the loss is then the outcome. ctx is the context
 	// of the release, which can have nothing to do with the holder's, because Unlock takes none.
-	// holder is the holder's context. With WithAsyncRelease of a lock, Unlock has returned before the
-	// confirmation, and only this hook is told of a refusal.
+	// holder is the holder's context. Unlock returns before the confirmation if that takes more than
+	// a second, if there is no connection, or with WithAsyncRelease of the lock. Then only this hook
+	// and the log are told of a refusal.
 	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
 
 	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the

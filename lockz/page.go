@@ -129,9 +129,9 @@ type behindJSON struct {
 	// Here says that the contender is of this process: its session is that of a manager for which
 	// Handler was called.
 	Here bool `json:"here,omitempty"`
-	// ID is host/pid of a client of this module, the id of a candidate of an election, or the short text that
-	// another client has written. It is "" if the node has other data, which is not shown. Nothing but Node is known of the contender in the
-	// first 20 ms of a wait: a wait asks for the rest after that time, and the page asks for nothing.
+	// ID is host/pid of a client of this module, the id of a candidate of an election, or the short text that another
+	// client has written. It is "" if the node has other data, which is not shown. Nothing but Node is known of the
+	// contender in the first 20 ms of a wait: a wait asks for the rest after that time, and the page asks for nothing.
 	ID string `json:"id,omitempty"`
 	// Label is the contender's label, or "".
 	Label string `json:"label,omitempty"`

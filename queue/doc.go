@@ -33,9 +33,9 @@
 // No wake-up is missed: while all of the watched nodes stand, the contender may not go. So one of
 // them always leaves before the contender may go.
 //
-// There is no herd. When a mutex is released, two waiters wake up: the next holder, and the waiter
-// behind it, which then lists the directory, unless the next holder is of the same session. In general at most 1.5 × Slack + 2 waiters watch one
-// node, and few of them list the directory when the node leaves.
+// There is no herd. When a mutex is released, two waiters wake up: the next holder, and the waiter behind it, which
+// then lists the directory, unless the next holder is of the same session. In general at most 1.5 × Slack + 2 waiters
+// watch one node, and few of them list the directory when the node leaves.
 //
 // The recipe is that of the ZooKeeper documentation and of Apache Curator's LockInternals, with
 // weights in place of an index.
@@ -45,9 +45,9 @@
 //
 // # Pages and tools
 //
-// [Queue.Contenders] lists a queue, [Queue.First] reads who is the first in it, and [Queue.Observe] follows that without a
-// poll. They need a [Kind]: [Mutex], [Reader], [Writer] and [Semaphore] return those of the locks of this module. A tool that
-// lists directories itself parses the names with [ParseNode], and asks [Holders] who holds.
+// [Queue.Contenders] lists a queue, [Queue.First] reads who is the first in it, and [Queue.Observe] follows that
+// without a poll. They need a [Kind]: [Mutex], [Reader], [Writer] and [Semaphore] return those of the locks of this
+// module. A tool that lists directories itself parses the names with [ParseNode], and asks [Holders] who holds.
 //
 // # Guarantees
 //

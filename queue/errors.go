@@ -9,15 +9,15 @@ var (
 	// ErrReleased is returned by a lease that was released: by Err, and by a second Release.
 	ErrReleased = place.ErrReleased
 
-	// ErrReleasePending is returned by the Release of a lease if the servers have not confirmed it before the context or the
-	// session has ended. The lease has ended, and the delete of its node goes on in the background. The next contender
-	// goes when the server has deleted the node. Unlock of a lock, and the end of a Do, never return it.
+	// ErrReleasePending is returned by the Release of a lease if the servers have not confirmed it before the context
+	// or the session has ended. The lease has ended, and the delete of its node goes on in the background. The next
+	// contender goes when the server has deleted the node. Unlock of a lock, and the end of a Do, never return it.
 	ErrReleasePending = place.ErrReleasePending
 
-	// ErrRevoked is the cause of the end of the context of a Do when another client has asked for the lock, with Revoke of
-	// package zklock, with Curator's Revoker or with the command turnstile break. The lock stays held until the function
-	// returns. If the function then returns an error, the error of the Do matches ErrRevoked. If the request came before the
-	// lock was granted, the Do returns ErrRevoked and does not call the function. See [Lease.Revoked].
+	// ErrRevoked is the cause of the end of the context of a Do when another client has asked for the lock, with Revoke
+	// of package zklock, with Curator's Revoker or with the command turnstile break. The lock stays held until the
+	// function returns. If the function then returns an error, the error of the Do matches ErrRevoked. If the request
+	// came before the lock was granted, the Do returns ErrRevoked and does not call the function. See [Lease.Revoked].
 	ErrRevoked = place.ErrRevoked
 
 	// ErrConflict is returned when a lock of another kind, or with another configuration

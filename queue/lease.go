@@ -29,14 +29,14 @@ func (l *Lease) Done() <-chan struct{} { return l.place().Done() }
 // closed. Err looks at the clock at the time of the call.
 func (l *Lease) Err() error { return l.place().Err() }
 
-// Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of package
-// zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder releases it when that
-// suits the work, or not at all. Where several leases share a node, because goroutines hand a lock on or readers hold it
-// together, each lease that is held then hears of it.
+// Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of
+// package zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder
+// releases it when that suits the work, or not at all. Where several leases share a node, because goroutines hand a
+// lock on or readers hold it together, each lease that is held then hears of it.
 //
-// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called [Lease.Token].
-// A contender that has waited hears of a request at the grant, also of one that came while it waited. After a request the place
-// is neither kept nor handed over to another goroutine.
+// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called
+// [Lease.Token]. A contender that has waited hears of a request at the grant, also of one that came while it waited.
+// After a request the place is neither kept nor handed over to another goroutine.
 func (l *Lease) Revoked() <-chan struct{} { return l.place().Revocation().Wait() }
 
 // Context returns a context that ends with parent, or when the lease is released or lost. In the

@@ -62,9 +62,9 @@ func WithLazyRelease(d time.Duration) LocalOption {
 	})
 }
 
-// Local returns a queue of this process for one kind of request. A turn has at most the given
-// number of hand-overs, which must be at least 1, or at least 0 with [WithLazyRelease]. Local does
-// no I/O. A bad request, number or option, or a kind with a limit to keep places for, is an error that matches [session.ErrInvalid].
+// Local returns a queue of this process for one kind of request. A turn has at most the given number of hand-overs,
+// which must be at least 1, or at least 0 with [WithLazyRelease]. Local does no I/O. A bad request, number or option,
+// or a kind with a limit to keep places for, is an error that matches [session.ErrInvalid].
 func (q *Queue) Local(r Request, handovers int, opts ...LocalOption) (*Local, error) {
 	made := q.place()
 	c := hold.LocalConfig{Handovers: handovers}

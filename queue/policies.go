@@ -7,8 +7,9 @@ import (
 	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
-// Mutex is the kind of lock of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: each node ahead weighs 1,
-// and no weight may remain. As its own Policy, a [Kind] of another name or with other prefixes can have that of Mutex.
+// Mutex is the kind of lock of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: each node ahead
+// weighs 1, and no weight may remain. A [Kind] of your own, with another name or other prefixes, can have the Policy of
+// this one.
 func Mutex() *Kind {
 	return &Kind{Name: "mutex", Prefixes: []string{PrefixLock, PrefixKazooLock}, Policy: decide.Exclusive}
 }
@@ -24,8 +25,8 @@ func Reader() *Kind {
 	}
 }
 
-// Writer is [Reader] for the writers of the same locks: each node ahead weighs 1, and no weight may remain. It differs in its
-// name, and in that its nodes are those of writers.
+// Writer is [Reader] for the writers of the same locks: each node ahead weighs 1, and no weight may remain. It differs
+// in its name, and in that its nodes are those of writers.
 func Writer() *Kind {
 	return &Kind{
 		Name:     "write",
@@ -37,14 +38,14 @@ func Writer() *Kind {
 // Semaphore is the kind of lock of package semaphore while its limit is maxLeases: each node ahead weighs what it asks for,
 // and what remains ahead of a node may be maxLeases less what the node asks for. If maxLeases is 0, no node holds.
 //
-// It is for pages and tools. Locks go by package semaphore, which all agree on a limit.
+// It is for pages and tools. To take leases use package semaphore, whose users agree on a limit.
 func Semaphore(maxLeases int) *Kind {
 	return &Kind{Name: "semaphore", Prefixes: []string{PrefixLease}, Policy: decide.Leases(maxLeases)}
 }
 
-// Holders says which contenders hold a lock of a kind, by the names in a listing of its directory, and by the data of the
-// directory if the kind has a [Configuration]. The nodes can be in any order. The answers are in the same order. Holders does
-// no I/O. Contenders of a [Queue] does both, and reads the nodes.
+// Holders says which contenders hold a lock of a kind, by the names in a listing of its directory, and by the data of
+// the directory if the kind has a [Configuration]. The nodes can be in any order. The answers are in the same order.
+// Holders does no I/O. [Queue.Contenders] does both, and reads the nodes.
 //
 // A holder that a higher limit has let in may not count as one.
 //

@@ -270,8 +270,8 @@ func TestWatchHookComesLater(t *testing.T) {
 	})
 }
 
-// An operator writes to a waiter's node, which ends the watch on it, and deletes the node before the next watch is set. Then the
-// holder releases. The waiter does not hold.
+// An operator writes to a waiter's node, which ends the watch on it, and deletes the node before the next watch is set.
+// Then the holder releases. The waiter does not hold.
 func TestTouchedThenDeleted(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		held, c := enterBehind(t, server, m, ask)

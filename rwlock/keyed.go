@@ -11,8 +11,9 @@ import (
 )
 
 // Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
-// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines share
-// the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of a key again.
+// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines
+// share the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of
+// a key again.
 //
 // It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no Unlock
 // and no RUnlock, which could give back the hold of another goroutine.
@@ -64,8 +65,8 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	return &Keyed{locks: locks}, nil
 }
 
-// Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or ends its
-// goroutine.
+// Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or
+// ends its goroutine.
 func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
 	e := k.enter(ctx, key, "rwlock: Keyed.Do")
 	defer e.Leave()

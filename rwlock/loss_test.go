@@ -153,7 +153,8 @@ func TestBothLost(t *testing.T) {
 
 var errWork = errors.New("the work went wrong")
 
-// When the lock is lost, the Do of writers and of readers ends the function's context, returns the loss with the function's error, and unlocks.
+// When the lock is lost, the Do of writers and of readers ends the function's context, returns the loss with the
+// function's error, and unlocks.
 func TestDo(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)

@@ -258,8 +258,9 @@ func TestOwnerAmongOthers(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Several owners, and readers without an owner, share an RWMutex. No RUnlock of another goroutine takes away what a Do of a reader
-// holds. So its function enters again and is refused the write lock, however many others come and go and want to write.
+// Several owners, and readers without an owner, share an RWMutex. No RUnlock of another goroutine takes away what a Do
+// of a reader holds. So its function enters again and is refused the write lock, however many others come and go and
+// want to write.
 func TestOwnersShareRWMutex(t *testing.T) {
 	const goroutines, rounds = 4, 12
 	ctx := patient(t)

@@ -152,10 +152,11 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 //
 // TryLock looks first: if a contender is in its way, it says busy after one round trip, and without a write. Otherwise it
 // enters the queue as Lock does, which takes a second round trip, and says busy if it may not go then. TryLock of
-// [zklock.Mutex] says what the answer busy is worth.
+// zklock.Mutex says what the answer busy is worth.
 //
-// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock enters the
-// queue, since they leave only for a contender. Then it waits until they are given up: for a quarter of a second at most.
+// Processes with [WithLazyRelease] keep places that nobody uses, and give them up only for a contender. If nothing but
+// such places may be in its way, TryLock enters the queue, and waits until they are given up: for a quarter of a second
+// at most.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryLock").writes.TryLock(ctx)
 }
@@ -164,11 +165,11 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 // the write lock up; a read lock that the owner has taken in the meantime stays held. Unlock never
 // frees what a Do holds, or what was locked through another RWMutex value.
 //
-// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
-// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed the
-// release, and when it does not wait any longer. It returns [ErrNotHeld], and
-// frees nothing, if there is no Lock to give back. It returns [session.ErrLost] if the lock was lost
-// before: others may have held it since. It returns what the servers refuse, such as zk.ErrNoAuth.
+// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the
+// servers as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have
+// confirmed the release, and when it does not wait any longer. It returns [ErrNotHeld], and frees nothing, if there is
+// no Lock to give back. It returns [session.ErrLost] if the lock was lost before: others may have held it since. It
+// returns what the servers refuse, such as zk.ErrNoAuth.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of
 // them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the report
@@ -218,15 +219,19 @@ func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock,
 // it returns what Lock returns and does not call f.
 //
-// The context of f ends when ctx ends and when the lock is lost; [context.Cause] tells which. Its Err
-// goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom] returns the
-// lease from that context, for its fencing token and guard. The context has the owner of ctx, if there
-// is one.
+// The context of f ends when ctx ends, when the lock is lost, when another client asks for it and when the manager is
+// closed; [context.Cause] tells which. Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
+// [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard. The context has the owner of
+// ctx, if there is one.
+//
+// If another client asks for the lock (Revoke of package zklock), the context of f ends with a cause that matches
+// [queue.ErrRevoked]. The lock stays held until f returns. If f then returns an error, that of Do matches ErrRevoked.
+// If the request came before the grant, Do returns ErrRevoked and does not call f.
 //
 // Do returns the error of f. If the lock was lost before f returned, the error matches
 // [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
 // [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
-// the caller's cancellation. Do does not report a release that the server has not yet confirmed.
+// the caller's cancellation. The end of Do waits for the servers as Unlock does.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
 	rw.called(ctx, "rwlock: RWMutex.Do")
 	if f == nil {

@@ -56,7 +56,8 @@ type Option func(*Mechanism)
 func WithServer(principal string) Option { return func(m *Mechanism) { m.server = principal } }
 
 // FromKeytab returns the mechanism for a principal, such as "shop@EXAMPLE.COM", whose keys are in a file. krb5conf is
-// Kerberos's configuration, usually /etc/krb5.conf. If a file cannot be read, the error matches [session.ErrInvalid]. It asks nobody.
+// Kerberos's configuration, usually /etc/krb5.conf. If a file cannot be read, the error matches [session.ErrInvalid].
+// It asks nobody.
 func FromKeytab(krb5conf, keys, principal string, opts ...Option) (*Mechanism, error) {
 	name, realm, ok := strings.Cut(principal, "@")
 	if !ok || name == "" || realm == "" {

@@ -24,14 +24,16 @@ import (
 // running any more, for example the next tick. [queue.WithMaxWait] bounds what comes before f, all together: the
 // waits for the record and for the lock. [Job.TryRun] does not wait for another replica.
 //
-// The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost, when another client asks for
-// the lock ([zklock.Revoke], turnstile break) and when the manager is closed. If f returns an error after such a request, the
-// error of Run matches [queue.ErrRevoked], and the try counts as one that has failed. If the request came before the lock was
-// granted, Run returns that error and does not call f. [queue.LeaseFrom] returns the lease from it, for a fencing token. If f returns nil, Run
-// writes into the record that the tick is done. It does so even if ctx has ended. Then it waits until the
-// servers have confirmed that or the lock is lost, for a session timeout at most. If f returns an error or
-// panics, the tick stays open for other replicas, which wait in Run, and for the next Run, unless it may not
-// be tried again.
+// The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost, when another client
+// asks for the lock ([zklock.Revoke], turnstile break) and when the manager is closed. If f returns an error after such
+// a request, the error of Run matches [queue.ErrRevoked], and the try counts as one that has failed. If the request
+// came before the lock was granted, Run returns that error and does not call f. [queue.LeaseFrom] returns the lease
+// from the context of f, for its fencing token.
+//
+// If f returns nil, Run writes into the record that the tick is done. It does so even if ctx has ended. Then it waits
+// until the servers have confirmed that or the lock is lost, for a session timeout at most. If f returns an error or
+// panics, the tick stays open for other replicas, which wait in Run, and for the next Run, unless it may not be tried
+// again.
 //
 // Run returns the error of f. If the lock was lost before the record was written, the error matches
 // [session.ErrLost], even if f has returned nil, and the tick is still open. Other errors are those of
@@ -143,8 +145,8 @@ func (j *Job) open(last Record, tick time.Time) bool {
 	return j.maxTries == 0 || last.Tries < j.maxTries
 }
 
-// runOpen runs the job if the tick is open. held is the context of a Do of the lock, which was called with ctx. The job gets
-// the owner of ctx, and not that of the Do. So its context is made of ctx, and ends with held too.
+// runOpen runs the job if the tick is open. held is the context of a Do of the lock, which was called with ctx. The job
+// gets the owner of ctx, and not that of the Do. So its context is made of ctx, and ends with held too.
 func (j *Job) runOpen(ctx, held context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	lease, _ := queue.LeaseFrom(held)
 	within, stop := context.WithCancelCause(ctx)

@@ -88,7 +88,8 @@ func TestConflictOfLimits(t *testing.T) {
 }
 
 // Contenders with two limits come to a new directory at the same time. One limit gets into force, contenders with the
-// other get a conflict, or find the semaphore busy before there is a limit, and no more leases are held than the limit allows.
+// other get a conflict, or find the semaphore busy before there is a limit, and no more leases are held than the limit
+// allows.
 func TestFirstComersOfTwoLimits(t *testing.T) {
 	const rounds, few, many = 30, 1, 3
 	ctx := patient(t)

@@ -128,9 +128,10 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 // TryLock waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind
 // unless it returns true.
 //
-// TryLock looks first: if the leases ahead leave none, it says busy after one round trip, and without a write. The limit that
-// counts is the one in force, which TryLock reads in the same round trip. Otherwise it enters the queue as Lock does, which
-// takes a second round trip, and says busy if it may not go then. TryLock of zklock.Mutex says what the answer busy is worth.
+// TryLock looks first: if the leases ahead leave none, it says busy after one round trip, and without a write. The
+// limit that counts is the one in force, which TryLock reads in the same round trip. Otherwise it enters the queue as
+// Lock does, which takes a second round trip, and says busy if it may not go then. TryLock of zklock.Mutex says what
+// the answer busy is worth.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryLock").holds.TryLock(ctx)
 }
@@ -138,11 +139,11 @@ func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
 // It never frees what a Do holds, or what was taken through another Semaphore value.
 //
-// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
-// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed the
-// release, and when it does not wait any longer. It returns [ErrNotHeld], and
-// frees nothing, if there is no lease to give back. It returns [session.ErrLost] if the lease that it
-// gave back was lost. It returns what the servers refuse, such as zk.ErrNoAuth.
+// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the
+// servers as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have
+// confirmed the release, and when it does not wait any longer. It returns [ErrNotHeld], and frees nothing, if there is
+// no lease to give back. It returns [session.ErrLost] if the lease that it gave back was lost. It returns what the
+// servers refuse, such as zk.ErrNoAuth.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give
 // back the lease of another goroutine and report its loss, and a goroutine that did lose its lease may
@@ -243,14 +244,18 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 // Do calls f while it holds one lease, and gives the lease back when f returns or panics. If it gets no
 // lease, it returns what Lock returns and does not call f.
 //
-// The context of f ends when ctx ends and when the lease is lost; [context.Cause] tells which. Its Err
-// goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom] returns the
-// lease from that context, for its fencing token and guard.
+// The context of f ends when ctx ends, when the lease is lost, when another client asks for it and when the manager is
+// closed; [context.Cause] tells which. Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
+// [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard.
+//
+// If another client asks for the lease (Revoke of package zklock), the context of f ends with a cause that matches
+// [queue.ErrRevoked]. The lease stays held until f returns. If f then returns an error, that of Do matches ErrRevoked.
+// If the request came before the grant, Do returns ErrRevoked and does not call f.
 //
 // Do returns the error of f. If the lease was lost before f returned, the error matches
 // [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
 // [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
-// the caller's cancellation. Do does not report a release that the server has not yet confirmed.
+// the caller's cancellation. The end of Do waits for the servers as Unlock does.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	s.called(ctx, "semaphore: Semaphore.Do")
 	if f == nil {

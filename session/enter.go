@@ -42,12 +42,13 @@ type Node struct {
 	node *core.Node
 }
 
-// Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it. The create and
-// the listing leave together, so that takes one round trip. Locks, elections and memberships are made of this.
+// Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it. The
+// create and the listing leave together, so that takes one round trip. Locks, elections and memberships are made of
+// this.
 //
-// Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has ended or the
-// servers have refused. Missing directories are made as containers, which the servers remove when they have become empty
-// again. If one vanishes in the meantime, Enter makes it again.
+// Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has ended
+// or the servers have refused. Missing directories are made as containers, which the servers remove when they have
+// become empty again. If one vanishes in the meantime, Enter makes it again.
 //
 // If the reply to the create is lost with the connection, Enter finds out what became of it. It lists the directory
 // again, behind a write that a quorum agrees to, in one flight. If the node is there, Enter takes it: it knows a

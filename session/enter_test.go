@@ -435,8 +435,8 @@ func TestEnterMakesDirectories(t *testing.T) {
 	}
 }
 
-// A directory that was made in vain is given back, also if the reply to its create was lost: no server before 3.10 removes a
-// container that never had a child.
+// A directory that was made in vain is given back, also if the reply to its create was lost: no server before 3.10
+// removes a container that never had a child.
 func TestEnterGivesDirectoryBack(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		for what, arm := range map[string]func(e *entering) *zktest.Fault{
@@ -598,8 +598,8 @@ func (e *entering) twin(number int) {
 	must(e.t, err)
 }
 
-// Of several nodes of one Enter, the lowest is taken, and the others are removed: when a lost reply is looked for, and when a
-// node that was ever in doubt is removed.
+// Of several nodes of one Enter, the lowest is taken, and the others are removed: when a lost reply is looked for, and
+// when a node that was ever in doubt is removed.
 func TestEnterRemovesTwins(t *testing.T) {
 	everywhere(t, func(e *entering) {
 		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))

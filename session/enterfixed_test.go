@@ -45,7 +45,8 @@ func TestEnterTakenName(t *testing.T) {
 	})
 }
 
-// A lost reply does not make the node of another client ours: not if the create was cut, and not if its node has gone since.
+// A lost reply does not make the node of another client ours: not if the create was cut, and not if its node has gone
+// since.
 func TestEnterLosesName(t *testing.T) {
 	for _, committed := range []bool{false, true} {
 		for _, cancelled := range []bool{false, true} {

@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// On a new connection the deletes that are owed go before the requests of others, whether their answers were lost, or they began
-// without a connection, with hooks and without. Cut tells that a removal waits for another connection.
+// On a new connection the deletes that are owed go before the requests of others, whether their answers were lost, or
+// they began without a connection, with hooks and without. Cut tells that a removal waits for another connection.
 func TestOwedDeletesGoFirst(t *testing.T) {
 	const nodes = 10 // so many leave one by one
 	for _, hooked := range []bool{false, true} {

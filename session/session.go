@@ -123,8 +123,9 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 // retry slowly: first after about a second, later after at most the session timeout or 30 s.
 //
 // A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node ever
-// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a [Trace] only: the removal begins and goes on also if ctx has
-// ended. With a path that is not valid, the Removal fails at once with [ErrInvalid].
+// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a [Trace] only: the
+// removal begins and goes on also if ctx has ended. With a path that is not valid, the Removal fails at once with
+// [ErrInvalid].
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	misuse.Context(ctx, "session: Session.Remove")
 	made := s.core()
@@ -141,10 +142,10 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return s.core().Sync(ctx, path)
 }
 
-// Create makes a node and returns its path. It makes missing nodes above it as well, as containers. For a sequential mode the path ends with a number.
-// Create returns when the server has answered, ctx has ended or the session has ended. An ephemeral node needs room
-// ([WithMaxNodes], [WithMaxNodeBytes]). If there is none, Create waits for nodes that are about to go: see
-// [ErrTooManyNodes].
+// Create makes a node and returns its path. It makes missing nodes above it as well, as containers. For a sequential
+// mode the path ends with a number. Create returns when the server has answered, ctx has ended or the session has
+// ended. An ephemeral node needs room ([WithMaxNodes], [WithMaxNodeBytes]). If there is none, Create waits for nodes
+// that are about to go: see [ErrTooManyNodes].
 //
 // Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode], [zk.ErrNoAuth] …), ctx's,
 // or match [ErrLost], [ErrClosed], [ErrTooManyNodes] or [ErrInvalid]. A create whose reply was
@@ -176,9 +177,9 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	return s.core().Set(ctx, path, data, version)
 }
 
-// Delete removes a node if it has the given version (-1: any version). It is repeated if its
-// reply was lost. If a repeated delete finds no node, Delete reports success. If it was not answered when ctx or the
-// session ends, the error matches [ErrUncertain]. Otherwise Delete returns and fails as Get does.
+// Delete removes a node if it has the given version (-1: any version). It is repeated if its reply was lost. If a
+// repeated delete finds no node, Delete reports success. If it was not answered when ctx or the session ends, the error
+// matches [ErrUncertain]. Otherwise Delete returns and fails as Get does.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	misuse.Context(ctx, "session: Session.Delete")
 	return s.core().Delete(ctx, path, version)

@@ -94,8 +94,8 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// Requests that are longer than the server takes fail after three connections, with an error that says so: alone, for a lock, and
-// beside others. A request that the server takes does not fail. The session goes on.
+// Requests that are longer than the server takes fail after three connections, with an error that says so: alone, for a
+// lock, and beside others. A request that the server takes does not fail. The session goes on.
 func TestRequestTooLong(t *testing.T) {
 	const limit = 32 << 10
 	synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,8 @@
 package zklock
 
-// WithAsyncRelease makes Unlock return once the release is on its way to the servers. Default: Unlock waits
-// for the servers' answer, for a second at most: see [Mutex.Unlock]. The option holds for the end of [Mutex.Do] and [Mutex.TryDo]
-// and for the Unlock of a Locker too. Only the last Unlock of an owner releases anything. A
+// WithAsyncRelease makes Unlock return once the release is on its way to the servers. Default: Unlock waits for the
+// servers' answer, for a second at most: see [Mutex.Unlock]. The option holds for the end of [Mutex.Do] and
+// [Mutex.TryDo] and for the Unlock of a Locker too. Only the last Unlock of an owner releases anything. A
 // [queue.Lease.Release] waits as its context says.
 //
 // A short Lock and Unlock then take one round trip in place of two. The ensemble has as many writes as before.

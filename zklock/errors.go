@@ -14,6 +14,6 @@ var ErrNotHeld = errNotHeld() // "lock is not held"
 // A function, so that go doc does not show the internal package that has the value.
 func errNotHeld() error { return hold.ErrNotHeld }
 
-// ErrNotRevocable is returned by [Revoke] if the contender does not listen: it is of a state of this module before 0.1.0, and
-// its lock was made without WithRevocable.
+// ErrNotRevocable is returned by [Revoke] if the contender does not listen: it is of a state of this module before
+// 0.1.0, and its lock was made without WithRevocable.
 var ErrNotRevocable = errors.New("contender does not listen to requests to release its lock")

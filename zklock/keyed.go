@@ -18,9 +18,9 @@ import (
 //	err = invoices.Do(ctx, id, work)
 //
 // The lock of a key is the [Mutex] at [Keyed.Path]. All goroutines that use the Keyed share one Mutex for a key: Unlock
-// gives back the Lock of another goroutine, owners enter their holds again ([queue.WithOwner]), and goroutines share the place of
-// [WithLocalHandover] and [WithLazyRelease]. Other processes, of any library, meet them at that path. Another Keyed or Mutex
-// at the path excludes this one, also in one process, and shares nothing else with it.
+// gives back the Lock of another goroutine, owners enter their holds again ([queue.WithOwner]), and goroutines share
+// the place of [WithLocalHandover] and [WithLazyRelease]. Other processes, of any library, meet them at that path.
+// Another Keyed or Mutex at the path excludes this one, also in one process, and shares nothing else with it.
 //
 // The Keyed forgets a key, with all memory, when nobody uses it: no call is under way, none of its holds waits for its
 // Unlock, lost or not, and no place of WithLocalHandover or WithLazyRelease is held or kept. With WithLazyRelease(d) it

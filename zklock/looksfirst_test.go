@@ -101,8 +101,8 @@ func triedLocks(t *testing.T, ours, theirs *session.Manager, dir string) map[str
 	}
 }
 
-// A busy try of any kind writes nothing. It asks the server for a sync and a listing of each directory, and for the limit of a
-// semaphore, and for nothing else. A free lock it gets, with any of the ways to try.
+// A busy try of any kind writes nothing. It asks the server for a sync and a listing of each directory, and for the
+// limit of a semaphore, and for nothing else. A free lock it gets, with any of the ways to try.
 func TestTryLooksFirst(t *testing.T) {
 	dir := testserver.Path(t)
 	proxy := testserver.Proxy(t)
@@ -166,8 +166,8 @@ func TestTryLooksFirst(t *testing.T) {
 // writes are requests that change something.
 var writes = zktest.Any(zktest.OpCreate, zktest.OpDelete, zktest.OpSetData, zktest.OpMulti, zktest.OpCreate2, zktest.OpCreateContainer)
 
-// A MultiLock looks at all of its locks in one round trip, also at those that it takes by themselves. If the last one is busy, it
-// has written nothing, and a place that this process keeps stays.
+// A MultiLock looks at all of its locks in one round trip, also at those that it takes by themselves. If the last one
+// is busy, it has written nothing, and a place that this process keeps stays.
 func TestTryOfSeveralLooksFirst(t *testing.T) {
 	const roundTrip = 20 * time.Millisecond
 	semaphores := func(t *testing.T, m *session.Manager, path string) *semaphore.Semaphore {
@@ -246,8 +246,8 @@ func TestTryOfSeveralLooksFirst(t *testing.T) {
 	}
 }
 
-// ops returns how many requests of each sort have come, but for pings, and for the watches that holders of before set on their
-// own nodes.
+// ops returns how many requests of each sort have come, but for pings, and for the watches that holders of before set
+// on their own nodes.
 func ops(proxy *zktest.Proxy) map[zktest.Op]int {
 	n := make(map[zktest.Op]int)
 	for _, r := range proxy.Requests() {
@@ -468,8 +468,8 @@ func storm(t *testing.T, connect func(...session.Option) *session.Manager, start
 	return won.Load()
 }
 
-// Processes that only try take turns at a free mutex. If each made a node first, they would keep each other out nearly always:
-// one of 12,410 tries got it in 8 s.
+// Processes that only try take turns at a free mutex. If each made a node first, they would keep each other out nearly
+// always: one of 12,410 tries got it in 8 s.
 func TestTryStorm(t *testing.T) {
 	lasts := longtest.Pick(2*time.Second, 8*time.Second)
 	for _, every := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond} {

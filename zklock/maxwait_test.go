@@ -14,7 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// Every call that waits for a lock fails with ErrMaxWait, which is no end of its context, says who is ahead, and leaves nothing.
+// Every call that waits for a lock fails with ErrMaxWait, which is no end of its context, says who is ahead, and leaves
+// nothing.
 func TestMaxWait(t *testing.T) {
 	ctx := queue.WithMaxWait(patient(t), 50*time.Millisecond)
 	dir := testserver.Path(t)

@@ -18,9 +18,9 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], an RWMutex or a Reader of rwlock,
-// or a Semaphore. [Multi] refuses all other types. A function that needs a lease of any lock takes an interface of its own, with
-// the methods that it calls.
+// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], an RWMutex or a Reader of rwlock, or a
+// Semaphore. Multi refuses all other types. A function that needs a lease of any lock takes an interface of its own,
+// with the methods that it calls.
 type ContextLocker interface {
 	// Path returns the lock's path.
 	Path() string
@@ -61,7 +61,7 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 	return m
 }
 
-// Multi returns a lock that consists of several, of any kinds of this module and of one manager.
+// Multi returns a lock that consists of several locks of one manager, of any kinds that this module has.
 //
 // A MultiLock takes its locks in the order of their paths, whatever the order of the arguments. So callers that take some
 // of the same locks through Multi cannot wait for each other in a circle. A caller that takes the locks one by one, in
@@ -72,28 +72,26 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 // MultiLock returns an error that matches [session.ErrInvalid] then, or [session.ErrLost] if the owner has lost
 // that lock. A semaphore is not re-entrant: its owner takes another lease.
 //
-// Taking several free locks costs little more than one. The nodes of all locks
-// are made by one transaction, and all directories are listed behind it: one round trip, if nobody is in the
-// way. One more transaction gives all of them back. If one of the locks is busy, the MultiLock keeps the
-// locks before that one and its place in that queue, gives up the nodes behind it, and waits once the
-// servers have confirmed that. From there on it takes the locks one after another. So it never stands in
-// a queue while it waits in an earlier one.
+// Taking several free locks costs little more than one. The nodes of all locks are made by one transaction, and all
+// directories are listed behind it: one round trip, if nobody is in the way. One more transaction gives all of them
+// back. If one of the locks is busy, the MultiLock keeps the locks before that one and its place in that queue, gives
+// up the nodes behind it, and waits once the servers have confirmed that. From there on it takes the locks one after
+// another. So it never stands in a queue while it waits in an earlier one.
 //
 // Unlock waits for the servers unless all of the locks have [WithAsyncRelease].
 //
-// Some locks are taken by themselves, at their place in the order: a
-// semaphore in Curator's layout, and a lock whose place
-// goroutines of this process share ([WithLocalHandover], [WithLazyRelease]) if it is in use or kept, or is a
-// read lock. The MultiLock joins the queue of these. Neighbours between such locks share a
-// transaction of their own. At most 64 locks, with 64 kB of data, share one.
+// Some locks are taken by themselves, at their place in the order: a semaphore in Curator's layout, and a lock whose
+// place goroutines of this process share ([WithLocalHandover], [WithLazyRelease]) if it is in use or kept, or is a read
+// lock. The MultiLock joins the queue of these. Neighbours between such locks share a transaction of their own. At most
+// 64 locks, with 64 kB of data, share one.
 //
 // The tokens of locks that were taken by one transaction are equal. That is no harm, as a token is compared
 // only with other tokens of the same lock.
 //
-// Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if
-// one is nil, the zero Reader of rwlock, or of another type than [ContextLocker] names, if they are of several
-// managers, or if two have the same path. To take locks of several managers, or of your own kind, take one inside the Do
-// of the other, in the same order everywhere.
+// Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if one is nil, the zero
+// Reader of rwlock, or of a type that [ContextLocker] does not name, if they are of several managers, or if two have
+// the same path. To take locks of several managers, or of your own kind, take one inside the Do of the other, in the
+// same order everywhere.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	all, err := jointly(locks)
 	if err != nil {
@@ -149,15 +147,14 @@ func isNil(l ContextLocker) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. If ctx
-// ends before that, Lock returns at once an error that matches ctx.Err(). If the manager is closed,
-// it returns [session.ErrClosed]; if the owner of ctx ([queue.WithOwner]) holds the MultiLock but has
-// lost it, [session.ErrLost]; if the owner holds one of the locks by itself, [session.ErrInvalid]; otherwise what one of
-// the locks returns. A Lock
-// that fails gives up the locks that it has taken, the last first. It keeps the place of none of them, also if
-// they have [WithLazyRelease]. If a server refuses to remove a node, that error is joined. The session must have room for all of the nodes ([session.WithMaxNodes],
-// [session.WithMaxNodeBytes]), which Lock reserves at once and keeps until it returns. Otherwise Lock returns
-// [session.ErrTooManyNodes] and asks for none.
+// Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. If ctx ends before that,
+// Lock returns at once an error that matches ctx.Err(). If the manager is closed, it returns [session.ErrClosed]; if
+// the owner of ctx ([queue.WithOwner]) holds the MultiLock but has lost it, [session.ErrLost]; if the owner holds one
+// of the locks by itself, [session.ErrInvalid]; otherwise what one of the locks returns. A Lock that fails gives up the
+// locks that it has taken, the last first. It keeps the place of none of them, also if they have [WithLazyRelease]. If
+// a server refuses to remove a node, that error is joined. The session must have room for all of the nodes
+// ([session.WithMaxNodes], [session.WithMaxNodeBytes]), which Lock reserves at once and keeps until it returns.
+// Otherwise Lock returns [session.ErrTooManyNodes] and asks for none.
 //
 // If Lock loses one of the locks while it waits for another, it gives up all of them and starts
 // over. Once it has returned nil, the hold is lost as soon as any of the locks is lost. The other
@@ -168,25 +165,25 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 	return m.called(ctx, "zklock: MultiLock.Lock").holds.Lock(ctx)
 }
 
-// TryLock takes all of the locks if they are free. It looks at all of them first, in one round trip. If one is busy, it returns
-// false and nil, and has written nothing. Otherwise it enters the queues, and says busy if it may not go everywhere. It
-// returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but
-// for no holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind
-// unless it returns true.
+// TryLock takes all of the locks if they are free. It looks at all of them first, in one round trip. If one is busy, it
+// returns false and nil, and has written nothing. Otherwise it enters the queues, and says busy if it may not go
+// everywhere. It returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for
+// no holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind unless it returns
+// true.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	return m.called(ctx, "zklock: MultiLock.TryLock").holds.TryLock(ctx)
 }
 
-// Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the
-// locks, the last first, also if some are lost or cannot be given up, and joins the errors. It waits for all of them together
-// as long as for one.
+// Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the locks, the last first,
+// also if some are lost or cannot be given up, and joins the errors. It waits for all of them together as long as for
+// one.
 //
 // Unlock cannot tell which goroutine calls it. Where several goroutines share the MultiLock, use
 // [MultiLock.Do] or [MultiLock.Acquire]: they give back their own hold and report its loss.
 func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 
-// Do calls f while it holds all of the locks, like [Mutex.Do]. The context of f ends when any of
-// the locks is lost. [MultiLeaseFrom] returns the leases from that context.
+// Do calls f while it holds all of the locks, like [Mutex.Do]. The context of f ends when any of the locks is lost, or
+// another client asks for one of them. [MultiLeaseFrom] returns the leases from that context.
 func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
 	m.called(ctx, "zklock: MultiLock.Do")
 	if f == nil {

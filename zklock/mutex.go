@@ -119,18 +119,19 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind unless
 // it returns true.
 //
-// TryLock looks first. It lists the contenders, and if one is in its way, it says busy: after one round trip, and without a
-// write. If none is, TryLock enters the queue as Lock does, which takes a second round trip. If it is not the first then, it
-// removes its node and says busy. So a process that takes the mutex again as soon as it has released it hardly ever leaves it to a
-// TryLock. Lock with a short deadline ([queue.WithMaxWait]) waits for its turn.
+// TryLock looks first. It lists the contenders, and if one is in its way, it says busy: after one round trip, and
+// without a write. If none is, TryLock enters the queue as Lock does, which takes a second round trip. If it is not the
+// first then, it removes its node and says busy. So a process that takes the mutex again as soon as it has released it
+// hardly ever leaves it to a TryLock. Lock with a short deadline ([queue.WithMaxWait]) waits for its turn.
 //
-// The answer busy was true at a moment after the call began, as far as the servers knew, with two exceptions. The server that
-// TryLock is connected to asks its leader first, but a leader that has been cut off from the others, or that lags behind its
-// own commits, can answer with an old list. And a contender that only tries, and is about to leave, makes another one busy for
-// a round trip.
+// The answer busy was true at a moment after the call began, as far as the servers knew, with two exceptions. The
+// server that TryLock is connected to asks its leader first, but a leader that has been cut off from the others, or
+// that lags behind its own commits, can answer with an old list. And a contender that only tries, and is about to
+// leave, makes another one busy for a round trip.
 //
-// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock enters the
-// queue, since they leave only for a contender. Then it waits until they are given up: for a quarter of a second at most.
+// Processes with [WithLazyRelease] keep places that nobody uses, and give them up only for a contender. If nothing but
+// such places may be in its way, TryLock enters the queue, and waits until they are given up: for a quarter of a second
+// at most.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	return m.called(ctx, "zklock: Mutex.TryLock").holds.TryLock(ctx)
 }
@@ -139,12 +140,12 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // gives the mutex up. Unlock never frees what a Do holds, or what was locked through another
 // Mutex value.
 //
-// Once Unlock is called, the mutex will be released, and the caller has nothing left to do. Unlock
-// waits until the servers have confirmed the release. Then another process that is told so gets the mutex. Unlock waits for
-// a second at most, and for no connection: if there is none, if it breaks, or if the session is lost meanwhile, Unlock
-// returns nil at once. The release goes on by itself, and the log and the Release hook of [session.Trace] tell how it
-// ends. With [WithAsyncRelease] Unlock does not wait at all. A caller that has to know takes a lease ([Mutex.Acquire]),
-// whose Release waits for as long as its context allows.
+// Once Unlock is called, the mutex will be released, and the caller has nothing left to do. Unlock waits until the
+// servers have confirmed the release. So a process that hears of that, and asks for the mutex then, does not find this
+// hold. Unlock waits for a second at most, and for no connection: if there is none, if it breaks, or if the session is
+// lost meanwhile, Unlock returns nil at once. The release goes on by itself, and the log and the Release hook of
+// [session.Trace] tell how it ends. With [WithAsyncRelease] Unlock does not wait at all. A caller that has to know
+// takes a lease ([Mutex.Acquire]), whose Release waits for as long as its context allows.
 //
 // The error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches
 // [session.ErrLost] if the mutex was lost before: others may have held it since. If the servers refuse to remove the
@@ -173,17 +174,16 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // Do calls f while it holds the mutex, and unlocks when f returns or panics. If it cannot lock, it
 // returns what Lock returns and does not call f.
 //
-// The context of f ends when ctx ends, when the mutex is lost, when another client asks for it and when the manager is closed;
-// [context.Cause] tells which. If f locks the same Mutex, it waits for itself until ctx ends, unless
-// ctx has an owner: see [queue.WithOwner]. The context's
-// Err goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom]
-// returns the lease from that context, for its fencing token and guard. The context has the owner
-// of ctx, if there is one.
+// The context of f ends when ctx ends, when the mutex is lost, when another client asks for it and when the manager is
+// closed; [context.Cause] tells which. If f locks the same Mutex, it waits for itself until ctx ends, unless ctx has an
+// owner: see [queue.WithOwner]. The context's Err goes by the clock at the time of the call: see [queue.Lease.Context].
+// [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard. The context has the owner of
+// ctx, if there is one.
 //
 // If another client asks for the mutex ([Revoke]), the context of f ends with a cause that matches [queue.ErrRevoked]. The
 // mutex stays held until f returns. If f then returns an error, that of Do matches ErrRevoked. If the request came before
-// the grant, Do returns ErrRevoked and does not call f. A f that is not to be interrupted looks at the cause, or its caller
-// uses Lock.
+// the grant, Do returns ErrRevoked and does not call f. A function that must not be interrupted looks at the cause, or
+// its caller uses Lock.
 //
 // Do returns the error of f. If the mutex was lost before f returned, the error matches
 // [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches

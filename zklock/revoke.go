@@ -17,10 +17,10 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Revoke asks a contender to give its lock up. nodePath is the path of the contender's node, as in
-// [queue.Contender]. A waiter is asked once it holds the lock. Revoke replaces the data of the node. It works for all locks of
-// this module, and for those locks of Curator whose holders were made revocable. [queue.Lease.Revoked] says how a holder
-// hears of it. The context of a Do ends, with a cause that matches [queue.ErrRevoked].
+// Revoke asks a contender to give its lock up. nodePath is the path of the contender's node, as in [queue.Contender]. A
+// waiter is asked once it holds the lock. Revoke replaces the data of the node. It works for all locks of this module,
+// and for those locks of Curator whose holders were made revocable. [queue.Lease.Revoked] says how a holder hears of
+// it. The context of a Do ends, with a cause that matches [queue.ErrRevoked].
 //
 // Revoke returns nil when the server has confirmed the message, which says nothing about what the
 // holder does. It returns [ErrNotRevocable], and leaves the node as it is, if the node's data says that

@@ -80,8 +80,8 @@ func TestRevokeEarly(t *testing.T) {
 	}
 }
 
-// A contender whose data says that it does not listen, as earlier states of this module wrote it, is not asked, and its node
-// stays as it is. Where the node does not say, Revoke sends the message.
+// A contender whose data says that it does not listen, as earlier states of this module wrote it, is not asked, and its
+// node stays as it is. Where the node does not say, Revoke sends the message.
 func TestRevokeOfDeaf(t *testing.T) {
 	ctx := patient(t)
 	m := connect(t)

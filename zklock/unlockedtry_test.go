@@ -11,8 +11,9 @@ import (
 )
 
 // A try that begins when the Unlock of another session has returned gets the lock, every time, also if the two sessions
-// are connected to different servers. One answer is excused: that of a leader to a client of its own. It tells the followers to
-// commit before it commits itself, so a follower can confirm an Unlock earlier than the leader knows of it.
+// are connected to different servers. One answer is excused: that of a leader to a client of its own. It tells the
+// followers to commit before it commits itself, so a follower can confirm an Unlock earlier than the leader knows of
+// it.
 func TestTryRightAfterUnlock(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers, " servers"), func(t *testing.T) {

@@ -47,10 +47,10 @@
 //
 // # The server in this process
 //
-// A Server answers as ZooKeeper 3.8.0 does, or as 3.9.6 with the option [Version]. The tests of this
-// package send the same requests, scripted and random, to it and to real servers of both versions. They compare result codes, stats, transaction numbers, data, watch
-// events and their order, for a server alone, for followers and for leaders. A Server keeps nothing
-// on disk, and is not meant for production.
+// A Server answers as ZooKeeper 3.8.0 does, or as 3.9.6 with the option [Version]. The tests of this package send the
+// same requests, scripted and random, to it and to real servers of both versions. They compare result codes, stats,
+// transaction numbers, data, watch events and their order, for a server alone, for followers and for leaders. A Server
+// keeps nothing on disk, and is not meant for production.
 //
 // It has ZooKeeper's limits, with ZooKeeper's defaults:
 //

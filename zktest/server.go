@@ -9,11 +9,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// A Server is a ZooKeeper server in this process, or an ensemble of several with the option
-// [Servers]. Make one with [Start] or [New]. It speaks the client protocol over TCP and over
-// in-memory pipes, with sessions, watches, ACLs, multi, container nodes and TTL nodes. It does not
-// have TLS, SASL other than DIGEST-MD5 ([SASLUser]), quotas, reconfiguration, read-only mode, observers, or limits on the number of
-// clients. It keeps nothing on disk.
+// A Server is a ZooKeeper server in this process, or an ensemble of several with the option [Servers]. Make one with
+// [Start] or [New]. It speaks the client protocol over TCP and over in-memory pipes, with sessions, watches, ACLs,
+// multi, container nodes and TTL nodes. It does not have TLS, SASL other than DIGEST-MD5 ([SASLUser]), quotas,
+// reconfiguration, read-only mode, observers, or limits on the number of clients. It keeps nothing on disk.
 //
 // A Server can fail in the ways that a [Proxy] can, with methods of the same names. They affect
 // the clients of all servers of an ensemble.

@@ -94,9 +94,9 @@ type want struct {
 // table would list it.
 func rowPath(row int) string { return fmt.Sprintf("/intention/accounts-row/%d", row) }
 
-// while calls f while it holds some locks. It takes them in the order of their paths, one inside the Do of the other. All
-// processes have the same order, so two callers never wait for each other in a circle. The context of f ends when one of the
-// locks is lost.
+// while calls f while it holds some locks. It takes them in the order of their paths, one inside the Do of the other.
+// All processes have the same order, so two callers never wait for each other in a circle. The context of f ends when
+// one of the locks is lost.
 func while(ctx context.Context, m *session.Manager, f func(context.Context) error, wants ...want) error {
 	slices.SortFunc(wants, func(a, b want) int { return strings.Compare(a.path, b.path) })
 	var locks []*Lock

@@ -124,8 +124,8 @@ func (e *entry) enter(ctx context.Context, v *Reservation) (names []string, err 
 	}
 }
 
-// send sends the create and the listing together. It does not matter which of them the server handles first, since a listing
-// counts only if it shows the node. send returns nothing if there is no node, and another create may make one.
+// send sends the create and the listing together. It does not matter which of them the server handles first, since a
+// listing counts only if it shows the node. send returns nothing if there is no node, and another create may make one.
 func (e *entry) send(ctx context.Context, v *Reservation, tries int) ([]string, error) {
 	c, err := e.s.startCreate(ctx, v, e.asked, e.Data, e.mode, e.Fixed)
 	if err != nil {
@@ -167,7 +167,8 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) ([]string, 
 	return nil, err
 }
 
-// answer waits until a create has ended, and its hook has been told. An answer that is there counts, whatever else has happened.
+// answer waits until a create has ended, and its hook has been told. An answer that is there counts, whatever else has
+// happened.
 func (e *entry) answer(ctx context.Context, c *Creation) error {
 	select {
 	case <-c.Done():

@@ -23,9 +23,9 @@ import (
 // the sync and the read of its own client alone, also while the create waits for its quorum. When the others are back, the
 // node is made, and stays for as long as the session.
 
-// behindWrite starts a read behind a write, and counts the answer to the read only if the write was answered before it, over
-// the same connection. Otherwise it says that the connection was lost, and both are sent again. The write checks the
-// version of a node and changes nothing. It names the node that the read is for, so that both wait in one line.
+// behindWrite starts a read behind a write, and counts the answer to the read only if the write was answered before it,
+// over the same connection. Otherwise it says that the connection was lost, and both are sent again. The write checks
+// the version of a node and changes nothing. It names the node that the read is for, so that both wait in one line.
 func behindWrite[T any](ctx context.Context, s *Session, about string, read starter[T]) starter[T] {
 	return func(done func(T, error)) {
 		traced := s.traceRequest(ctx, multiInfo)

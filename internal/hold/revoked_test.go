@@ -151,8 +151,9 @@ func eachRevocable(t *testing.T, f func(t *testing.T, kind string, s *site, d do
 	}
 }
 
-// A request to give the lock up ends the context of a Do, with its cause. The lock stays held until the function returns. Then
-// an error of the function matches the request, and nil stays nil. The place is not kept, and the next Do hears of nothing.
+// A request to give the lock up ends the context of a Do, with its cause. The lock stays held until the function
+// returns. Then an error of the function matches the request, and nil stays nil. The place is not kept, and the next Do
+// hears of nothing.
 func TestRevokeWhileDoing(t *testing.T) {
 	for _, fails := range []bool{true, false} {
 		eachRevocable(t, func(t *testing.T, kind string, s *site, d doing) {

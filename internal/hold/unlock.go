@@ -96,8 +96,8 @@ func (h *Holds[L]) TryDo(ctx context.Context, f func(context.Context) error) (ra
 	return h.work(ctx, held, f)
 }
 
-// work calls f within a hold, and gives it back. It reports whether it has called f, which it does not if another client has
-// asked for the lock already.
+// work calls f within a hold, and gives it back. It reports whether it has called f, which it does not if another
+// client has asked for the lock already.
 func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Context) error) (ran bool, err error) {
 	used, cancel := place.Unwanted, context.CancelFunc(func() {})
 	defer func() { cancel() }()

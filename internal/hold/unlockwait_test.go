@@ -163,7 +163,8 @@ func (r *toldReleases) left() (n int, errs []error) {
 	return r.begun - len(r.ended), errs
 }
 
-// eachUnlock runs f for each kind of lock and each way to unlock, with the lock held. begin is called just before the unlock.
+// eachUnlock runs f for each kind of lock and each way to unlock, with the lock held. begin is called just before the
+// unlock.
 func eachUnlock(t *testing.T, begin func(*waiting), f func(t *testing.T, w *waiting, unlock func() error)) {
 	for kind, newLock := range everyKind {
 		for how, unlockBy := range unlocks {

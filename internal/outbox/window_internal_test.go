@@ -68,8 +68,8 @@ func (w *window) run(now time.Time, load, bytesPerSecond, callsPerSecond int, la
 	return calls, bytes, longest
 }
 
-// The window follows what the network and the server carry. With a timeout of 10 s, no call waits for much longer than half a second
-// in the kernel, on the network and in the server.
+// The window follows what the network and the server carry. With a timeout of 10 s, no call waits for much longer than
+// half a second in the kernel, on the network and in the server.
 func TestWindowFollows(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, c := range []struct {

@@ -17,9 +17,10 @@ import (
 // A turn ends when its session ends or its node is deleted. No goroutine waits for that: the
 // session and the watch on the node call back.
 
-// watchAfter is how long an uncontended turn goes without a watch on its node, which costs a request: most locks are held for
-// less. Until the watch is set, the holder does not notice that the node was deleted. It is set earlier when the token is
-// asked for, and when the lock is handed over. Nor does the holder hear before that that another client asks for the lock.
+// watchAfter is how long an uncontended turn goes without a watch on its node, which costs a request: most locks are
+// held for less. Until the watch is set, the holder does not notice that the node was deleted. It is set earlier when
+// the token is asked for, and when the lock is handed over. Nor does the holder hear before that that another client
+// asks for the lock.
 const watchAfter = 5 * time.Millisecond
 
 // Guard starts to guard the turn, until it ends.

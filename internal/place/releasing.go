@@ -37,8 +37,8 @@ func (l *Lease) StartRelease(ctx context.Context, end End) *Releasing {
 	return r
 }
 
-// startRelease is StartRelease without the hooks. If the lease is released
-// together with others, its node is deleted with theirs. No hook delays the delete, or the next holder.
+// startRelease is StartRelease without the hooks. If the lease is released together with others, its node is deleted
+// with theirs. No hook delays the delete, or the next holder.
 func (l *Lease) startRelease(ctx context.Context, end End, with *parting) *Releasing {
 	_ = l.Err() // if the clock has run out, the lease was lost before this release
 	r := &Releasing{l: l, ctx: ctx}
@@ -130,7 +130,8 @@ func (r *Releasing) Leave() error {
 	return nil
 }
 
-// late has the Release hook, and the log if the caller has waited in vain, told once the servers have answered or the session has ended.
+// late has the Release hook, and the log if the caller has waited in vain, told once the servers have answered or the
+// session has ended.
 func (r *Releasing) late(logged bool) {
 	began := time.Now()
 	told := func() {

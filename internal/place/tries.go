@@ -29,9 +29,9 @@ type Ask struct {
 	Request Request
 }
 
-// look fails with ErrBusy if one of the attempts is a try that would have to wait, or would have to at a place of Entry.Also. All
-// directories are listed in one flight. A refusal to list ends the try as well: the listing behind its node would be
-// refused too.
+// look fails with ErrBusy if one of the attempts is a try that would have to wait, or would have to at a place of
+// Entry.Also. All directories are listed in one flight. A refusal to list ends the try as well: the listing behind its
+// node would be refused too.
 func (all entrants) look() error {
 	var looks entrants
 	for _, a := range all {
@@ -52,8 +52,8 @@ func (all entrants) look() error {
 	return cmp.Or(looks.each(entrant.look)...)
 }
 
-// LookAt is the look of a try alone: it fails with ErrBusy if a contender would have to wait at one of several places of one
-// manager. The error is that of a lock at these places.
+// LookAt is the look of a try alone: it fails with ErrBusy if a contender would have to wait at one of several places
+// of one manager. The error is that of a lock at these places.
 func LookAt(ctx context.Context, asks []Ask) error {
 	q := asks[0].Queue
 	err := asks[0].Request.complete()
@@ -108,8 +108,8 @@ func (a *attempt) staying(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), leaves)
 }
 
-// isBusy reports whether a try that has entered gives up. It has more to wait for than places that are kept and nodes that are
-// about to be deleted.
+// isBusy reports whether a try that has entered gives up. It has more to wait for than places that are kept and nodes
+// that are about to be deleted.
 func (a *attempt) isBusy(ahead *decide.Tail) bool {
 	if names := a.staying(a.names); len(names) < len(a.names) {
 		ahead = a.reader().Read(names).Ahead

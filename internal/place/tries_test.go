@@ -15,8 +15,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A node of the same session that is about to be deleted does not make a lock busy: the try enters, and waits until the node is
-// gone, for 250 ms at most. Any other contender in the way makes the lock busy.
+// A node of the same session that is about to be deleted does not make a lock busy: the try enters, and waits until the
+// node is gone, for 250 ms at most. Any other contender in the way makes the lock busy.
 func TestTryBesideOneThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)

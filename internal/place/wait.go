@@ -113,8 +113,9 @@ func (a *attempt) seen(ctx context.Context, w *wait) (decide.Input, error) {
 	}
 	switch {
 	case seen == decide.Free && !a.waited:
-		// Without a listing the place could not be kept. The end of the node ahead has a second event, which ends watches on the
-		// children. It comes before the answer to the delete, and must not end the watch that the next listing sets.
+		// Without a listing the place could not be kept. The end of the node ahead has a second event, which ends
+		// watches on the children. It comes before the answer to the delete, and must not end the watch that the next
+		// listing sets.
 		return decide.Stirred, a.until(ctx, a.follows.removed())
 	case seen == decide.Free:
 		return a.free()

@@ -141,7 +141,8 @@ func (w *Conn) poke() {
 	}
 }
 
-// Forsake ends the calls that have no answer. Further calls fail at once. It must be called when Serve has returned, or will not be called.
+// Forsake ends the calls that have no answer. Further calls fail at once. It must be called when Serve has returned, or
+// will not be called.
 func (w *Conn) Forsake() { w.out.Forsake(w.hungUp.Load()) }
 
 // Err returns why the connection has ended, or nil if it has not.

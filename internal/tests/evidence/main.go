@@ -1,6 +1,6 @@
-// Evidence says which of the generated tables in docs and README.md are older than the code that they speak of. For each of them
-// it prints when the table was made and at which commit, how many lines of that code have changed since then, and the
-// command that makes the table anew. It judges nothing: its exit status is always 0.
+// Evidence says which of the generated tables in docs and README.md are older than the code that they speak of. For
+// each of them it prints when the table was made and at which commit, how many lines of that code have changed since
+// then, and the command that makes the table anew. It judges nothing: its exit status is always 0.
 //
 //	go run ./internal/tests/evidence
 package main

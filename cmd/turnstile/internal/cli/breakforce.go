@@ -124,9 +124,9 @@ func (a *App) confirm(ctx context.Context, in *bufio.Reader, what string) error 
 	}
 }
 
-// deleteAll deletes the nodes of the contenders. If a node was replaced, or this identity has no right to delete
-// it, deleteAll goes on with the others. Other errors concern all nodes, and end it. The exit status of its error is that of a failure, if
-// there is one, and otherwise that of a replaced node.
+// deleteAll deletes the nodes of the contenders. If a node was replaced, or this identity has no right to delete it,
+// deleteAll goes on with the others. Other errors concern all nodes, and end it. The exit status of its error is that
+// of a failure, if there is one, and otherwise that of a replaced node.
 func (a *App) deleteAll(ctx context.Context, t *locks.Tree, chosen []locks.Contender) ([]forceResult, error) {
 	results := slices.Repeat([]forceResult{resultUntried}, len(chosen))
 	var replaced, failed error

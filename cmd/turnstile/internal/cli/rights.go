@@ -51,8 +51,8 @@ func (a *App) useACL(ctx context.Context, m *session.Manager, connect connector,
 	}
 }
 
-// nearestACL returns the list of the lock's directory, or else of the nearest node above it. at is the path of that node with
-// the chroot, which it can be above.
+// nearestACL returns the list of the lock's directory, or else of the nearest node above it. at is the path of that
+// node with the chroot, which it can be above.
 func (a *App) nearestACL(ctx context.Context, s *session.Session, chroot, lock string) (at string, list []zk.ACL, err error) {
 	for at = lock; ; at = path.Dir(at) {
 		list, err = s.ACL(ctx, at)

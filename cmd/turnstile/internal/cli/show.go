@@ -43,8 +43,7 @@ With --json it prints one object:
               label, traceparent, since, session, byHand, revoked, token, client}.
               mode is read or write. mayHold is true if the limit was lowered after the
               contender came, so that it may hold leases. revoked is true if somebody has
-              asked the contender to give the lock up, and revocable says whether it
-              listens, if it has said so.`,
+              asked the contender to give the lock up.`,
 		Example: `  turnstile show /prod/locks/invoice-42
   turnstile show --wide /prod/locks/invoice-42
   turnstile show --json /prod/locks/invoice-42 | jq '.contenders[] | select(.holds)'`,

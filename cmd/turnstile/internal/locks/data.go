@@ -28,7 +28,8 @@ func parseData(data []byte) (d nodeData, ours bool) {
 	return d, true
 }
 
-// limitData is what package semaphore writes into the directory of a semaphore. An operator may write {"maxLeases":3} there.
+// limitData is what package semaphore writes into the directory of a semaphore. An operator may write {"maxLeases":3}
+// there.
 type limitData struct {
 	MaxLeases int   `json:"maxLeases"`
 	Default   bool  `json:"default"` // the limit is the one that New was given
@@ -42,7 +43,8 @@ func parseLimit(data []byte) (l limitData, ours bool) {
 	return l, err == nil && l.MaxLeases >= 1 && l.MaxLeases <= math.MaxInt32
 }
 
-// lastLowered returns the transaction that has lowered the limit last, as far as the data and its stat tell, and 0 for none.
+// lastLowered returns the transaction that has lowered the limit last, as far as the data and its stat tell, and 0 for
+// none.
 func (l limitData) lastLowered(stat *zk.Stat) int64 {
 	if l.Version != stat.Version || l.Lowered < 0 {
 		return stat.Mzxid

@@ -98,12 +98,12 @@ func lost(err error) bool {
 // pin returns a version of the data that the node of c has, and that no other node at its path has. It fails
 // with [ErrReplaced] if another node is there.
 //
-// ZooKeeper makes a change on the condition that the data has a version, but not that the node is the one that
-// a transaction (czxid) has created. A name with a uuid is only ever that of one node. Any other name, such as
-// that of a node which was made by hand, can be that of a new node, whose version starts at 0 again. For such a name, pin
-// writes the node's own data back several times. The replies say which node that was. A new node has
-// the new version only if it was written to equally often, and the number is random. If a new node comes between
-// the read and the write, that node gets the former node's data, and the change itself is not made.
+// ZooKeeper makes a change on the condition that the data has a version, but not that the node is the one that a
+// transaction (czxid) has created. A name with a uuid is only ever that of one node. Any other name, such as that of a
+// node which was made by hand, can be that of a new node, whose version starts at 0 again. For such a name, pin writes
+// the node's own data back several times. The replies say which node that was. A new node has the new version only if
+// it was written to equally often, and the number is random. If a new node comes between the read and the write, that
+// node gets the former node's data, and the change itself is not made.
 func pin(ctx context.Context, s *session.Session, c Contender) (version int32, err error) {
 	data, stat, err := s.Get(ctx, c.Path)
 	switch {

@@ -109,8 +109,8 @@ const (
 // decide returns what to do now, and after which time to look again at the latest.
 //
 // The command and its descendants get SIGTERM when the lock's time comes to less than the grace period, when the lock's
-// node was deleted, when somebody has asked for the lock, and when the command has ended and left other processes. They get SIGKILL when
-// that is a grace period ago, when the reserve is reached, and when the session is gone. Processes
+// node was deleted, when somebody has asked for the lock, and when the command has ended and left other processes. They
+// get SIGKILL when that is a grace period ago, when the reserve is reached, and when the session is gone. Processes
 // that were told to end are not let off if the session recovers.
 func (l Limits) decide(v view) (action, time.Duration) {
 	mustDie := v.fate == expired || v.fate == held && v.remaining <= l.reserve

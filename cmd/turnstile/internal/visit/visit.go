@@ -30,8 +30,8 @@ type Outcome struct {
 // longestAnswer bounds an answer to a visit.
 const longestAnswer = 64 << 10
 
-// Run makes the visit. It returns when the server has confirmed that the session is closed, or the connection has ended. The
-// caller has to bound the time.
+// Run makes the visit. It returns when the server has confirmed that the session is closed, or the connection has
+// ended. The caller has to bound the time.
 func (v Visit) Run(c net.Conn) (out Outcome) {
 	in := bufio.NewReader(c)
 	send := v.Hello.Frame()

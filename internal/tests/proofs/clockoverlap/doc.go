@@ -14,10 +14,9 @@
 //
 // # One cut
 //
-// Several holders are connected to the follower, with timeouts of 4, 6 and 10 s. Some are told
-// the tick and some are not. Some leave everything to their session's heartbeats, some write
-// something at the last moment, and some read and write all the time. Each has a rival, connected to the leader, that waits for the same lock.
-// Every holder is one try.
+// Several holders are connected to the follower, with timeouts of 4, 6 and 10 s. Some are told the tick and some are
+// not. Some leave everything to their session's heartbeats, some write something at the last moment, and some read and
+// write all the time. Each has a rival, connected to the leader, that waits for the same lock. Every holder is one try.
 //
 // When a rival's Acquire returns, the test asks the holder's lease. Err() == nil is an
 // overlap. A lease can be lost before the cut, because the machine was busy, or because the

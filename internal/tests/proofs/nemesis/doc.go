@@ -6,14 +6,13 @@
 //	go test ./internal/tests/proofs/nemesis -v
 //	NEMESIS=15m NEMESIS_SEED=7 RIVAL=all go test ./internal/tests/proofs/nemesis -v -timeout 0 -write
 //
-// All kinds of locks of this module are attacked at once. Each worker has one session, and in it
-// some contenders for each of these: a mutex, a mutex with local hand-over, a
-// read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
-// Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
-// workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others.
-// A mutex, a read-write lock and a semaphore are taken by tries now and then. Two of the workers send the creates
-// and deletes of their contenders in transactions whenever several come at a time. The history of each lock is
-// judged apart.
+// All kinds of locks of this module are attacked at once. Each worker has one session, and in it some contenders for
+// each of these: a mutex, a mutex with local hand-over, a read-write lock with downgrades, a semaphore whose limit is
+// changed all the time, a semaphore in Curator's layout, several mutexes at one path, a mutex and a read-write lock
+// whose places three of the workers keep, an election whose leaders return or resign, and multi-locks, which take three
+// of the others. A mutex, a read-write lock and a semaphore are taken by tries now and then. Two of the workers send
+// the creates and deletes of their contenders in transactions whenever several come at a time. The history of each lock
+// is judged apart.
 //
 // Half of the processes log in by SASL, and half by the scheme digest. The directory of the tried mutex is closed
 // to others. Half of the processes, of either sort, have the addresses of the servers from a resolver, which can fail,
