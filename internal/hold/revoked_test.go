@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/queue"
@@ -83,13 +87,50 @@ var errTermOver = errors.New("the term is over")
 // site is a server with the manager of a holder, and another one.
 type site struct {
 	ours, others *session.Manager
+	way          *way // of ours
+}
+
+// way is the way to the server. cut ends its connections, and there are no others before mend.
+type way struct {
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	mu    sync.Mutex
+	conns []net.Conn
+	isCut bool
+}
+
+func (w *way) to(ctx context.Context, network, addr string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isCut {
+		return nil, errors.New("no way")
+	}
+	c, err := w.dial(ctx, network, addr)
+	if err == nil {
+		w.conns = append(w.conns, c)
+	}
+	return c, err
+}
+
+func (w *way) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isCut = true
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+}
+
+func (w *way) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isCut = false
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
-	open := func() *session.Manager {
-		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
+	open := func(w *way) *session.Manager {
+		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(w.to),
 			session.WithTimeout(10*time.Second), session.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +138,8 @@ func newSite(t *testing.T) *site {
 		t.Cleanup(func() { _ = m.Close() })
 		return m
 	}
-	return &site{open(), open()}
+	w := &way{dial: server.Dialer()}
+	return &site{open(w), open(&way{dial: server.Dialer()}), w}
 }
 
 // nodes returns the nodes of contenders below /locks that the session of a manager owns.
@@ -260,6 +302,79 @@ func TestRevokeBeforeDo(t *testing.T) {
 			t.Errorf("%q are left", left)
 		}
 	})
+}
+
+// A request that came just before the grant is heard at the grant too: the waiter learns of both in one moment, by events or
+// when it is connected again.
+func TestRevokeJustBeforeDo(t *testing.T) {
+	for _, disconnected := range []bool{false, true} {
+		eachRevocable(t, func(t *testing.T, kind string, s *site, d doing) {
+			switch kind {
+			case "TryDo":
+				return // it does not wait
+			case "reader":
+				kind = "writer" // which holds first
+			}
+			first, err := revocables()[kind](s.others)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, left := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(left)
+				_, _ = first.do(t.Context(), func(ctx context.Context) error {
+					close(held)
+					<-ctx.Done()
+					return errors.New("in vain")
+				})
+			}()
+			<-held
+			var calls int
+			over := make(chan error, 1)
+			go func() {
+				_, err := d.do(t.Context(), func(ctx context.Context) error {
+					calls++
+					time.Sleep(time.Second)
+					return context.Cause(ctx)
+				})
+				over <- err
+			}()
+			time.Sleep(time.Second)
+			if disconnected {
+				s.way.cut()
+			}
+			s.revokeAndDelete(t)
+			s.way.mend()
+			switch err := <-over; {
+			case d.again: // it has campaigned again
+				if calls != 1 || err != nil {
+					t.Errorf("%d calls; %v", calls, err)
+				}
+			case calls != 0 || !errors.Is(err, queue.ErrRevoked):
+				t.Errorf("%d calls; it returns %v", calls, err)
+			}
+			<-left
+		})
+	}
+}
+
+// revokeAndDelete asks for our nodes, and deletes those of the others, in one transaction.
+func (s *site) revokeAndDelete(t *testing.T) {
+	t.Helper()
+	var ops []any
+	for _, node := range s.nodes(t, s.ours) {
+		ops = append(ops, &zk.SetDataRequest{Path: node, Data: []byte(queue.RevokeMessage), Version: -1})
+	}
+	for _, node := range s.nodes(t, s.others) {
+		ops = append(ops, &zk.DeleteRequest{Path: node, Version: -1})
+	}
+	other, err := s.others.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Multi(t.Context(), ops...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // With Lock and Acquire, a request only tells. The context of the lease goes on.

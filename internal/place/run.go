@@ -96,6 +96,9 @@ func (a *attempt) judge(ctx context.Context) (decide.Input, error) {
 	case err != nil:
 		return decide.Quit, err
 	case ahead.MayGo():
+		if err := a.hear(ctx); err != nil {
+			return decide.Quit, err
+		}
 		return a.free()
 	case a.entry.Try && a.isBusy(ahead):
 		return decide.Quit, ErrBusy

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -63,6 +64,22 @@ func (a *attempt) answered(ctx context.Context) error {
 		return err
 	}
 	return a.until(ctx, a.configW.Ready())
+}
+
+// hear reads our own node again if its watch has ended during the wait: another client may have asked for the lock since,
+// which the lease has to know from its beginning. A holder that may not read its node hears of nothing.
+func (a *attempt) hear(ctx context.Context) error {
+	if a.own == nil || eventOf(a.own) != decide.Unclear {
+		return nil
+	}
+	_, _, own, err := a.s.Watch(ctx, a.path)
+	switch {
+	case err == nil:
+		a.own = own
+	case errors.Is(err, zk.ErrNoNode):
+		return errDeleted
+	}
+	return cmp.Or(ctx.Err(), a.s.Err())
 }
 
 // refusal returns what the server refuses of the watches. A client is not told when a node goes which it may not read.
