@@ -88,6 +88,7 @@ var errTermOver = errors.New("the term is over")
 type site struct {
 	ours, others *session.Manager
 	way          *way // of ours
+	server       *zktest.Server
 }
 
 // way is the way to the server. cut ends its connections, and there are no others before mend.
@@ -139,7 +140,7 @@ func newSite(t *testing.T) *site {
 		return m
 	}
 	w := &way{dial: server.Dialer()}
-	return &site{open(w), open(&way{dial: server.Dialer()}), w}
+	return &site{open(w), open(&way{dial: server.Dialer()}), w, server}
 }
 
 // nodes returns the nodes of contenders below /locks that the session of a manager owns.
@@ -354,6 +355,69 @@ func TestRevokeJustBeforeDo(t *testing.T) {
 				t.Errorf("%d calls; it returns %v", calls, err)
 			}
 			<-left
+		})
+	}
+}
+
+// A place that was asked for is neither kept nor handed over from the moment on at which the process learns that its node
+// has changed, and not only once it has read what the node says.
+func TestRevokedPlaceIsNotShared(t *testing.T) {
+	for how, opt := range map[string]zklock.Option{"kept": zklock.WithLazyRelease(time.Minute), "handed over": zklock.WithLocalHandover(3)} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t)
+				mx, err := zklock.New(s.ours, waitPath, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := mx.Lock(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				unlock := func() {
+					if err := mx.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+				if how == "kept" {
+					unlock()
+				}
+				next := make(chan string, 1)
+				do := func() {
+					err := mx.Do(t.Context(), func(ctx context.Context) error {
+						l, _ := queue.LeaseFrom(ctx)
+						next <- l.Path()
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				if how == "handed over" {
+					go do()
+					time.Sleep(time.Second)
+				}
+				asked := s.nodes(t, s.ours)
+				read := s.server.HoldRequest(zktest.On(zktest.OpGetData, asked[0]))
+				other, err := s.others.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := other.Set(t.Context(), asked[0], []byte(queue.RevokeMessage), -1); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				if how == "kept" {
+					go do()
+				} else {
+					go unlock()
+				}
+				time.Sleep(time.Second)
+				read.Release()
+				if node := <-next; node == asked[0] {
+					t.Error("the place was used again")
+				}
+			})
 		})
 	}
 }

@@ -93,9 +93,13 @@ func (t *Turn) guardNode(own *core.Watch) {
 		}
 	}
 	ended := func() {
-		// The end of a connection ends kept places, so there is no watch to be set again. There may be thousands.
-		if own.Event() == core.WatchBroken && t.by != nil {
+		switch event := own.Event(); {
+		case t.by == nil:
+		case event == core.WatchBroken:
+			// The end of a connection ends kept places, so there is no watch to be set again. There may be thousands.
 			t.by.GiveUpKept(false)
+		case event == core.WatchChanged:
+			t.by.MakeLast() // another client may have asked for the lock: nobody gets it before that is known
 		}
 		if t.ended() == nil {
 			go after()
