@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -248,5 +249,36 @@ func TestEnterBehindRefusedSearch(t *testing.T) {
 	must(t, s.Sync(ctx, d))
 	if stat, err := s.Exists(ctx, n.Path); err != nil || stat == nil {
 		t.Errorf("the new node is gone: %v", err)
+	}
+}
+
+// A removal whose reply was lost does not delete a node that the same session has made since by Create, also if the node that
+// is removed was found after the reply to its own create was lost.
+func TestRemovalSparesOwnNewNode(t *testing.T) {
+	for _, found := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			slow := session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) })
+			e, srv := virtualEntry(t, slow)
+			if found {
+				srv.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+			}
+			n, err := e.s.Enter(t.Context(), e.form(true))
+			e.want(n, err)
+			f := srv.CutAfterCommit(zktest.On(zktest.OpDelete, e.d+"/"))
+			r := n.Remove(t.Context())
+			<-f.Hit()
+			synctest.Wait()
+			_, err = e.s.Create(t.Context(), n.Path, nil, session.Ephemeral)
+			must(t, err)
+			select {
+			case <-r.Done():
+				t.Error("the removal has ended before the new node was there")
+			default:
+			}
+			<-r.Done()
+			must(t, r.Err())
+			time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble
+			e.wantOwner(e.s)
+		})
 	}
 }

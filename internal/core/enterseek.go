@@ -55,7 +55,7 @@ func (e *entry) seek(ctx context.Context, lost *Creation) ([]string, error) {
 		return nil, err
 	}
 	names = slices.Clone(names) // others share them
-	var node string
+	node, upTo := "", int64(math.MaxInt64)
 	for _, name := range e.ours(names) {
 		one := path.Join(e.Dir, name)
 		if node == "" {
@@ -71,7 +71,9 @@ func (e *entry) seek(ctx context.Context, lost *Creation) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !e.owns(stat) {
+		if e.owns(stat) {
+			upTo = stat.Czxid
+		} else {
 			node = ""
 		}
 	}
@@ -80,7 +82,7 @@ func (e *entry) seek(ctx context.Context, lost *Creation) ([]string, error) {
 	if node == "" {
 		return nil, nil
 	}
-	e.isMade(node, math.MaxInt64, e.s.room.At(node))
+	e.isMade(node, upTo, e.s.room.At(node))
 	return names, e.checkNumber()
 }
 
