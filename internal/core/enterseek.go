@@ -230,6 +230,7 @@ func (e *entry) eraseFixed(ctx context.Context) {
 	lost.Leave()
 	p.stay = func() {
 		lost.stay()
+		e.upTo = min(e.upTo, e.s.latest.Load()) // the write has been answered: what is made from now on is of another create
 		e.share()
 	}
 	p.start()
