@@ -33,7 +33,7 @@ func TestMisuse(t *testing.T) {
 			{Zero: &queue.Lease{}, Made: l},
 			{Zero: &queue.Local{}, Made: local},
 		},
-		Values: []any{&queue.Kind{}},
+		Values: []any{&queue.Kind{}, queue.Request{}},
 		Funcs: map[string]func(context.Context){
 			"LeaseFrom":   func(ctx context.Context) { queue.LeaseFrom(ctx) },
 			"WithLabel":   func(ctx context.Context) { queue.WithLabel(ctx, "request 42") },
