@@ -86,7 +86,8 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 //
 // If a reply to a create of the node was lost, Remove also looks for further nodes of the same Enter. If the name is fixed
 // and the reply to the delete is lost, the session looks who owns the node before it deletes again: another client can
-// have made one meanwhile.
+// have made one meanwhile. It does not look before the first delete: if somebody else has deleted the node, and another client
+// has made one of the same fixed name, that one is deleted.
 //
 // Remove may be called by any number of goroutines at once. It panics if [Session.Enter] has not made the Node.
 func (n *Node) Remove(ctx context.Context) *Removal {
