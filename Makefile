@@ -98,6 +98,7 @@ models: ## The lease clock as a theorem that z3 proves, and its code and places 
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
 	TURNSTILE_LONG=1 go test -count=1 -v ./internal/tests/proofs/placemodel $(WRITTEN)
+	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/queue2
 
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
 
