@@ -19,7 +19,7 @@ func (e *Election) hold(ctx context.Context, lease *queue.Lease, f func(context.
 	e.mu.Unlock()
 	inside, cancel := lease.Context(ctx)
 	defer func() {
-		err = withLoss(ctx, err, e.release(lease))
+		err = withLoss(ctx, err, e.release(context.WithoutCancel(ctx), lease))
 		cancel()
 	}()
 	return f(inside)
@@ -28,10 +28,10 @@ func (e *Election) hold(ctx context.Context, lease *queue.Lease, f func(context.
 // confirmTime bounds the wait for the servers to confirm that a lease is released. It is a variable for tests.
 var confirmTime = time.Second
 
-// release gives a lease up. It waits for no connection: if there is none, or if it breaks, the release is certain all the
-// same. It returns why the lease was lost, or the servers' refusal.
-func (e *Election) release(lease *queue.Lease) error {
-	ctx, cancel := context.WithTimeout(context.Background(), confirmTime)
+// release gives a lease up. It waits no longer than ctx allows, and for no connection: if there is none, or if it breaks,
+// the release is certain all the same. It returns why the lease was lost, or the servers' refusal.
+func (e *Election) release(ctx context.Context, lease *queue.Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
 	defer e.Manager().Subscribe(func(c session.Change) {
 		if c.To != session.Connected {

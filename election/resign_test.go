@@ -1,10 +1,13 @@
 package election_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -82,4 +85,38 @@ func TestRevokeWaiter(t *testing.T) {
 	if err := s.ctx.Err(); err == nil {
 		t.Error("the term goes on")
 	}
+}
+
+// A candidate that was asked to resign before its function was called has had no term. When its context ends, Run returns at
+// once, although the servers have not confirmed yet that its node is gone.
+func TestPassedTermWaitsForNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+		leader, candidate := newElection(t, connect(), dir), newElection(t, connect(), dir)
+		ctx, cancel := context.WithCancel(t.Context())
+		work, led, ended := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+		leading, stop := context.WithCancel(t.Context())
+		go func() {
+			led <- leader.Run(leading, func(context.Context) error { <-work; stop(); return nil })
+		}()
+		pass(time.Second)
+		go func() {
+			ended <- candidate.Run(ctx, func(context.Context) error { t.Error("it leads"); return nil })
+		}()
+		pass(time.Second)
+		queue, err := candidate.Contenders(t.Context())
+		must(t, err)
+		must(t, zklock.Revoke(t.Context(), connect(), queue[1].Path))
+		pass(time.Second)
+		held := server.HoldReply(zktest.On(zktest.OpDelete, queue[1].Path))
+		close(work)
+		<-held.Hit()
+		began := time.Now()
+		cancel()
+		wantErr(t, "Run", <-ended, context.Canceled)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("Run returns %v after its context has ended", took)
+		}
+		held.Release()
+		<-led
+	})
 }

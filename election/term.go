@@ -33,12 +33,15 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 	if err != nil {
 		return t, err
 	}
+	select {
+	case <-lease.Revoked():
+		t.passed = true
+		return t, e.release(ctx, lease) // nobody has led, so there is nothing to wait for once ctx has ended
+	default:
+	}
 	err = e.hold(ctx, lease, func(ctx context.Context) error {
 		defer e.over()
-		if !e.begin(t, lease) {
-			t.passed = true
-			return nil
-		}
+		e.begin(t, lease)
 		go e.listen(t)
 		return lead(context.WithValue(ctx, termKey{}, lease))
 	})
@@ -54,18 +57,12 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 	return t, e.failed(fmt.Errorf("%w: %w", t.called, err))
 }
 
-// begin makes t the term of this candidate. It returns false if the leader was asked to resign before.
-func (e *Election) begin(t *term, lease *queue.Lease) bool {
-	select {
-	case <-lease.Revoked():
-		return false
-	default:
-	}
+// begin makes t the term of this candidate.
+func (e *Election) begin(t *term, lease *queue.Lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t.lease = lease
 	e.now = t
-	return true
 }
 
 // listen ends the term if another client asks the leader to resign. It returns when the lease has ended.
