@@ -33,7 +33,7 @@ var gate = &kinds.Kind{
 // gate, and holds the gate until no more than maxLeases nodes are in the directory. Only the holder of
 // the gate creates nodes, so its node is the last and all others are ahead of it.
 //
-// A try finds the semaphore busy if somebody is at the gate, who takes a lease or waits for one, or if there are as many
+// A try finds the semaphore busy if a contender is at the gate, which takes a lease or waits for one, or if there are as many
 // leases as it allows.
 //
 // The limit holds also without the gate: of the holders, the last one to create its node saw all others

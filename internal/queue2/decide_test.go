@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// Decide says of any listing what counting says: whether the contender may go, how many are in its way, and whom to watch.
+// Decide says of any listing what counting says: whether the contender may go, how many are in its way, and which of them it watches.
 func TestDecideCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")

@@ -27,7 +27,7 @@ type Request struct {
 	Verb string `json:"verb"`
 	Of   int    `json:"of,omitempty"`   // the request that is meant, or that got the hold that is meant
 	Lock Lock   `json:"lock,omitzero"`  // what to acquire, or to ask about
-	Node string `json:"node,omitempty"` // whom to revoke
+	Node string `json:"node,omitempty"` // of the contender to revoke
 	Fail bool   `json:"fail,omitempty"` // the function of a job returns an error
 }
 

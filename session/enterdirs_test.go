@@ -1,0 +1,213 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A directory that is missing is made, with those above it. If it vanishes again at any moment, it is made again.
+func TestEnterMakesDirectories(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t)
+			e.d = "/p/a/b/c"
+			for round := range 3 {
+				node, err := e.s.Enter(t.Context(), e.form(fixed))
+				e.want(node, err)
+				e.removes(node)
+				switch round {
+				case 0: // all is there
+				case 1:
+					must(t, srv.DeleteNode("/p/a/b/c"))
+				case 2:
+					must(t, srv.DeleteNode("/p/a/b/c"))
+					must(t, srv.DeleteNode("/p/a/b"))
+				}
+			}
+			for _, at := range []zktest.Match{
+				zktest.On(zktest.OpCreate, e.d+"/"), zktest.On(zktest.OpGetChildren2, e.d), zktest.On(zktest.OpCreateContainer, e.d),
+				behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")),
+			} {
+				for range 2 { // also while it is gone already
+					held := srv.HoldRequest(at)
+					ended := e.begin(t.Context(), e.form(fixed))
+					synctest.Wait()
+					if isClosed(held.Hit()) {
+						for _, dir := range []string{e.d, path.Dir(e.d)} {
+							if stat, err := e.other.Exists(t.Context(), dir); err == nil && stat != nil && stat.NumChildren == 0 {
+								must(t, srv.DeleteNode(dir))
+							}
+						}
+					}
+					held.Release()
+					got := <-ended
+					e.removes(e.want(got.node, got.err))
+					must(t, srv.DeleteNode(e.d))
+				}
+			}
+		})
+	}
+}
+
+// A directory that was made in vain is given back, also if the reply to its create was lost: no server before 3.10
+// removes a container that never had a child.
+func TestEnterGivesDirectoryBack(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		for what, arm := range map[string]func(e *entering) *zktest.Fault{
+			"the next create is cut": func(e *entering) *zktest.Fault {
+				return e.HoldRequest(behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")))
+			},
+			"its reply is held": func(e *entering) *zktest.Fault { return e.HoldReply(zktest.On(zktest.OpCreateContainer, e.d)) },
+			"its reply was lost": func(e *entering) *zktest.Fault {
+				e.CutAfterCommit(zktest.On(zktest.OpCreateContainer, e.d))
+				return e.HoldRequest(behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")))
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				e, srv := virtualEntry(t)
+				node, err := e.s.Enter(t.Context(), session.NewNode{Dir: e.d, Name: "keeps", Fixed: true}) // the manager knows containers
+				e.want(node, err)
+				e.d += "/new"
+				held := arm(e)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := e.begin(ctx, e.form(fixed))
+				<-held.Hit()
+				cancel()
+				wantErr(t, what, (<-ended).err, context.Canceled)
+				srv.Disconnect()
+				held.Release()
+				time.Sleep(3 * e.s.Timeout()) //nolint:forbidigo // in a bubble
+				stat, err := e.other.Exists(t.Context(), e.d)
+				if must(t, err); stat != nil {
+					t.Errorf("%s, fixed %v: the directory is there", what, fixed)
+				}
+				must(t, e.s.Err())
+			})
+		}
+	}
+}
+
+// Enter undoes a create that gets the last number or one below zero, and counting starts again when the directory is empty.
+func TestEnterAtEndOfCounter(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t)
+			n := session.NewNode{Dir: e.d, Name: "lock-"}
+			must(t, srv.SetSequence(e.d, 1<<31-2))
+			last, err := e.s.Enter(t.Context(), n)
+			e.want(last, err)
+			for range 3 { // 2147483647, -2147483648, …
+				if lost {
+					srv.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+				}
+				_, err := e.s.Enter(t.Context(), n)
+				wantErr(t, "Enter", err, session.ErrSequence)
+				time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+				if left := e.left(); len(left) != 1 {
+					t.Errorf("left are %q", left)
+				}
+			}
+			fixed, err := e.s.Enter(t.Context(), e.form(true)) // that needs no number
+			e.want(fixed, err)
+			e.removes(fixed)
+			e.removes(last)
+			_, err = e.s.Enter(t.Context(), n)
+			wantErr(t, "Enter", err, session.ErrSequence)
+			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+			first, err := e.s.Enter(t.Context(), n)
+			if e.want(first, err); !strings.HasSuffix(first.Path, "-0000000000") {
+				t.Errorf("the first node is %s", first.Path)
+			}
+		})
+	}
+}
+
+// An Enter whose session is lost fails as the session does.
+func TestEnterInLostSession(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+		ended := e.begin(patient(e.t), e.form(false))
+		second := e.begin(patient(e.t), e.form(true))
+		within(e.t, held.Hit(), "the create")
+		must(e.t, e.Expire(patient(e.t), e.s.ID()))
+		held.Release()
+		wantErr(e.t, "Enter", within(e.t, ended, "the end").err, session.ErrLost)
+		wantErr(e.t, "Enter", within(e.t, second, "the end").err, session.ErrLost)
+		_, err := e.s.Enter(patient(e.t), e.form(false))
+		wantErr(e.t, "Enter", err, session.ErrLost)
+		e.waitLeft(0)
+	})
+}
+
+// An Enter that has no room fails at once, and sends nothing. The room of a node that is being removed counts.
+func TestEnterWithoutRoom(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		var all []*session.Node
+		for i := range 2 {
+			n, err := e.s.Enter(patient(e.t), e.form(i == 0))
+			all = append(all, e.want(n, err))
+		}
+		e.ResetRequests()
+		_, err := e.s.Enter(patient(e.t), e.form(false))
+		wantErr(e.t, "Enter", err, session.ErrTooManyNodes)
+		if n := e.Count(zktest.Any(zktest.OpCreate)); n != 0 {
+			e.t.Errorf("%d creates", n)
+		}
+		for _, n := range all {
+			n.Remove(patient(e.t))
+			next, err := e.s.Enter(patient(e.t), e.form(false))
+			e.want(next, err)
+		}
+		e.waitLeft(2)
+	}, session.WithMaxNodes(2))
+}
+
+// If somebody deletes the node before the listing shows it, Enter makes another.
+func TestEnterAfterDelete(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t, session.WithMaxNodes(1))
+			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
+			ended := e.begin(t.Context(), e.form(fixed))
+			<-held.Hit()
+			for _, name := range e.left() {
+				must(t, srv.DeleteNode(e.d+"/"+name))
+			}
+			held.Release()
+			got := <-ended
+			e.want(got.node, got.err)
+			if left := e.left(); len(left) != 1 {
+				t.Errorf("left are %q", left)
+			}
+			e.removes(got.node)
+			e.removes(e.whenRoom(e.form(fixed)))
+		})
+	}
+}
+
+// What cannot be a node is refused before anything is sent.
+func TestEnterInvalid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		srv.ResetRequests()
+		for _, n := range []session.NewNode{
+			{}, {Dir: "p", Name: "a"}, {Dir: "/p/", Name: "a"}, {Dir: "/p", Name: "a/b"},
+			{Dir: "/p", Fixed: true}, {Dir: "/p", Name: "..", Fixed: true},
+			{Dir: "/p", Name: "a/b", Fixed: true}, {Dir: "/p", Name: "a\x00"}, {Dir: "/p", Name: "a", Data: make([]byte, 1<<20)},
+		} {
+			_, err := e.s.Enter(t.Context(), n)
+			wantErr(t, fmt.Sprintf("%.80v", n), err, session.ErrInvalid)
+		}
+		if n := srv.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2)); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
