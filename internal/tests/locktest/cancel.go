@@ -1,0 +1,149 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A call whose context ends while a request or its answer is on the way returns at once, and leaves nothing behind.
+// The lock is free at first, or a rival holds it until the call can do nothing but wait.
+func cancelAtEachRequest(t *testing.T, s Subject) {
+	for _, c := range calls(t, s) {
+		for _, busy := range []bool{false, true} {
+			t.Run(c.label(busy), func(t *testing.T) {
+				walk(t, s, held, func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, busy, arm) })
+			})
+		}
+	}
+}
+
+func cancelOne(w *world, c call, busy bool, arm func(*process) *zktest.Fault) {
+	p, rival := w.process(), w.rival()
+	release := func() {}
+	if busy {
+		release = rival.holds()
+	}
+	ctx, cancel := context.WithCancel(w.Context())
+	defer cancel()
+	fault := arm(p)
+	call := c.of(p).begin(ctx)
+	synctest.Wait()
+	if !hit(fault) && busy && !c.try {
+		release()
+		release = func() {}
+		synctest.Wait()
+	}
+	h, err, returned := call.now()
+	if !returned {
+		cancel()
+		synctest.Wait()
+		if h, err, returned = call.now(); !returned {
+			w.Fatal("does not return when its context ends")
+		}
+		switch {
+		case h != nil:
+			w.Error("took the lock when its context had ended")
+		case c.try && busy && errors.Is(err, queue.ErrBusy): // it knew that before
+		default:
+			w.want("the cancelled call", err, context.Canceled)
+		}
+	} else if err != nil && !(busy && c.try) {
+		w.Errorf("returned %v before its context has ended", err)
+	}
+	fault.Release()
+	if h != nil {
+		w.want("release", h.end(), nil)
+	}
+	release()
+	w.gone("after a cancelled call", 0)
+	w.usable(p, rival)
+}
+
+// A call whose context ends at the moment of the grant returns either, and what it returns is true.
+func cancelAtGrant(w *world) {
+	p, rival := w.process(), w.rival()
+	for range 10 {
+		for _, way := range p.waiting() {
+			release := rival.holds()
+			ctx, cancel := context.WithCancel(w.Context())
+			c := p.waits(ctx, way)[0]
+			go cancel()
+			release()
+			if h, err := c.wait(); err != nil {
+				w.want(way.name, err, context.Canceled)
+			} else {
+				_ = h.end() // which is the error of the function for a Do
+			}
+			w.gone(way.name, 0)
+		}
+	}
+	w.usable(p, rival)
+}
+
+// A call whose context has ended sends nothing.
+func endedContext(w *world) {
+	p := w.process()
+	ended, cancel := context.WithCancel(w.Context())
+	cancel()
+	w.server.ResetRequests()
+	for _, way := range p.ways() {
+		_, err := way.take(ended)
+		w.want(way.name, err, context.Canceled)
+	}
+	synctest.Wait()
+	if n := w.server.Count(func(r zktest.Request) bool { return r.Session == p.session() && r.Xid > 0 }); n != 0 {
+		w.Errorf("%d requests of calls whose context had ended: %v", n, w.server.Requests())
+	}
+}
+
+// A call waits no longer than WithMaxWait says, and its error says so. What it does under the lock is not bounded. If
+// there is no connection the bound holds for tries too.
+func maxWait(w *world) {
+	if w.subject.Campaigns {
+		return
+	}
+	const most = 3 * time.Second
+	p, rival := w.process(), w.rival()
+	bounded := queue.WithMaxWait(w.Context(), most)
+	ended := func(way way, within time.Duration) {
+		w.Helper()
+		start := time.Now()
+		_, err := way.take(bounded)
+		w.want(way.name, err, queue.ErrMaxWait)
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			w.Errorf("%s: the error %v matches that of a context", way.name, err)
+		}
+		if d := time.Since(start); d != within {
+			w.Errorf("%s: waited for %v, want %v", way.name, d, within)
+		}
+	}
+	release := rival.holds()
+	nodes := len(w.nodes())
+	for _, way := range p.waiting() {
+		ended(way, most)
+		w.gone(way.name, nodes)
+	}
+	release()
+	for _, way := range p.ways() {
+		h, err := way.take(bounded)
+		w.must(way.name, err)
+		pass(2 * most)
+		w.want("held for longer", h.err(), nil)
+		w.want("release", h.end(), nil)
+		w.gone(way.name, 0)
+	}
+	w.server.Refuse(true)
+	w.server.Disconnect()
+	synctest.Wait()
+	for _, way := range p.ways() {
+		ended(way, most)
+	}
+	w.server.Refuse(false)
+	w.usable(p, rival)
+}

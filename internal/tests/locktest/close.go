@@ -1,0 +1,64 @@
+package locktest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// closed wants every call of a closed manager to say so.
+func (p *process) closed() {
+	p.Helper()
+	for _, way := range p.ways() {
+		_, err := way.take(p.Context())
+		p.want(way.name+" of a closed manager", err, session.ErrClosed)
+	}
+}
+
+// Close ends calls that wait, and removes their nodes.
+func closeWaiting(w *world) {
+	p, rival := w.process(), w.rival()
+	release := rival.holds()
+	nodes := len(w.nodes())
+	calls := p.waits(w.Context(), p.waiting()...)
+	start := time.Now()
+	w.want("Close", p.m.Close(), nil)
+	synctest.Wait()
+	for i, way := range p.waiting() {
+		_, err, returned := calls[i].now()
+		if !returned {
+			w.Fatalf("%s waits after Close", way.name)
+		}
+		w.want(way.name, err, session.ErrClosed)
+	}
+	if d := time.Since(start); d != 0 {
+		w.Errorf("Close takes %v", d)
+	}
+	if n := len(w.nodes()); n != nodes {
+		w.Errorf("%d nodes after Close, want those of the rival: %d", n, nodes)
+	}
+	p.closed()
+	release()
+	w.usable(rival)
+}
+
+// Close releases what is held, and the holder hears of it.
+func closeHeld(t *testing.T, s Subject) {
+	eachCall(t, s, func(w *world, c call) {
+		p := w.process()
+		h := p.take(c.of(p))
+		w.want("Close", p.m.Close(), nil)
+		synctest.Wait()
+		if h.err() == nil {
+			w.Error("held after Close")
+		}
+		if n := len(w.nodes()); n != 0 {
+			w.Errorf("%d nodes after Close", n)
+		}
+		w.rival().holds()()
+		w.want("release", h.end(), session.ErrClosed)
+		p.closed()
+	})
+}

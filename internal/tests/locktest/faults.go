@@ -1,0 +1,211 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A connection that breaks at a request, or before its answer has come, costs a call no more than time. The call has
+// as many nodes as without, and its release leaves none.
+func reconnectAtEachRequest(t *testing.T, s Subject) {
+	eachWay(t, s, cut, func(w *world, f faulty) {
+		was := f.p.session()
+		h := f.run(func() {})
+		if h == nil {
+			return
+		}
+		if f.p.session() != was {
+			w.Error("another session")
+		}
+		w.want("release", h.end(), nil)
+	})
+}
+
+// A session that is lost while a call waits, with a request or its answer on the way, is no error: the call goes on in
+// the next one.
+func loseSessionAtEachRequest(t *testing.T, s Subject) {
+	eachWay(t, s, held, func(w *world, f faulty) {
+		was := f.p.session()
+		h := f.run(func() {
+			w.must("Expire", w.server.Expire(w.Context(), was))
+			f.fault.Release()
+		})
+		f.fault.Release()
+		if h == nil {
+			return
+		}
+		w.want("held in the next session", h.err(), nil)
+		w.want("release", h.end(), nil)
+	})
+}
+
+// faulty is a call that meets a fault.
+type faulty struct {
+	p, rival *process
+	call     call
+	fault    *zktest.Fault
+	release  func() // of the rival, if it holds
+}
+
+// eachWay walks through the requests of each call, while the lock is free and while it is not.
+func eachWay(t *testing.T, s Subject, points []point, f func(*world, faulty)) {
+	t.Helper()
+	for _, c := range calls(t, s) {
+		for _, busy := range []bool{false, true} {
+			t.Run(c.label(busy), func(t *testing.T) {
+				walk(t, s, points, func(w *world, arm func(*process) *zktest.Fault) {
+					x := faulty{p: w.process(), rival: w.rival(), call: c}
+					if busy {
+						x.release = x.rival.holds()
+					}
+					x.fault = arm(x.p)
+					f(w, x)
+					w.gone("in the end", 0)
+					w.usable(x.p, x.rival)
+				})
+			})
+		}
+	}
+}
+
+// run makes the call, and calls struck when the fault has struck before the call has returned. It returns the hold, or
+// nil if a try was busy.
+func (f *faulty) run(struck func()) *hold {
+	p := f.p
+	p.Helper()
+	ctx, got := p.patient()
+	call := f.call.of(p).begin(ctx)
+	told := false
+	look := func() {
+		synctest.Wait()
+		if len(call.result) == 0 && !told && hit(f.fault) {
+			told = true
+			struck()
+			pass(time.Second) // in which it connects again, and is behind the rival
+		}
+	}
+	look()
+	if f.release != nil && !f.call.try {
+		f.release()
+		look()
+	}
+	h, err := call.wait()
+	got()
+	if f.release != nil && f.call.try {
+		p.want("a try of a busy lock", err, queue.ErrBusy)
+		f.release()
+		return nil
+	}
+	p.must(f.call.name, err)
+	if nodes := p.nodes(); len(nodes) != p.subject.Nodes && f.release == nil {
+		p.Errorf("nodes %q, want %d", nodes, p.subject.Nodes)
+	}
+	return h
+}
+
+// A waiter whose node is deleted by hand enters again.
+func deleteWaiter(t *testing.T, s Subject) {
+	eachCall(t, s, func(w *world, c call) {
+		if c.try {
+			return
+		}
+		p, rival := w.process(), w.rival()
+		release := rival.holds()
+		before := w.nodes()
+		call := p.waits(w.Context(), c.of(p))[0]
+		for _, node := range added(before, w.nodes()) {
+			w.must("delete", w.server.DeleteNode(node))
+		}
+		pass(time.Second)
+		if again := added(before, w.nodes()); len(again) == 0 {
+			w.Error("no node after the deletion")
+		}
+		release()
+		h, err := call.wait()
+		w.must(c.name, err)
+		w.want("release", h.end(), nil)
+		w.usable(p, rival)
+	})
+}
+
+// expire ends the session of a process, which learns of it when it has connected again.
+func (p *process) expire() {
+	p.must("Expire", p.server.Expire(p.Context(), p.session()))
+	pass(time.Second)
+}
+
+// losses are the ways to lose a lock that is held.
+var losses = map[string]func(*process){
+	"session": (*process).expire,
+	"node":    func(p *process) { p.must("delete", p.server.DeleteNode(p.nodes()[0])) },
+	"network": func(p *process) {
+		p.server.Blackhole(zktest.Both)
+		pass(timeout)
+		p.server.Heal()
+	},
+}
+
+// The holder of a lost lock hears of the loss, its release says so, and nothing is left. Until then the object's slot is
+// not free, and has no node that could keep out others.
+func loseHold(t *testing.T, s Subject) {
+	for what, lose := range losses {
+		t.Run(what, func(t *testing.T) {
+			eachCall(t, s, func(w *world, c call) {
+				p := w.process()
+				h := p.take(c.of(p))
+				pass(time.Second) // it watches its node by now
+				lose(p)
+				synctest.Wait()
+				w.want("the lost hold", h.err(), session.ErrLost)
+				if h.done != nil {
+					select {
+					case <-h.done:
+					default:
+						w.Error("Done is open after the loss")
+					}
+				}
+				if h.ctx != nil {
+					w.want("context of the hold", h.ctx.Err(), context.Canceled)
+					w.want("cause of its end", context.Cause(h.ctx), session.ErrLost)
+				}
+				left := 0
+				if what == "node" {
+					left = s.Nodes - 1 // its other locks are not lost
+				}
+				w.gone("after the loss", left)
+				rival := w.rival()
+				if left == 0 {
+					rival.holds()()
+				}
+				if s.Slot && (c.name == "Lock" || c.name == "TryLock") {
+					got, err := p.lock.TryLock(w.Context())
+					if got || err != nil {
+						w.Errorf("TryLock before the Unlock of a lost lock: %v, %v", got, err)
+					}
+				}
+				w.want("the release of a lost hold", h.end(), session.ErrLost)
+				w.usable(p, rival)
+			})
+		})
+	}
+}
+
+// added returns what is in the second list and not in the first.
+func added(before, after []string) (more []string) {
+	was := make(map[string]bool)
+	for _, p := range before {
+		was[p] = true
+	}
+	for _, p := range after {
+		if !was[p] {
+			more = append(more, p)
+		}
+	}
+	return more
+}

@@ -1,0 +1,124 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// wantPanic wants f to panic with a text that has a part.
+func wantPanic(t *testing.T, what, part string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if got := recover(); got == nil || !strings.Contains(fmt.Sprint(got), part) {
+			t.Errorf("%s: panic %v, want one with %q", what, got, part)
+		}
+	}()
+	f()
+}
+
+// eachFunction calls f for each function that takes a context.
+func (l Lock) eachFunction(f func(name string, call func(context.Context))) {
+	work := func(context.Context) error { return nil }
+	if l.Lock != nil {
+		f("Lock", func(ctx context.Context) { _ = l.Lock(ctx) })
+		f("TryLock", func(ctx context.Context) { _, _ = l.TryLock(ctx) })
+	}
+	if l.Do != nil {
+		f("Do", func(ctx context.Context) { _ = l.Do(ctx, work) })
+	}
+	if l.TryDo != nil {
+		f("TryDo", func(ctx context.Context) { _, _ = l.TryDo(ctx, work) })
+	}
+	if l.Acquire != nil {
+		f("Acquire", func(ctx context.Context) { _, _ = l.Acquire(ctx) })
+		f("TryAcquire", func(ctx context.Context) { _, _ = l.TryAcquire(ctx) })
+	}
+}
+
+// A nil context panics, and changes nothing.
+func nilContext(w *world) {
+	p := w.process()
+	p.lock.eachFunction(func(name string, call func(context.Context)) {
+		wantPanic(w.T, name, "nil context", func() { call(nil) })
+	})
+	w.usable(p)
+}
+
+// A value that no constructor has made panics.
+func zeroValue(t *testing.T, s Subject) {
+	call := func(name string, f func()) { wantPanic(t, name, "not made by ", f) }
+	s.Zero.eachFunction(func(name string, f func(context.Context)) {
+		call(name, func() { f(t.Context()) })
+	})
+	if s.Zero.Unlock != nil {
+		call("Unlock", func() { _ = s.Zero.Unlock() })
+		call("Held", func() { s.Zero.Held() })
+	}
+	if s.Zero.Done != nil {
+		call("Done", func() { s.Zero.Done() })
+	}
+}
+
+// Bad arguments are refused, before anything is sent.
+func badArguments(w *world) {
+	p := w.process()
+	for _, bad := range []string{"", "locks", "/locks/", "/locks//one", "/locks/../one", "/locks/\x00"} {
+		_, err := w.subject.New(p.m, bad)
+		w.want(fmt.Sprintf("New at %q", bad), err, session.ErrInvalid)
+	}
+	_, err := w.subject.New(nil, path)
+	w.want("New without a manager", err, session.ErrInvalid)
+	if p.lock.Do != nil {
+		w.want("Do of nil", p.lock.Do(w.Context(), nil), session.ErrInvalid)
+	}
+	if p.lock.TryDo != nil {
+		_, err = p.lock.TryDo(w.Context(), nil)
+		w.want("TryDo of nil", err, session.ErrInvalid)
+	}
+	if n := len(w.nodes()); n != 0 {
+		w.Errorf("%d nodes", n)
+	}
+	w.usable(p)
+}
+
+// Unlock gives back a Lock of the same object, and nothing else.
+func notHeld(w *world) {
+	p := w.process()
+	other := w.object(p.m)
+	w.want("Unlock at first", p.lock.Unlock(), zklock.ErrNotHeld)
+	for _, way := range p.ways() {
+		h := p.take(way)
+		w.want("Unlock of another object", other.lock.Unlock(), zklock.ErrNotHeld)
+		if way.name != "Lock" && way.name != "TryLock" {
+			w.want("Unlock of what "+way.name+" holds", p.lock.Unlock(), zklock.ErrNotHeld)
+		}
+		w.want("while it is held", h.err(), nil)
+		w.want("release", h.end(), nil)
+		w.want("Unlock after the release", p.lock.Unlock(), zklock.ErrNotHeld)
+	}
+	w.gone("in the end", 0)
+}
+
+// A lease is released once.
+func releaseTwice(w *world) {
+	p := w.process()
+	l, err := p.lock.Acquire(w.Context())
+	w.must("Acquire", err)
+	w.want("Release", l.Release(w.Context()), nil)
+	next := p.take(p.ways()[0])
+	w.want("a second Release", l.Release(w.Context()), queue.ErrReleased)
+	w.want("Err", l.Err(), queue.ErrReleased)
+	ctx, cancel := l.Context(w.Context())
+	w.want("a context after the release", context.Cause(ctx), queue.ErrReleased)
+	cancel()
+	w.want("the next lease", next.err(), nil)
+	w.want("its Release", next.end(), nil)
+	w.gone("in the end", 0)
+}

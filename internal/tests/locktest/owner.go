@@ -1,0 +1,108 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// An owner that holds a lock enters it again, with one node, and gives it up by the last of as many Unlocks.
+func owner(w *world) {
+	if !w.subject.Reentrant {
+		return
+	}
+	p, rival := w.process(), w.rival()
+	ctx := queue.WithOwner(w.Context())
+	w.must("Lock", p.lock.Lock(ctx))
+	w.must("Lock again", p.lock.Lock(ctx))
+	got, err := p.lock.TryLock(ctx)
+	if !got || err != nil {
+		w.Errorf("TryLock again: %v, %v", got, err)
+	}
+	inner := false
+	w.want("Do", p.lock.Do(ctx, func(ctx context.Context) error {
+		return p.lock.Do(ctx, func(context.Context) error {
+			inner = true
+			return nil
+		})
+	}), nil)
+	if !inner {
+		w.Error("the function of the inner Do was not called")
+	}
+	if n := len(w.nodes()); n != w.subject.Nodes {
+		w.Errorf("%d nodes of one owner, want %d", n, w.subject.Nodes)
+	}
+	next := rival.waits(w.Context(), rival.ways()[0])[0]
+	for range 3 {
+		pass(time.Second)
+		if _, err, returned := next.now(); returned {
+			w.Fatalf("a rival's acquisition returns %v before the last Unlock", err)
+		}
+		if !p.lock.Held() {
+			w.Error("not held before the last Unlock")
+		}
+		w.want("Unlock", p.lock.Unlock(), nil)
+	}
+	w.want("one Unlock too many", p.lock.Unlock(), zklock.ErrNotHeld)
+	h, err := next.wait()
+	w.must("the rival's acquisition", err)
+	w.want("the rival's release", h.end(), nil)
+	w.usable(p)
+}
+
+// An owner does not enter a lost lock again. Each of its Unlocks tells of the loss.
+func ownerOfLost(w *world) {
+	if !w.subject.Reentrant {
+		return
+	}
+	p := w.process()
+	ctx := queue.WithOwner(w.Context())
+	w.must("Lock", p.lock.Lock(ctx))
+	w.must("Lock again", p.lock.Lock(ctx))
+	p.expire()
+	w.want("Lock of a lost lock", p.lock.Lock(ctx), session.ErrLost)
+	_, err := p.lock.TryLock(ctx)
+	w.want("TryLock of a lost lock", err, session.ErrLost)
+	w.want("Do of a lost lock", p.lock.Do(ctx, func(context.Context) error {
+		w.Error("the function of a Do is called although the lock was lost")
+		return nil
+	}), session.ErrLost)
+	w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
+	w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
+	w.want("one Unlock too many", p.lock.Unlock(), zklock.ErrNotHeld)
+	w.want("Lock after that", p.lock.Lock(ctx), nil)
+	w.want("Unlock after that", p.lock.Unlock(), nil)
+	w.gone("in the end", 0)
+}
+
+// Without an owner each Lock takes a hold of its own, and waits if there is none left. So does each Lock of an owner if
+// the lock is not re-entrant.
+func noOwner(w *world) {
+	p := w.process()
+	contexts := []context.Context{w.Context()}
+	if !w.subject.Reentrant {
+		contexts = append(contexts, queue.WithOwner(w.Context()))
+	}
+	for _, ctx := range contexts {
+		most := w.subject.Holders
+		if most == 0 {
+			most = 5
+		}
+		for range most {
+			w.must("Lock", p.lock.Lock(ctx))
+		}
+		if w.subject.Holders > 0 {
+			soon, cancel := context.WithTimeout(ctx, time.Second)
+			w.want("one Lock more", p.lock.Lock(soon), context.DeadlineExceeded)
+			cancel()
+		}
+		for range most {
+			w.want("Unlock", p.lock.Unlock(), nil)
+		}
+		w.want("one Unlock too many", p.lock.Unlock(), zklock.ErrNotHeld)
+		w.gone("in the end", 0)
+	}
+}

@@ -1,0 +1,201 @@
+package locktest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/internal/tests/locktest"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// full is what most locks have.
+type full[L locktest.Lease] interface {
+	Lock(context.Context) error
+	TryLock(context.Context) (bool, error)
+	Unlock() error
+	Held() bool
+	Done() <-chan struct{}
+	Do(context.Context, func(context.Context) error) error
+	TryDo(context.Context, func(context.Context) error) (bool, error)
+	Acquire(context.Context) (L, error)
+	TryAcquire(context.Context) (L, error)
+}
+
+func lockOf[L locktest.Lease](l full[L]) locktest.Lock {
+	return locktest.Lock{
+		Lock: l.Lock, TryLock: l.TryLock, Unlock: l.Unlock, Held: l.Held, Done: l.Done, Do: l.Do, TryDo: l.TryDo,
+		Acquire: locktest.Leases(l.Acquire), TryAcquire: locktest.Leases(l.TryAcquire),
+	}
+}
+
+type maker func(*session.Manager, string) (locktest.Lock, error)
+
+// made makes the function New of a subject.
+func made[T any](make func(*session.Manager, string) (T, error), of func(T) locktest.Lock) maker {
+	return func(m *session.Manager, path string) (locktest.Lock, error) {
+		l, err := make(m, path)
+		if err != nil {
+			return locktest.Lock{}, err
+		}
+		return of(l), nil
+	}
+}
+
+// run runs the table for one kind of lock with several sets of options.
+func run(t *testing.T, s locktest.Subject, variants ...variant) {
+	for _, v := range variants {
+		s := s
+		s.Name, s.New = v.name, v.make
+		s.SharesPlace, s.KeepsPlace, s.Async = v.shares || v.keeps, v.keeps, v.async
+		locktest.Run(t, s)
+	}
+}
+
+type variant struct {
+	name                 string
+	make                 maker
+	shares, keeps, async bool
+}
+
+// ofZklock returns the variants of a lock with the options of package zklock.
+func ofZklock(make func(...zklock.Option) maker) []variant {
+	over, kept := zklock.WithLocalHandover(3), zklock.WithLazyRelease(locktest.KeptFor)
+	return []variant{
+		{name: "plain", make: make()},
+		{name: "handed over", make: make(over), shares: true},
+		{name: "kept", make: make(kept), keeps: true},
+		{name: "handed over and kept", make: make(over, kept), keeps: true},
+	}
+}
+
+func TestMutex(t *testing.T) {
+	s := locktest.Subject{Zero: lockOf((*zklock.Mutex)(nil)), Holders: 1, Reentrant: true, Slot: true}
+	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
+		return made(func(m *session.Manager, path string) (*zklock.Mutex, error) {
+			return zklock.New(m, path, opts...)
+		}, func(mx *zklock.Mutex) locktest.Lock { return lockOf(mx) })
+	})...)
+}
+
+func TestMulti(t *testing.T) {
+	s := locktest.Subject{Zero: lockOf(&zklock.MultiLock{}), Holders: 1, Nodes: 2, Reentrant: true, Slot: true}
+	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
+		return made(func(m *session.Manager, path string) (*zklock.MultiLock, error) {
+			first, err := zklock.New(m, path, opts...)
+			if err != nil {
+				return nil, err
+			}
+			second, err := zklock.New(m, path+"-second", opts...)
+			if err != nil {
+				return nil, err
+			}
+			return zklock.Multi(second, first)
+		}, func(mx *zklock.MultiLock) locktest.Lock { return lockOf(mx) })
+	})...)
+}
+
+func TestKeyed(t *testing.T) {
+	s := locktest.Subject{Zero: lockOf(oneKey{&zklock.Keyed{}}), Holders: 1, Reentrant: true, Slot: true}
+	s.Zero.Done = nil
+	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
+		return made(func(m *session.Manager, path string) (*zklock.Keyed, error) {
+			return zklock.NewKeyed(m, path, opts...)
+		}, func(k *zklock.Keyed) locktest.Lock {
+			l := lockOf(oneKey{k})
+			l.Done = nil
+			return l
+		})
+	})...)
+}
+
+// oneKey is the lock of one key.
+type oneKey struct{ *zklock.Keyed }
+
+const key = "invoice/47"
+
+func (k oneKey) Lock(ctx context.Context) error            { return k.Keyed.Lock(ctx, key) }
+func (k oneKey) TryLock(ctx context.Context) (bool, error) { return k.Keyed.TryLock(ctx, key) }
+func (k oneKey) Unlock() error                             { return k.Keyed.Unlock(key) }
+func (k oneKey) Held() bool                                { return k.Keyed.Held(key) }
+func (k oneKey) Done() <-chan struct{}                     { panic("a Keyed has none") }
+func (k oneKey) Do(ctx context.Context, f func(context.Context) error) error {
+	return k.Keyed.Do(ctx, key, f)
+}
+func (k oneKey) TryDo(ctx context.Context, f func(context.Context) error) (bool, error) {
+	return k.Keyed.TryDo(ctx, key, f)
+}
+func (k oneKey) Acquire(ctx context.Context) (*queue.Lease, error) { return k.Keyed.Acquire(ctx, key) }
+func (k oneKey) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	return k.Keyed.TryAcquire(ctx, key)
+}
+
+// rwlocks returns the variants of one side of a read-write lock.
+func rwlocks(side func(*rwlock.RWMutex) locktest.Lock) []variant {
+	make := func(opts ...rwlock.Option) maker {
+		return made(func(m *session.Manager, path string) (*rwlock.RWMutex, error) { return rwlock.New(m, path, opts...) }, side)
+	}
+	return []variant{
+		{name: "plain", make: make()},
+		{name: "kept", make: make(rwlock.WithLazyRelease(locktest.KeptFor)), keeps: true},
+	}
+}
+
+func writer(rw *rwlock.RWMutex) locktest.Lock { return lockOf(rw) }
+func reader(rw *rwlock.RWMutex) locktest.Lock { return lockOf(rw.Reader()) }
+
+func TestWriter(t *testing.T) {
+	run(t, locktest.Subject{Zero: writer(nil), Holders: 1, Reentrant: true, Slot: true}, rwlocks(writer)...)
+}
+
+func TestReader(t *testing.T) {
+	run(t, locktest.Subject{Rival: rwlocks(writer)[0].make, Reentrant: true}, rwlocks(reader)...)
+}
+
+func TestSemaphore(t *testing.T) {
+	of := func(s *semaphore.Semaphore) locktest.Lock { return lockOf(s) }
+	make := func(n int, of func(*semaphore.Semaphore) locktest.Lock, opts ...semaphore.Option) maker {
+		return made(func(m *session.Manager, path string) (*semaphore.Semaphore, error) {
+			return semaphore.New(m, path, n, opts...)
+		}, of)
+	}
+	run(t, locktest.Subject{Zero: of(nil), Holders: 1}, variant{name: "of one", make: make(1, of)})
+	all := func(s *semaphore.Semaphore) locktest.Lock {
+		return locktest.Lock{Acquire: locktest.Leases(func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, 3) })}
+	}
+	run(t, locktest.Subject{Zero: of(nil), Rival: make(3, all), Holders: 3}, variant{name: "of three", make: make(3, of)})
+}
+
+// A candidate runs for one term in each Do.
+func TestElection(t *testing.T) {
+	over := errors.New("the term is over")
+	end := election.WithTermEnd(func(err error) error {
+		if err == nil {
+			return over
+		}
+		return err
+	})
+	campaign := func(m *session.Manager, path string) (locktest.Lock, error) {
+		if _, err := election.New(m, path, end); err != nil {
+			return locktest.Lock{}, err
+		}
+		return locktest.Lock{Do: func(ctx context.Context, lead func(context.Context) error) error {
+			e, err := election.New(m, path, end) // an election has one Run at a time
+			if err != nil {
+				return err
+			}
+			if err = e.Run(ctx, lead); errors.Is(err, over) {
+				return nil
+			}
+			return err
+		}}, nil
+	}
+	run(t, locktest.Subject{
+		Zero: locktest.Lock{Do: (&election.Election{}).Run}, Holders: 1, Campaigns: true, Asked: election.ErrResigned,
+	}, variant{name: "candidate", make: campaign})
+}

@@ -1,0 +1,174 @@
+package locktest
+
+import (
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const (
+	// path is the lock of all cases. The first contender has to make the directories above it.
+	path = "/locks/here/one"
+	// timeout is that of the sessions. A case in which a server is silent is over before.
+	timeout = 30 * time.Second
+	// KeptFor is how long a subject may keep a place that nobody uses.
+	KeptFor = 5 * time.Second
+	// settling is how long deletes may take that go on in the background, in virtual time.
+	settling = time.Minute
+)
+
+// A world is a server and the processes that use it, in a bubble of virtual time.
+type world struct {
+	*testing.T
+	subject Subject
+	server  *zktest.Server
+	over    chan struct{} // closed when the case is, so that what a failure has left behind ends
+}
+
+// newWorld starts a server. It is called in a bubble.
+func newWorld(t *testing.T, s Subject) *world {
+	t.Helper()
+	w := &world{t, s, zktest.Start(t, zktest.ContainerCheck(24*time.Hour)), make(chan struct{})}
+	t.Cleanup(func() { close(w.over) })
+	return w
+}
+
+// inBubble makes a case of a function that needs one world.
+func inBubble(f func(*world)) func(*testing.T, Subject) {
+	return func(t *testing.T, s Subject) {
+		synctest.Test(t, func(t *testing.T) { f(newWorld(t, s)) })
+	}
+}
+
+// A process is a manager, and a lock of the subject.
+type process struct {
+	*world
+	m     *session.Manager
+	lock  Lock
+	hooks *recorder // nil for a rival
+}
+
+// connect returns a manager that is closed at the end.
+func (w *world) connect(opts ...session.Option) *session.Manager {
+	w.Helper()
+	m, err := session.Connect(w.Context(), w.server.Hosts(), append([]session.Option{
+		session.WithDialer(w.server.Dialer()), session.WithTimeout(timeout), session.WithTickTime(2 * time.Second),
+		session.WithLogger(slog.New(slog.DiscardHandler)),
+	}, opts...)...)
+	w.must("Connect", err)
+	w.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// process returns a new one.
+func (w *world) process() *process {
+	w.Helper()
+	var hooks recorder
+	w.Cleanup(func() { // once the manager has closed
+		synctest.Wait()
+		hooks.balanced(w.T)
+	})
+	p := w.object(w.connect(hooks.trace()))
+	p.hooks = &hooks
+	return p
+}
+
+// object returns another lock object of a manager.
+func (w *world) object(m *session.Manager) *process {
+	w.Helper()
+	l, err := w.subject.New(m, path)
+	w.must("New", err)
+	return &process{w, m, l, nil}
+}
+
+// rival returns a process whose lock excludes all others.
+func (w *world) rival() *process {
+	w.Helper()
+	m := w.connect()
+	l, err := w.subject.Rival(m, path)
+	w.must("New of the rival", err)
+	return &process{w, m, l, nil}
+}
+
+// session returns the id of a process's session.
+func (p *process) session() int64 {
+	p.Helper()
+	s, err := p.m.Session(p.Context())
+	p.must("Session", err)
+	return s.ID()
+}
+
+// must ends the test if there is an error.
+func (w *world) must(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("%s: %v", what, err)
+	}
+}
+
+// want reports an error that does not match the target. A nil target wants none.
+func (w *world) want(what string, err, target error) {
+	w.Helper()
+	if !errors.Is(err, target) {
+		w.Errorf("%s: error %v, want %v", what, err, target)
+	}
+}
+
+// nodes returns the paths of all nodes of contenders, in the order in which they came.
+func (w *world) nodes() (paths []string) {
+	w.Helper()
+	text, err := w.server.Word("dump")
+	w.must("dump", err)
+	_, ephemerals, _ := strings.Cut(text, "Sessions with Ephemerals")
+	for line := range strings.Lines(ephemerals) {
+		if strings.HasPrefix(line, "\t/") {
+			paths = append(paths, strings.TrimSpace(line))
+		}
+	}
+	return inOrder(paths)
+}
+
+// watches returns how many watches the server has.
+func (w *world) watches() int {
+	w.Helper()
+	metrics, err := w.server.Metrics()
+	w.must("metrics", err)
+	n, err := strconv.Atoi(metrics["zk_watch_count"])
+	w.must("zk_watch_count", err)
+	return n
+}
+
+// gone waits until the server has no more than n nodes.
+func (w *world) gone(what string, n int) {
+	w.Helper()
+	for end := time.Now().Add(settling); len(w.nodes()) > n; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("%s: nodes %q are left, want %d", what, w.nodes(), n)
+		}
+	}
+}
+
+// write sets the data of a node, as another client does.
+func (w *world) write(node, data string) {
+	w.Helper()
+	s, err := w.connect().Session(w.Context())
+	w.must("Session", err)
+	_, err = s.Set(w.Context(), node, []byte(data), -1)
+	w.must("Set", err)
+}
+
+// usable takes and releases the lock by each process, one after the other, and wants nothing left.
+func (w *world) usable(all ...*process) {
+	w.Helper()
+	for _, p := range all {
+		p.holds()()
+	}
+	w.gone("after the next release", 0)
+}
