@@ -25,6 +25,9 @@ type Call struct {
 	// or a delete that will hardly be refused. The number of the multi is stored there. Multis are counted from 1, by
 	// Config.Batches.
 	Batch *atomic.Int64
+	// Dir, if it is not empty, is the directory that the call is about, in place of that of its path. Calls of one
+	// directory keep their order.
+	Dir string
 }
 
 func (c *Call) gone() bool {

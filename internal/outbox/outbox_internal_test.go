@@ -222,6 +222,20 @@ func TestOutboxShrinks(t *testing.T) {
 	runtime.KeepAlive(b)
 }
 
+// A call can say that it is about another directory than that of its path. It waits among the calls of that one, in order.
+func TestDirOfACall(t *testing.T) {
+	b := full(t, 1)
+	for i := range 3 {
+		b.want("a", fmt.Sprintf("/a/%d", i), codec.OpExists)
+	}
+	b.want("b", "/a/b/0-", codec.OpCreate)
+	one := b.call("b", "/a/b", codec.OpExists)
+	one.Dir = "/a/b"
+	b.Post(one)
+	b.want("b", "/a/b/1", codec.OpExists)
+	b.check("in turn", b.answers(6), "exists /a/0", "create /a/b/0-", "exists /a/1", "exists /a/b", "exists /a/2", "exists /a/b/1")
+}
+
 // Each call has one directory: that of its node, or the one that it lists.
 func TestDirOf(t *testing.T) {
 	for _, c := range []struct {

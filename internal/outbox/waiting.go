@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
@@ -73,7 +74,7 @@ func (w *waiting) put(one Call) {
 	case codec.Op(one.Frame) == codec.OpDelete && one.Batch != nil: // others may never end, and a read of the node may follow
 		w.deletes.Push(one)
 	default:
-		d, first := w.directoryOf(one.Frame)
+		d, first := w.directoryOf(&one)
 		if d.calls.Push(one); first {
 			w.finish(d)
 		}
@@ -85,13 +86,17 @@ func (w *waiting) empty() bool {
 }
 
 // directoryOf returns where a call waits, and whether no other waits there.
-func (w *waiting) directoryOf(frame []byte) (d *directory, first bool) {
-	dir := dirOf(frame)
-	if d = w.dirs[string(dir)]; d == nil {
+func (w *waiting) directoryOf(one *Call) (d *directory, first bool) {
+	if one.Dir != "" {
+		d = w.dirs[one.Dir]
+	} else {
+		d = w.dirs[string(dirOf(one.Frame))]
+	}
+	if d == nil {
 		if w.dirs == nil {
 			w.dirs = make(map[string]*directory)
 		}
-		d = &directory{dir: string(dir)}
+		d = &directory{dir: cmp.Or(one.Dir, string(dirOf(one.Frame)))}
 		w.dirs[d.dir] = d
 		return d, true
 	}
