@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -21,8 +20,11 @@ type NewNode struct {
 	// Fixed says that the name of the node is Name alone, without an id and a number. One client at a time can have such a
 	// node.
 	Fixed bool
-	// Watch asks for a watch on the children of Dir: see Children of [Node].
+	// Watch asks for a watch on the children of Dir: see Children of [Listing].
 	Watch bool
+	// Directory asks for the data of Dir, and a watch on it. The read leaves between the create and the listing, in the same
+	// flight. See Data and Directory of [Listing].
+	Directory bool
 }
 
 // Node is an ephemeral node that [Session.Enter] has made.
@@ -31,13 +33,10 @@ type Node struct {
 
 	// Path is the path of the node.
 	Path string
-	// Names has the names of the children of the directory, in no order. The node is one of them. All nodes that were made
-	// in the directory before it, and are still there, are among them.
-	Names []string
-	// Children is a watch on the children of the directory, if NewNode asked for it, and otherwise nil. The listing of
-	// Names has set it. As long as it is pending, no child has come or gone since that listing, as far as the server has
-	// told. It may have ended by the time at which Enter returns, also by an event that came before the listing.
-	Children *Watch
+	// Listing is a listing of the directory that shows the node: the node is one of its Names. All nodes that were made in
+	// the directory before it, and are still there, are among them. Children is not nil if Watch of NewNode asked for it, and
+	// Data, DataStat and Directory tell of the directory if Directory of NewNode asked for that.
+	Listing
 
 	node *core.Node
 }
@@ -73,12 +72,11 @@ type Node struct {
 //   - [ErrInvalid]: Dir, Name or Data cannot work. Nothing was sent.
 func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	misuse.Context(ctx, "session: Session.Enter")
-	node, names, children, err := s.core().Enter(ctx, core.NewNode(n))
+	node, l, err := s.core().Enter(ctx, core.NewNode(n))
 	if err != nil {
 		return nil, err
 	}
-	names = slices.Clone(names) // the caller may change them
-	return &Node{Path: node.Path(), Names: names, Children: (*Watch)(children), node: node}, nil
+	return &Node{Path: node.Path(), Listing: listingOf(l), node: node}, nil
 }
 
 // Remove removes the node for certain: see [Session.Remove]. It returns at once, and further calls return the same

@@ -155,12 +155,15 @@ func (e *entering) want(n *session.Node, err error) *session.Node {
 	if dir, name := path.Split(n.Path); path.Clean(dir) != e.d || !slices.Contains(n.Names, name) {
 		e.t.Fatalf("the node %s is not in its listing %q", n.Path, n.Names)
 	}
+	if n.Stat == nil || (n.Directory != nil) != (n.DataStat != nil) {
+		e.t.Fatalf("the listing %+v", n.Listing)
+	}
 	return n
 }
 
 // form returns a new node with a number or with a fixed name.
 func (e *entering) form(fixed bool) session.NewNode {
-	return session.NewNode{Dir: e.d, Name: "lock-", Data: []byte("x"), Fixed: fixed, Watch: true}
+	return session.NewNode{Dir: e.d, Name: "lock-", Data: []byte("x"), Fixed: fixed, Watch: true, Directory: true}
 }
 
 // Enter makes the node and lists the directory in one round trip, for all that enter at the same time.

@@ -92,6 +92,27 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 	return slices.Clip(slices.Clone(data)), &own, (*Watch)(w), nil // the caller may change them
 }
 
+// WatchNodes sets watches on the data of several nodes, and returns them in the order of paths. The requests leave in that
+// order and in one flight. Each watch is shared as that of Watch is: if there is one already, nothing is sent for it.
+// [Watch.Data] tells what the nodes were.
+//
+// WatchNodes waits for a connection, and returns when all requests are answered, ctx has ended or the session has ended. It
+// repeats none of them. If a node is not there, its watch has ended as [WatchDeleted]. If the connection is lost before an
+// answer, that watch has ended as [WatchBroken]. Neither is an error. Errors are those of go-zookeeper (zk.ErrNoAuth …) for
+// one of the nodes, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid]. Without a path, WatchNodes sends nothing.
+func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, error) {
+	misuse.Context(ctx, "session: Session.WatchNodes")
+	all, err := s.core().WatchNodes(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	watches := make([]*Watch, len(all))
+	for i, w := range all {
+		watches[i] = (*Watch)(w)
+	}
+	return watches, nil
+}
+
 // WatchChildren returns the names of a node's children, in no order, the node's stat, and a watch that reports when a
 // child is created or deleted next, or the node is deleted. A change of the data of the node or of a child does not end
 // the watch. If another goroutine has got them already, the watch is shared and nothing is sent. Names and stat are then

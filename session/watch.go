@@ -1,6 +1,10 @@
 package session
 
-import "github.com/turnstile-go/turnstile/internal/core"
+import (
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+)
 
 // WatchEvent is what ended a [Watch].
 type WatchEvent int
@@ -31,3 +35,17 @@ func (w *Watch) Done() <-chan struct{} { return w.core().Done() }
 
 // Event returns what has ended the watch, or WatchPending.
 func (w *Watch) Event() WatchEvent { return WatchEvent(w.core().Event()) }
+
+// AfterEvent calls f in a goroutine of its own when the watch has ended, or at once if it has ended. Until then it takes no
+// goroutine. stop cancels that, and reports whether f will not be called. It does not wait for f. A nil f panics.
+func (w *Watch) AfterEvent(f func()) (stop func() bool) {
+	made := w.core()
+	if f == nil {
+		panic("session: Watch.AfterEvent: nil function")
+	}
+	return made.AfterEvent(f)
+}
+
+// Data returns the data and the stat of the node as they were when the watch was set. It returns nil and nil if there was no
+// node, if no answer has told what it was, and for a watch on children. Goroutines share both, so nobody may change them.
+func (w *Watch) Data() ([]byte, *zk.Stat) { return w.core().Data() }

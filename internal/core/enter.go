@@ -26,6 +26,7 @@ type NewNode struct {
 	Data      []byte
 	Fixed     bool
 	Watch     bool
+	Directory bool
 }
 
 // Node is that of package session, from its create until it is removed.
@@ -61,8 +62,8 @@ const idHead = "_c_"
 // Path returns the path of the node.
 func (n *Node) Path() string { return n.node }
 
-// Enter is that of session.Session. Nobody may change the names, which others share. children is nil if n has no Watch.
-func (s *Session) Enter(ctx context.Context, n NewNode) (_ *Node, names []string, children *Watch, err error) {
+// Enter is that of session.Session.
+func (s *Session) Enter(ctx context.Context, n NewNode) (_ *Node, _ Listing, err error) {
 	e := &entry{s: s, NewNode: n, mode: EphemeralSequential, upTo: math.MaxInt64}
 	name := n.Name
 	if n.Fixed {
@@ -72,11 +73,11 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (_ *Node, names []string
 	}
 	e.asked = strings.TrimSuffix(n.Dir, "/") + "/" + name // path.Join would make a valid path of some that are not
 	if err := errors.Join(misuse.ValidatePath(n.Dir), e.checkName(), misuse.ValidatePath(e.asked), checkData(n.Data)); err != nil {
-		return nil, nil, nil, err
+		return nil, Listing{}, err
 	}
 	v, err := s.Reserve(ctx, Want{Nodes: 1, Bytes: s.NodeBytes(e.asked, !n.Fixed)})
 	if err != nil {
-		return nil, nil, nil, e.failed(err)
+		return nil, Listing{}, e.failed(err)
 	}
 	defer v.End()
 	defer func() {
@@ -86,16 +87,16 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (_ *Node, names []string
 	}()
 	if n.Fixed {
 		if err := e.takeName(ctx); err != nil {
-			return nil, nil, nil, err
+			return nil, Listing{}, err
 		}
 	}
-	names, err = e.enter(ctx, v)
+	l, err := e.enter(ctx, v)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, Listing{}, err
 	}
 	e.share()
-	children, e.watch, e.Data = e.watch, nil, nil
-	return &Node{entry: *e}, names, children, nil
+	e.watch, e.Data = nil, nil
+	return &Node{entry: *e}, *l, nil
 }
 
 func (e *entry) checkName() error {
@@ -111,12 +112,12 @@ func (e *entry) failed(why error) error {
 }
 
 // enter makes the node, and returns a listing that shows it.
-func (e *entry) enter(ctx context.Context, v *Reservation) (names []string, err error) {
+func (e *entry) enter(ctx context.Context, v *Reservation) (*Listing, error) {
 	pace := rounds.Pace{New: e.s.cfg.Retry}
 	for tries := 1; ; tries++ {
-		names, err := e.send(ctx, v, tries)
-		if err != nil || names != nil {
-			return names, err
+		l, err := e.send(ctx, v, tries)
+		if err != nil || l != nil {
+			return l, err
 		}
 		if err := pace.Wait(ctx, e.s.Done()); err != nil {
 			return nil, e.failed(err)
@@ -124,9 +125,9 @@ func (e *entry) enter(ctx context.Context, v *Reservation) (names []string, err 
 	}
 }
 
-// send sends the create and the listing together. It does not matter which of them the server handles first, since a
+// send sends the create and the listing together, and between them a read of the directory if one was asked for. It does not matter which of them the server handles first, since a
 // listing counts only if it shows the node. send returns nothing if there is no node, and another create may make one.
-func (e *entry) send(ctx context.Context, v *Reservation, tries int) ([]string, error) {
+func (e *entry) send(ctx context.Context, v *Reservation, tries int) (*Listing, error) {
 	c, err := e.s.startCreate(ctx, v, e.asked, e.Data, e.mode, e.Fixed)
 	if err != nil {
 		return nil, err // nothing was sent
@@ -136,7 +137,7 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) ([]string, 
 	}
 	e.flight = c
 	info := hooks.RequestInfo{Op: "getChildren", Path: e.Dir}
-	names, _, unlisted := try(ctx, e.s, info, always, e.listing(ctx))
+	l, _, unlisted := try(ctx, e.s, info, always, e.listing(ctx))
 	if err := e.answer(ctx, c); err != nil {
 		return nil, e.failed(err)
 	}
@@ -144,7 +145,7 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) ([]string, 
 	switch {
 	case err == nil:
 		e.isMade(made, c.upTo, c.noted)
-		return e.shown(ctx, names, unlisted)
+		return e.shown(ctx, l, unlisted)
 	case e.s.Err() != nil:
 		return nil, err // the node goes with the session
 	case errors.Is(err, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
@@ -154,14 +155,14 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) ([]string, 
 		return nil, err
 	case Uncertain(err):
 		e.doubt = true
-		names, unknown := e.seek(ctx, c)
-		if unknown == nil && names == nil {
+		found, unknown := e.seek(ctx, c)
+		if unknown == nil && found == nil {
 			e.s.traceRetry(ctx, hooks.RequestInfo{Op: "create", Path: e.asked}, tries, err)
 			if errors.Is(err, ErrTooLong) {
 				return nil, err // the next create would break the connection again
 			}
 		}
-		return names, unknown
+		return found, unknown
 	}
 	e.flight = nil
 	return nil, err
@@ -192,26 +193,26 @@ func (e *entry) isMade(node string, upTo int64, noted *room.Node) {
 	e.node, e.upTo, e.noted, e.flight = node, upTo, noted, nil
 }
 
-// shown returns the names of a listing that shows the node. It lists again if the first listing does not: it can be older
+// shown returns a listing that shows the node. It lists again if the first listing does not: it can be older
 // than the node. It returns nothing if the node is gone.
-func (e *entry) shown(ctx context.Context, names []string, unlisted error) ([]string, error) {
+func (e *entry) shown(ctx context.Context, l Listing, unlisted error) (*Listing, error) {
 	if err := e.checkNumber(); err != nil {
 		return nil, err
 	}
 	name := path.Base(e.node)
-	if unlisted == nil && slices.Contains(names, name) {
-		return names, nil
+	if unlisted == nil && slices.Contains(l.Names, name) {
+		return &l, nil
 	}
-	names, err := do(ctx, e.s, hooks.RequestInfo{Op: "getChildren", Path: e.Dir}, always, e.listing(ctx))
+	l, err := do(ctx, e.s, hooks.RequestInfo{Op: "getChildren", Path: e.Dir}, always, e.listing(ctx))
 	switch {
-	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(names, name): // somebody has deleted it
+	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(l.Names, name): // somebody has deleted it
 		e.s.room.Gone(e.noted)
 		e.node, e.noted = "", nil
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	return names, nil
+	return &l, nil
 }
 
 // checkNumber fails at the end of the directory's counter. The next numbers would be the same again, or below all others.
@@ -233,22 +234,15 @@ func (e *entry) isOurs(name string) bool {
 	return checkMade(e.asked, e.mode, path.Join(e.Dir, name)) == nil
 }
 
-// listing starts a list of the directory, and sets a watch if one was asked for. The watch of an earlier listing of the
-// entry is forgotten.
-func (e *entry) listing(ctx context.Context) starter[[]string] {
-	return func(done func([]string, error)) {
+// listing starts a list of the directory, with the read of its data and the watches that were asked for. The watch of an
+// earlier listing of the entry is forgotten.
+func (e *entry) listing(ctx context.Context) starter[Listing] {
+	return func(done func(Listing, error)) {
 		e.forgetWatch()
-		full, w := e.s.outward(e.Dir), (*Watch)(nil)
 		if e.Watch {
-			w = e.s.watches.Children.Alone(full)
-			e.watch = w
+			e.watch = e.s.watches.Children.Alone(e.s.outward(e.Dir))
 		}
-		e.s.listing(ctx, full, e.Watch)(func(c children, err error) {
-			if w != nil {
-				e.s.watches.Children.Land(full, w, nil, c.stat, err)
-			}
-			done(c.names, err)
-		})
+		e.s.listed(ctx, e.Dir, ListOptions{Data: e.Directory, Watch: e.Directory}, e.watch)(done)
 	}
 }
 

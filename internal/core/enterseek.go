@@ -48,15 +48,15 @@ func behindWrite[T any](ctx context.Context, s *Session, about string, read star
 // seek looks for the node of a create whose reply was lost. If it is there, the entry takes it, and seek returns a listing
 // that shows it. Of several nodes, the entry takes the one with the lowest number, and the others are removed. If there is
 // none, seek returns nothing: there will be none.
-func (e *entry) seek(ctx context.Context, lost *Creation) ([]string, error) {
+func (e *entry) seek(ctx context.Context, lost *Creation) (*Listing, error) {
 	info := hooks.RequestInfo{Op: "getChildren", Path: e.Dir}
-	names, err := do(ctx, e.s, info, always, behindWrite(ctx, e.s, e.asked, e.listing(ctx)))
+	l, err := do(ctx, e.s, info, always, behindWrite(ctx, e.s, e.asked, e.listing(ctx)))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	names = slices.Clone(names) // others share them
+	l.Names = slices.Clone(l.Names) // others share them
 	node, upTo := "", int64(math.MaxInt64)
-	for _, name := range e.ours(names) {
+	for _, name := range e.ours(l.Names) {
 		one := path.Join(e.Dir, name)
 		if node == "" {
 			node = one
@@ -64,7 +64,7 @@ func (e *entry) seek(ctx context.Context, lost *Creation) ([]string, error) {
 		}
 		e.s.Adopt(nil, one)
 		e.s.Remove(ctx, one)
-		names = slices.DeleteFunc(names, func(other string) bool { return other == name })
+		l.Names = slices.DeleteFunc(l.Names, func(other string) bool { return other == name })
 	}
 	if node != "" && e.Fixed {
 		stat, err := e.s.Exists(ctx, node)
@@ -83,7 +83,7 @@ func (e *entry) seek(ctx context.Context, lost *Creation) ([]string, error) {
 		return nil, nil
 	}
 	e.isMade(node, upTo, e.s.room.At(node))
-	return names, e.checkNumber()
+	return &l, e.checkNumber()
 }
 
 // ours returns the names of a listing that only nodes of the entry can have, by their numbers.

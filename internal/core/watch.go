@@ -3,12 +3,14 @@ package core
 import (
 	"context"
 	"errors"
+	"path"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/watches"
 )
 
@@ -54,6 +56,58 @@ func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
 	return s.startWatchIn(ctx, &s.watches.Data, info, codec.OpGetData), nil
 }
 
+// WatchNodes is that of session.Session.
+func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, error) {
+	var bad []error
+	for _, one := range paths {
+		bad = append(bad, misuse.ValidatePath(one))
+	}
+	if err := errors.Join(bad...); err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	read := func(i int) hooks.RequestInfo { return hooks.RequestInfo{Op: "getData", Path: paths[i]} }
+	if err := s.ready(ctx); err != nil {
+		return nil, opError(read(0), err)
+	}
+	line := path.Dir(s.outward(paths[0])) // they keep their order also if one of them is the directory of the others
+	all := make([]*Watch, len(paths))
+	for i := range paths {
+		one := reading(codec.OpGetData, s.outward(paths[i]), true)
+		one.Dir = line
+		all[i] = s.join(ctx, &s.watches.Data, read(i), one)
+	}
+	for i, w := range all {
+		if err := s.isSet(ctx, w); err != nil {
+			return nil, opError(read(i), err)
+		}
+	}
+	return all, nil
+}
+
+// isSet waits for the answer to the request that sets a watch, and returns what the servers refuse. That there is no node,
+// and that the connection was lost, is told by the watch.
+func (s *Session) isSet(ctx context.Context, w *Watch) error {
+	if !w.Answered() {
+		select {
+		case <-w.Ready():
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.life.Done():
+			return s.Err()
+		}
+	}
+	_, _, err := w.Result()
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNoNode):
+		return nil
+	case s.Err() != nil:
+		return s.Err()
+	case Uncertain(err) && !errors.Is(err, ErrTooLong):
+		return nil
+	}
+	return err
+}
+
 // Forget ends the watch of a path as broken for all callers that share it. It is for a watch whose event
 // must have been lost, because the node is gone. The watch would be shared for as long as the connection lasts.
 func (s *Session) Forget(path string) { s.watches.Data.Forget(s.outward(path)) }
@@ -81,27 +135,6 @@ func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error
 	return w, nil
 }
 
-// List is Children, and sets a watch on the children in the same request. The
-// watch ends as that of WatchChildren does, and is not shared. While it is pending, no child was
-// created or deleted since the listing, as far as the server has told, and the connection of the
-// listing lasts. It may have ended by the time at which List returns, also by an event that came
-// before the listing.
-func (s *Session) List(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
-	type reply struct {
-		children
-		watch *Watch
-	}
-	full := s.outward(path)
-	r, err := do(ctx, s, hooks.RequestInfo{Op: "getChildren", Path: path}, always, func(done func(reply, error)) {
-		w := s.watches.Children.Alone(full)
-		s.listing(ctx, full, true)(func(c children, err error) {
-			s.watches.Children.Land(full, w, nil, c.stat, err)
-			done(reply{c, w}, err)
-		})
-	})
-	return r.names, r.stat, r.watch, err
-}
-
 // watchBy is startWatchIn, but waits for the answer, and asks again if it was lost.
 func (s *Session) watchBy(ctx context.Context, t *watches.Table, info hooks.RequestInfo, op int32) (*Watch, error) {
 	return do(ctx, s, info, shared, inGoroutine(s, func() (*Watch, error) {
@@ -116,7 +149,12 @@ func (s *Session) watchBy(ctx context.Context, t *watches.Table, info hooks.Requ
 // sets one. If there is no node, only the request exists sets one, and answers with a nil stat: that watch stays until
 // the node is created, which for a contender's node is never.
 func (s *Session) startWatchIn(ctx context.Context, t *watches.Table, info hooks.RequestInfo, op int32) *Watch {
-	full := s.outward(info.Path)
+	return s.join(ctx, t, info, reading(op, s.outward(info.Path), true))
+}
+
+// join is startWatchIn with a request that the caller has made.
+func (s *Session) join(ctx context.Context, t *watches.Table, info hooks.RequestInfo, one outbox.Call) *Watch {
+	full, op := s.outward(info.Path), codec.Op(one.Frame)
 	w, first := t.Join(full)
 	if !first {
 		return w
@@ -137,6 +175,6 @@ func (s *Session) startWatchIn(ctx context.Context, t *watches.Table, info hooks
 		answered(content{}, err)
 		return w
 	}
-	call(s.life, s, false, reading(op, full, true), contentOf)(answered)
+	call(s.life, s, false, one, contentOf)(answered)
 	return w
 }

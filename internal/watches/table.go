@@ -107,7 +107,7 @@ func (t *Table) Land(path string, w *Watch, data []byte, stat *zk.Stat, err erro
 
 // LandNames is Land for a watch on children.
 func (t *Table) LandNames(path string, w *Watch, names []string, stat *zk.Stat, err error) {
-	w.names = names // before Land, which lets others read them
+	w.names, w.lists = names, true // before Land, which lets others read them
 	t.Land(path, w, nil, stat, err)
 }
 

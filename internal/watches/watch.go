@@ -34,6 +34,7 @@ type Watch struct {
 	event int8          // a Event; the bytes from here on are in one word
 
 	isMade bool  // by a Session
+	lists  bool  // stat came with a listing; set before ready
 	owner  Owner // guarded by mu
 }
 
@@ -87,6 +88,14 @@ func (w *Watch) Ready() <-chan struct{} { return w.ready.Wait() }
 // that of a lost connection (see core.Uncertain), and the watch ends as Broken. Call it once Ready is closed.
 func (w *Watch) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
 
+// Data returns what Result does. It returns nothing if there was no node or no answer, or if the watch is on children.
+func (w *Watch) Data() ([]byte, *zk.Stat) {
+	if !w.ready.Has() || w.lists {
+		return nil, nil
+	}
+	return w.data, w.stat
+}
+
 // Listed returns the names of the node's children and the node's stat, as the answer that set a watch on children has
 // told them. Nobody may change them. Call it once Ready is closed and Result has no error.
 func (w *Watch) Listed() ([]string, *zk.Stat) { return w.names, w.stat }
@@ -128,29 +137,39 @@ func (w *Watch) eventLocked() Event { return Event(w.event) }
 // AtEvent calls tell when the watch ends, or at once if it has ended. stop cancels that. tell runs with locks
 // held: it must not block, and take no lock of a Watch.
 func (w *Watch) AtEvent(tell func()) (stop func()) {
+	t := w.add(tell)
+	return func() { w.drop(t) }
+}
+
+// AfterEvent is that of session.Watch.
+func (w *Watch) AfterEvent(f func()) (stop func() bool) {
+	t := w.add(func() { go f() })
+	return func() bool { return w.drop(t) }
+}
+
+// add puts a function on the list. If the watch has ended, it calls tell at once.
+func (w *Watch) add(tell func()) *telling {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.eventLocked() != Pending {
 		tell()
-		return func() {}
+		return nil
 	}
 	t := &telling{tell: tell, next: w.tells}
 	if t.next != nil {
 		t.next.prev = t
 	}
 	w.tells = t
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.dropLocked(t)
-	}
+	return t
 }
 
-// dropLocked takes t off the list, if it is there.
-func (w *Watch) dropLocked(t *telling) {
+// drop takes t off the list, and reports whether it was there. t may be nil.
+func (w *Watch) drop(t *telling) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
-	case t.tell == nil:
-		return
+	case t == nil || t.tell == nil:
+		return false
 	case t.prev != nil:
 		t.prev.next = t.next
 	case w.tells == t:
@@ -160,6 +179,7 @@ func (w *Watch) dropLocked(t *telling) {
 		t.next.prev = t.prev
 	}
 	*t = telling{}
+	return w.eventLocked() == Pending
 }
 
 // fire ends the watch. The first event counts.

@@ -212,13 +212,11 @@ var mutants = []mutant{
 	{"kept-deaf", "kept", "a place that nobody uses stays in the way of a newcomer",
 		[]edit{{"internal/hold/localkept.go", "case !t.GiveUpKept(changed):", "case true:"}}},
 	{"kept-unwatched", "kept", "nobody watches for newcomers",
-		[]edit{{"internal/core/watch.go", "s.listing(ctx, full, true)(func(c children, err error) {\n\t\t\ts.watches", "s.listing(ctx, full, false)(func(c children, err error) {\n\t\t\ts.watches"}}},
+		[]edit{{"internal/core/list.go", "s.listing(ctx, full, w != nil)", "s.listing(ctx, full, false)"}}},
 	{"kept-joined", "kept", "the watch is taken for set because an earlier one seems to be, which our own create uses up",
 		[]edit{
-			{"internal/core/watch.go", "w := s.watches.Children.Alone(full)\n\t\ts.listing(ctx, full, true)", "w, set := s.watches.Children.Alone(full)\n\t\ts.listing(ctx, full, !set)"},
-			{"internal/core/enter.go", "w = e.s.watches.Children.Alone(full)", "w, _ = e.s.watches.Children.Alone(full)"},
-			{"internal/watches/table.go", "func (t *Table) Alone(path string) *Watch {", "func (t *Table) Alone(path string) (*Watch, bool) {"},
-			{"internal/watches/table.go", "\te.alone = append(e.alone, w)\n\treturn w\n", "\te.alone = append(e.alone, w)\n\treturn w, len(e.alone) > 1\n"},
+			{"internal/core/list.go", "s.listing(ctx, full, w != nil)", "s.listing(ctx, full, w != nil && !s.watches.Children.Several(full))"},
+			{"internal/watches/table.go", "// Alone returns", "func (t *Table) Several(path string) bool {\n\tt.mu.Lock()\n\tdefer t.mu.Unlock()\n\te := t.m[path]\n\treturn e != nil && len(e.alone) > 1\n}\n\n// Alone returns"},
 			// and does not end with the event of the earlier one
 			{"internal/watches/table.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n", "\tfor _, w := range e.alone {\n\t\tif event == Broken || w.ready.Has() {\n\t\t\tw.fire(event)\n\t\t\tcontinue\n\t\t}\n\t\tleft := t.entryLocked(path)\n\t\tleft.alone = append(left.alone, w)\n\t}\n"},
 		}},

@@ -1,0 +1,255 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Every option adds its request ahead of the listing, in one flight, and nothing else.
+func TestList(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		e.makes("a", "b")
+		_, err := e.other.Set(patient(e.t), e.d, []byte("the limit"), -1)
+		must(e.t, err)
+		for bits := range 16 {
+			o := session.ListOptions{Sync: bits&1 > 0, Data: bits&2 > 0, Watch: bits&4 > 0, Children: bits&8 > 0}
+			before := e.asked()
+			l, err := e.s.List(patient(e.t), e.d, o)
+			must(e.t, err)
+			slices.Sort(l.Names)
+			if !slices.Equal(l.Names, []string{"a", "b"}) || l.Stat == nil || l.Stat.NumChildren != 2 {
+				e.t.Errorf("%+v: %q, stat %+v", o, l.Names, l.Stat)
+			}
+			if (l.DataStat != nil) != o.Data || o.Data && (string(l.Data) != "the limit" || l.DataStat.Mzxid != l.Stat.Mzxid) {
+				e.t.Errorf("%+v: data %q, stat %+v", o, l.Data, l.DataStat)
+			}
+			if (l.Directory != nil) != (o.Data && o.Watch) || (l.Children != nil) != o.Children {
+				e.t.Errorf("%+v: watches %v, %v", o, l.Directory, l.Children)
+			}
+			want := [3]int{0, 0, 1}
+			if o.Sync {
+				want[0] = 1
+			}
+			if o.Data {
+				want[1] = 1
+			}
+			after := e.asked()
+			for i := range after {
+				after[i] -= before[i]
+			}
+			if after != want {
+				e.t.Errorf("%+v: sync, getData, getChildren: %v, want %v", o, after, want)
+			}
+			for what, w := range map[string]*session.Watch{"directory": l.Directory, "children": l.Children} {
+				if w != nil && w.Event() != session.WatchPending {
+					e.t.Errorf("%+v: the watch on the %s has ended: %v", o, what, w.Event())
+				}
+			}
+			if l.Directory != nil {
+				_, err := e.other.Set(patient(e.t), e.d, []byte("the limit"), -1)
+				must(e.t, err)
+				wantEvent(e.t, l.Directory, session.WatchChanged)
+			}
+			if l.Children != nil {
+				if data, stat := l.Children.Data(); data != nil || stat != nil {
+					e.t.Errorf("a watch on children has data %q, %v", data, stat)
+				}
+				n, err := e.other.Create(patient(e.t), e.d+"/c", nil, session.Ephemeral)
+				must(e.t, err)
+				wantEvent(e.t, l.Children, session.WatchChanged)
+				must(e.t, e.other.Delete(patient(e.t), n, -1))
+			}
+		}
+		_, err = e.s.List(patient(e.t), e.d+"/none", session.ListOptions{Sync: true, Data: true, Watch: true, Children: true})
+		wantErr(e.t, "no directory", err, zk.ErrNoNode)
+		_, err = e.s.List(patient(e.t), "none", session.ListOptions{})
+		wantErr(e.t, "a bad path", err, session.ErrInvalid)
+	})
+}
+
+// asked returns how many syncs, reads and listings of the directory there were.
+func (e *entering) asked() [3]int {
+	return [3]int{e.Count(zktest.On(zktest.OpSync, e.d)), e.Count(zktest.On(zktest.OpGetData, e.d)), e.Count(zktest.On(zktest.OpGetChildren2, e.d))}
+}
+
+// All requests leave together, in order, also when they have to wait for others.
+func TestListInOrder(t *testing.T) {
+	for _, crowd := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t)
+			release := func() {}
+			first := srv.HoldReply(zktest.On(zktest.OpSync, e.d))
+			if crowd {
+				release = e.crowds(srv)
+			}
+			srv.ResetRequests()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := e.s.List(t.Context(), e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
+				ended <- err
+			}()
+			synctest.Wait()
+			if crowd {
+				release()
+				first.Release()
+				must(t, <-ended)
+			}
+			var got []string
+			for _, one := range sent(srv.Requests()) {
+				if len(one) > len(e.d) && one[len(one)-len(e.d):] == e.d {
+					got = append(got, one)
+				}
+			}
+			var want []string
+			for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetData, zktest.OpGetChildren2} {
+				want = append(want, fmt.Sprint(op, " ", e.d))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("in a crowd %v: %q, want %q", crowd, got, want)
+			}
+			if !crowd {
+				first.Release()
+				must(t, <-ended)
+			}
+		})
+	}
+}
+
+// Whatever is lost, all of it is asked again: a listing counts only behind its sync, with its data.
+func TestListLosesReplies(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		o := session.ListOptions{Sync: true, Data: true, Watch: true, Children: true}
+		for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetData, zktest.OpGetChildren2} {
+			for what, arm := range map[string]func(zktest.Match) *zktest.Fault{"cut": e.CutBefore, "the reply": e.CutAfterCommit} {
+				e.anew()
+				before := e.asked()
+				cut := arm(zktest.On(op, e.d))
+				l, err := e.s.List(patient(e.t), e.d, o)
+				must(e.t, err)
+				within(e.t, cut.Hit(), "the fault")
+				after := e.asked()
+				if after[0]-before[0] < 2 && op == zktest.OpSync || after[2] == before[2] || l.DataStat == nil ||
+					l.Directory.Event() != session.WatchPending || l.Children.Event() != session.WatchPending {
+					e.t.Errorf("%v, %s: %v after %v, %+v", op, what, after, before, l)
+				}
+			}
+		}
+	})
+}
+
+// A watch on the directory is shared: while it is pending, nothing is sent, and its data are those of the directory. A List
+// that comes while another caller's request is in flight waits for its answer.
+func TestListSharesTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		held := srv.HoldReply(zktest.On(zktest.OpGetData, e.d))
+		o := session.ListOptions{Data: true, Watch: true}
+		lists := make(chan *session.Listing, 2)
+		for range 2 {
+			go func() {
+				l, err := e.s.List(t.Context(), e.d, o)
+				must(t, err)
+				lists <- l
+			}()
+			synctest.Wait()
+		}
+		held.Release()
+		one, two := <-lists, <-lists
+		if n := srv.Count(zktest.On(zktest.OpGetData, e.d)); one.Directory != two.Directory || n != 1 {
+			t.Errorf("%v, %v after %d requests", one.Directory, two.Directory, n)
+		}
+		one.DataStat.Mzxid++ // the caller may change it
+		l, err := e.s.List(t.Context(), e.d, o)
+		must(t, err)
+		if l.Directory != two.Directory || l.DataStat.Mzxid != l.Stat.Mzxid || srv.Count(zktest.On(zktest.OpGetData, e.d)) != 1 {
+			t.Errorf("%+v", l)
+		}
+		must(t, srv.DeleteNode(e.d))
+		synctest.Wait()
+		_, err = e.s.List(t.Context(), e.d, o)
+		wantErr(t, "no directory", err, zk.ErrNoNode)
+	})
+}
+
+// A List whose context ends leaves no watch that is taken for set.
+func TestListIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		held := srv.HoldReply(zktest.On(zktest.OpGetChildren2, e.d))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := e.s.List(ctx, e.d, session.ListOptions{Data: true, Watch: true, Children: true})
+			ended <- err
+		}()
+		<-held.Hit()
+		cancel()
+		wantErr(t, "List", <-ended, context.Canceled)
+		held.Release()
+		l, err := e.s.List(t.Context(), e.d, session.ListOptions{Data: true, Watch: true, Children: true})
+		must(t, err)
+		e.makes("a")
+		wantEvent(t, l.Children, session.WatchChanged)
+	})
+}
+
+// Enter reads the directory in the flight of the create, and again with each listing.
+func TestEnterReadsDirectory(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		for _, lost := range []bool{false, true} {
+			e.anew()
+			_, err := e.other.Set(patient(e.t), e.d, []byte("old"), -1)
+			must(e.t, err)
+			want := "old"
+			if lost {
+				e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+				want = "new"
+			}
+			search := e.HoldRequest(zktest.On(zktest.OpMulti, e.d))
+			ended := e.begin(patient(e.t), session.NewNode{Dir: e.d, Name: "lock-", Directory: true})
+			if lost {
+				within(e.t, search.Hit(), "the search")
+				_, err := e.other.Set(patient(e.t), e.d, []byte("new"), -1)
+				must(e.t, err)
+				search.Release()
+			}
+			got := within(e.t, ended, "Enter")
+			n := e.want(got.node, got.err)
+			if string(n.Data) != want || n.DataStat.Mzxid != n.Stat.Mzxid || n.Directory.Event() != session.WatchPending || n.Children != nil {
+				e.t.Errorf("lost %v: data %q, event %v, %+v", lost, n.Data, n.Directory.Event(), n.Listing)
+			}
+			_, err = e.other.Set(patient(e.t), e.d, []byte("newer"), -1)
+			must(e.t, err)
+			wantEvent(e.t, n.Directory, session.WatchChanged)
+			search.Release()
+		}
+	})
+}
+
+// The read leaves between the create and the listing.
+func TestEnterReadsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		srv.ResetRequests()
+		held := srv.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+		ended := e.begin(t.Context(), session.NewNode{Dir: e.d, Name: "one", Fixed: true, Directory: true})
+		synctest.Wait()
+		want := []string{
+			fmt.Sprint(zktest.OpCreate, " ", e.d, "/one"), fmt.Sprint(zktest.OpGetData, " ", e.d), fmt.Sprint(zktest.OpGetChildren2, " ", e.d),
+		}
+		if got := sent(srv.Requests()); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		held.Release()
+		got := <-ended
+		e.want(got.node, got.err)
+	})
+}

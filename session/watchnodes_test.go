@@ -1,0 +1,207 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// sent returns the requests about nodes that a server has got, as words such as "getData /p/d".
+func sent(requests []zktest.Request) (all []string) {
+	for _, r := range requests {
+		if r.Path != "" {
+			all = append(all, fmt.Sprint(r.Op, " ", r.Path))
+		}
+	}
+	return all
+}
+
+// makes makes nodes with data, and returns their paths.
+func (e *entering) makes(names ...string) (paths []string) {
+	e.t.Helper()
+	for _, name := range names {
+		p, err := e.other.Create(patient(e.t), e.d+"/"+name, []byte("data of "+name), session.Persistent)
+		must(e.t, err)
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// The requests leave in order and in one flight, and the watches have what the nodes were. Nothing is sent for a watch that
+// is there.
+func TestWatchNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hooks atomic.Int64
+		e, srv := virtualEntry(t, session.WithTrace(session.Trace{Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+			if i.Op == "getData" {
+				hooks.Add(1)
+			}
+			return ctx, nil
+		}}))
+		paths := append(e.makes("b", "a", "c"), e.d)
+		srv.ResetRequests()
+		held := srv.HoldReply(zktest.On(zktest.OpGetData, paths[0]))
+		var got []*session.Watch
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			got, err = e.s.WatchNodes(t.Context(), paths...)
+		}()
+		synctest.Wait()
+		if isClosed(done) {
+			t.Error("it returns before the first answer")
+		}
+		var want []string
+		for _, p := range paths {
+			want = append(want, fmt.Sprint(zktest.OpGetData, " ", p))
+		}
+		if all := sent(srv.Requests()); !slices.Equal(all, want) {
+			t.Errorf("%q, want %q", all, want)
+		}
+		held.Release()
+		<-done
+		must(t, err)
+		for i, w := range got {
+			want := "data of " + paths[i][len(e.d)+min(1, len(paths[i])-len(e.d)):]
+			if paths[i] == e.d {
+				want = ""
+			}
+			if data, stat := w.Data(); string(data) != want || stat == nil || w.Event() != session.WatchPending {
+				t.Errorf("%s: data %q, stat %v, event %v", paths[i], data, stat, w.Event())
+			}
+		}
+		again, err := e.s.WatchNodes(t.Context(), paths...)
+		must(t, err)
+		if !slices.Equal(again, got) || hooks.Load() != 4 {
+			t.Errorf("%v after %v; %d requests", again, got, hooks.Load())
+		}
+		must(t, srv.DeleteNode(paths[2]))
+		wantEvent(t, got[2], session.WatchDeleted)
+		if got[0].Event() != session.WatchPending {
+			t.Error("a node that stands is gone")
+		}
+	})
+}
+
+// The order stands when the calls have to wait for others, also if one node is the directory of the others.
+func TestWatchNodesInACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		paths := append(e.makes("a", "b", "c"), e.d)
+		release := e.crowds(srv)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := e.s.WatchNodes(t.Context(), paths...)
+			ended <- err
+		}()
+		synctest.Wait()
+		release()
+		must(t, <-ended)
+		i := 0
+		for _, r := range srv.Requests() {
+			if r.Op == zktest.OpGetData && i < len(paths) && r.Path == paths[i] {
+				i++
+			}
+		}
+		if i != len(paths) {
+			t.Errorf("out of order: %q", sent(srv.Requests()))
+		}
+	})
+}
+
+// crowds lets one call after the other leave, and makes calls about the directory above that of the test wait.
+func (e *entering) crowds(srv *zktest.Server) (release func()) {
+	e.t.Helper()
+	(*core.Manager)(e.m).SetWindow(1)
+	held := srv.HoldReply(zktest.On(zktest.OpExists, "/p/0"))
+	for i := range 10 {
+		go func() { _, _ = e.s.Exists(e.t.Context(), fmt.Sprint("/p/", i)) }()
+		synctest.Wait()
+	}
+	srv.ResetRequests()
+	return held.Release
+}
+
+// The watch of a node tells that the node is not there, or that its connection broke. A refusal of the servers is an error.
+func TestWatchNodesFails(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		ctx, paths := patient(e.t), e.makes("a", "b")
+		got, err := e.s.WatchNodes(ctx, paths[0], e.d+"/none")
+		must(e.t, err)
+		if data, stat := got[1].Data(); got[1].Event() != session.WatchDeleted || data != nil || stat != nil {
+			e.t.Errorf("no node: event %v, data %q, stat %v", got[1].Event(), data, stat)
+		}
+		must(e.t, e.other.Delete(ctx, paths[0], -1))
+		wantEvent(e.t, got[0], session.WatchDeleted)
+
+		for _, bad := range [][]string{{"a", paths[1]}, {paths[1], ""}} {
+			_, err = e.s.WatchNodes(ctx, bad...)
+			wantErr(e.t, "a bad path", err, session.ErrInvalid)
+		}
+		got, err = e.s.WatchNodes(ctx)
+		if must(e.t, err); len(got) > 0 {
+			e.t.Errorf("%v without a path", got)
+		}
+
+		paths = append(paths[1:], e.makes("c")...)
+		cut := e.CutBefore(zktest.On(zktest.OpGetData, paths[1]))
+		got, err = e.s.WatchNodes(ctx, paths...)
+		must(e.t, err)
+		within(e.t, cut.Hit(), "the cut")
+		if data, stat := got[1].Data(); got[1].Event() != session.WatchBroken || data != nil || stat != nil {
+			e.t.Errorf("a broken connection: event %v, data %q, stat %v", got[1].Event(), data, stat)
+		}
+		wantEvent(e.t, got[0], session.WatchBroken)
+
+		ended, cancel := context.WithCancel(ctx)
+		held := e.HoldReply(zktest.On(zktest.OpGetData, paths[1]))
+		result := make(chan error, 1)
+		go func() {
+			_, err := e.s.WatchNodes(ended, paths...)
+			result <- err
+		}()
+		within(e.t, held.Hit(), "the request")
+		cancel()
+		wantErr(e.t, "a context that ends", within(e.t, result, "WatchNodes"), context.Canceled)
+		go func() {
+			_, err := e.s.WatchNodes(ctx, paths...)
+			result <- err
+		}()
+		e.settles()
+		must(e.t, e.Expire(ctx, e.s.ID()))
+		held.Release()
+		within(e.t, e.s.Done(), "the end of the session")
+		if err := within(e.t, result, "WatchNodes"); err != nil { // the answer can be faster on the shared server
+			wantErr(e.t, "a lost session", err, session.ErrLost)
+		}
+		_, err = e.s.WatchNodes(ctx, paths...)
+		wantErr(e.t, "a lost session", err, session.ErrLost)
+	})
+}
+
+// A node that may not be read is an error, which names it.
+func TestWatchNodesRefused(t *testing.T) {
+	_, _, s := behindProxy(t, 20*time.Second)
+	d := dir(t, s)
+	_, err := testserver.Admin(t).Create(d+"/secret", nil, 0, zk.WorldACL(zk.PermDelete))
+	must(t, err)
+	_, err = s.WatchNodes(patient(t), d, d+"/secret")
+	wantErr(t, "WatchNodes", err, zk.ErrNoAuth)
+	if want := "getData " + d + "/secret: "; len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+		t.Errorf("%v", err)
+	}
+	_, err = s.List(patient(t), d+"/secret", session.ListOptions{Data: true, Children: true})
+	wantErr(t, "List", err, zk.ErrNoAuth)
+}
