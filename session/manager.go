@@ -3,7 +3,10 @@ package session
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -104,6 +107,35 @@ func (m *Manager) Status() Status {
 // after those that are there, until the manager is closed. They are not told how a thing ends that had begun before. The
 // first call of a State hook tells the present state, as that of Subscribe does.
 func (m *Manager) AddTrace(t Trace) { m.core().AddTrace(t) }
+
+// Trace returns the hooks to call at present: those of [WithTrace] and those of AddTrace, together. It is for packages that
+// make locks. It never returns nil, and nobody may change the result.
+func (m *Manager) Trace() *Trace { return m.core().Hooks() }
+
+// TellLoss has f called later, by the goroutine of the manager that tells of losses. It returns at once. All calls are made
+// in the order of TellLoss. It is for packages that make locks: f calls the hooks for a lock that was lost, so hooks that
+// block delay no other lock. If f blocks, a bounded number of calls waits, and further ones are dropped, which the log tells.
+// A nil f panics.
+func (m *Manager) TellLoss(f func()) {
+	made := m.core()
+	if f == nil {
+		panic("session: Manager.TellLoss: nil function")
+	}
+	made.CallLate(f)
+}
+
+// Logger returns the logger of [WithLogger], or the default. The lines go to it by the goroutine that hands on those of the
+// manager.
+func (m *Manager) Logger() *slog.Logger { return m.core().Logger() }
+
+// BackOff returns new waits between the tries of one thing, as [WithRetry] makes them. It never returns nil.
+func (m *Manager) BackOff() backoff.BackOff { return m.core().Retry()() }
+
+// MaxNodes returns the bound of [WithMaxNodes], or the default.
+func (m *Manager) MaxNodes() int { return m.core().MaxNodes() }
+
+// Chroot returns the path of the connect string below which all nodes lie, or "/" if it has none.
+func (m *Manager) Chroot() string { return m.core().Chroot() }
 
 // FullName returns the name of a path outside this manager, such as
 // "h1:2181,h2:2181/app/locks/a". It consists of the name of the ensemble, the chroot and the

@@ -13,6 +13,11 @@ func (r *Removal) core() *core.Removal { return (*core.Removal)(r).Made() }
 // first time, or when the session has ended. After a refusal the session goes on trying, more slowly.
 func (r *Removal) Done() <-chan struct{} { return r.core().Done() }
 
+// Cut returns a channel that is closed when the connection ends that was there when the removal began. It is closed
+// already if there was none. The next connection sends the delete before the requests of others. So a caller that waits for
+// Done, but not for an outage, waits for Cut too.
+func (r *Removal) Cut() <-chan struct{} { return r.core().Cut() }
+
 // Err returns nil if the servers have said that the node is gone, and also before Done is closed. Otherwise it returns
 // what the servers have refused, such as zk.ErrNoAuth, or the error of the session, which matches [ErrLost] or
 // [ErrClosed]. An ephemeral node goes with its session.

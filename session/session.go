@@ -40,6 +40,16 @@ func (s *Session) Err() error { return s.core().Err() }
 // with its manager. [Session.Err] can report the end earlier.
 func (s *Session) Done() <-chan struct{} { return s.core().Done() }
 
+// AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it has ended. Until then it takes no
+// goroutine. stop cancels that, and reports whether f will not be called. It does not wait for f. A nil f panics.
+func (s *Session) AfterEnd(f func()) (stop func() bool) {
+	made := s.core()
+	if f == nil {
+		panic("session: Session.AfterEnd: nil function")
+	}
+	return made.AfterEnd(f)
+}
+
 // Get returns the data of a node, and its stat.
 //
 // It returns when the server has answered, ctx has ended or the session has ended. Like
@@ -155,6 +165,10 @@ func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	}
 	return (*Removal)(made.Remove(ctx, path))
 }
+
+// Removing reports whether a removal of a path by this session is under way: one of Remove or of [Node.Remove] that the
+// servers have not confirmed. It sends nothing.
+func (s *Session) Removing(path string) bool { return s.core().Removing(path) }
 
 // Sync returns when the server that the session is connected to has caught up with the leader. It
 // returns and fails as Get does.

@@ -25,7 +25,7 @@ type Removal struct {
 
 // FailedRemoval returns a removal that has failed before anything was sent.
 func FailedRemoval(err error) *Removal {
-	r := &Removal{done: make(chan struct{}), err: err}
+	r := &Removal{done: make(chan struct{}), err: err, cut: closedNow}
 	close(r.done)
 	return r
 }
@@ -83,6 +83,9 @@ func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan str
 	}
 	return p.Removal
 }
+
+// Removing is that of session.Session.
+func (s *Session) Removing(path string) bool { return s.underway.at(path) != nil }
 
 // removal is the work of a Remove that has not begun.
 func (s *Session) removal(ctx context.Context, path string) *persistence {

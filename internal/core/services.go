@@ -28,6 +28,9 @@ func (m *Manager) Logger() *slog.Logger { return m.cfg.Log }
 // that are made of requests.
 func (m *Manager) Retry() func() backoff.BackOff { return m.cfg.Retry }
 
+// MaxNodes returns the number of session.WithMaxNodes, or the default.
+func (m *Manager) MaxNodes() int { return m.cfg.MaxNodes }
+
 // Hooks returns the hooks of session.WithTrace, and those of AddTrace.
 func (m *Manager) Hooks() *hooks.Trace { return m.Made().cfg.trace.Load() }
 

@@ -195,8 +195,8 @@ func (s *Session) run(f func()) {
 	})
 }
 
-// AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it has ended already.
-func (s *Session) AfterEnd(f func()) { context.AfterFunc(s.life, f) }
+// AfterEnd is that of session.Session.
+func (s *Session) AfterEnd(f func()) (stop func() bool) { return context.AfterFunc(s.life, f) }
 
 // InTurn calls f, which must not block. One goroutine of the session calls all such functions, in order: when a
 // connection breaks, thousands of watches end at once.

@@ -1,0 +1,173 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// What packages that make locks ask of a manager.
+func TestManagerForLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer())
+		_, err := s.Create(t.Context(), "/app/x", nil, session.Persistent)
+		must(t, err)
+		plain, _ := virtually(t, "h:1", srv.Dialer())
+		if plain.Trace() == nil || plain.Trace().Loss != nil || plain.Chroot() != "/" || plain.MaxNodes() != 8192 || plain.BackOff() == nil {
+			t.Errorf("without options: %v, %q, %d", plain.Trace(), plain.Chroot(), plain.MaxNodes())
+		}
+		var log lockedBuffer
+		var lost []string
+		tells := func(who string) session.Trace {
+			return session.Trace{Loss: func(context.Context, session.HoldInfo, error) { lost = append(lost, who) }}
+		}
+		m, _ := virtually(t, "h:1/app", srv.Dialer(), session.WithMaxNodes(7), session.WithTrace(tells("option")),
+			session.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }))
+		m.AddTrace(tells("added"))
+		if m.Chroot() != "/app" || m.MaxNodes() != 7 || m.BackOff().NextBackOff() != time.Hour || m.BackOff() == m.BackOff() {
+			t.Errorf("%q, %d", m.Chroot(), m.MaxNodes())
+		}
+		m.Logger().Info("a word of a lock")
+		for i := range 3 {
+			m.TellLoss(func() { m.Trace().Loss(t.Context(), session.HoldInfo{Path: string(rune('0' + i))}, nil) })
+		}
+		synctest.Wait()
+		if got := strings.Join(lost, " "); got != "option added option added option added" {
+			t.Errorf("told %q", got)
+		}
+		if !bytes.Contains([]byte(log.String()), []byte("a word of a lock")) {
+			t.Error("the logger is another")
+		}
+	})
+}
+
+// A function that waits for the end of a session or a watch takes no goroutine before that, and runs once.
+func TestAfterEndAndEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		paths := e.makes("a", "b")
+		all, err := e.s.WatchNodes(t.Context(), append(paths, e.d+"/none")...)
+		must(t, err)
+		synctest.Wait()
+		goroutines := runtime.NumGoroutine()
+		var events, ends atomic.Int64
+		event, end := func() { events.Add(1) }, func() { ends.Add(1) }
+		var stops, stopped []func() bool
+		for range 100 {
+			stops = append(stops, all[0].AfterEvent(event), e.s.AfterEnd(end))
+			stopped = append(stopped, all[0].AfterEvent(event), e.s.AfterEnd(end))
+		}
+		if n := runtime.NumGoroutine(); n != goroutines {
+			t.Errorf("%d goroutines, %d before", n, goroutines)
+		}
+		for _, stop := range stopped {
+			if !stop() || stop() {
+				t.Error("a stop before the end reports what it has not done")
+			}
+		}
+		must(t, srv.DeleteNode(paths[0]))
+		synctest.Wait()
+		if events.Load() != 100 || ends.Load() != 0 {
+			t.Errorf("%d events, %d ends", events.Load(), ends.Load())
+		}
+		if all[2].AfterEvent(event)() {
+			t.Error("a stop after the event")
+		}
+		all[1].AfterEvent(func() { // it may call what it likes
+			if _, stat := all[1].Data(); all[1].Event() == session.WatchBroken && stat != nil {
+				event()
+			}
+		})
+		must(t, e.Expire(t.Context(), e.s.ID()))
+		<-e.s.Done()
+		synctest.Wait()
+		for _, stop := range stops {
+			if stop() {
+				t.Error("a stop after the end")
+			}
+		}
+		e.s.AfterEnd(end)
+		synctest.Wait()
+		if events.Load() != 102 || ends.Load() != 101 {
+			t.Errorf("%d events, %d ends", events.Load(), ends.Load())
+		}
+	})
+}
+
+// A removal is under way until the servers have confirmed it. Cut tells of the end of the connection that it began with.
+func TestRemoving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		node, err := e.s.Enter(t.Context(), session.NewNode{Dir: e.d, Name: "one", Fixed: true})
+		e.want(node, err)
+		path := e.makes("other")[0]
+		for p, remove := range map[string]func() *session.Removal{
+			node.Path: func() *session.Removal { return node.Remove(t.Context()) },
+			path:      func() *session.Removal { return e.s.Remove(t.Context(), path) },
+		} {
+			if e.s.Removing(p) {
+				t.Errorf("%s before the removal", p)
+			}
+			held := srv.HoldReply(zktest.On(zktest.OpDelete, p))
+			r := remove()
+			<-held.Hit()
+			if !e.s.Removing(p) || isClosed(r.Cut()) {
+				t.Errorf("%s: removing %v, cut %v", p, e.s.Removing(p), isClosed(r.Cut()))
+			}
+			srv.Disconnect()
+			<-r.Cut()
+			<-r.Done()
+			must(t, r.Err())
+			if e.s.Removing(p) {
+				t.Errorf("%s after the removal", p)
+			}
+			held.Release()
+		}
+		srv.Refuse(true)
+		srv.Disconnect()
+		synctest.Wait()
+		r := e.s.Remove(t.Context(), path)
+		if !isClosed(r.Cut()) || !e.s.Removing(path) {
+			t.Errorf("without a connection: cut %v, removing %v", isClosed(r.Cut()), e.s.Removing(path))
+		}
+		srv.Refuse(false)
+		<-r.Done()
+		if bad := e.s.Remove(t.Context(), "bad"); !isClosed(bad.Cut()) || e.s.Removing("bad") {
+			t.Error("a removal that never began is under way")
+		}
+	})
+}
+
+// A nil function panics in the goroutine of the caller.
+func TestNilFunctionsForLocks(t *testing.T) {
+	m := testserver.Connect(t, testserver.Server(t).Addr(0))
+	s := testserver.Session(t, m)
+	_, _, w, err := s.Watch(patient(t), "/")
+	must(t, err)
+	for what, call := range map[string]func(){
+		"Manager.TellLoss": func() { m.TellLoss(nil) }, "Session.AfterEnd": func() { s.AfterEnd(nil) }, "Watch.AfterEvent": func() { w.AfterEvent(nil) },
+	} {
+		func() {
+			defer func() {
+				if got, _ := recover().(string); got != "session: "+what+": nil function" {
+					t.Errorf("%s: panic %q", what, got)
+				}
+			}()
+			call()
+		}()
+	}
+}
