@@ -1,46 +1,40 @@
 package queue
 
-import (
-	"cmp"
-	"math"
-	"slices"
-
-	"github.com/turnstile-go/turnstile/kinds"
-)
+import "slices"
 
 // Blocker is a contender that is in the way of ours.
 type Blocker struct {
-	Node   kinds.Node
+	Node   Node
 	Weight int
 	Moves  bool // when it goes, another node may have its place
 }
 
 // Verdict is what a listing says to a contender.
 type Verdict struct {
-	Go       bool        // nothing is in the way
-	Watch    []Blocker   // the last of those in the way, in order of their sequence: the contender watches them
-	Beyond   int         // how many are in the way ahead of these
-	Rest     int         // what those weigh
-	Head     int         // so many of Watch are the first contenders of the queue: the first of them that stands holds
-	Leaving  bool        // all in the way leave soon: kept places that nobody is known to want, and nodes being removed
-	Crowded  bool        // a contender behind has to wait for our node
-	Stranger *kinds.Node // a contender for another kind of lock, or nil; if there is one, nothing else counts
+	Go       bool      // nothing is in the way
+	Watch    []Blocker // the last of those in the way, in order of their sequence: the contender watches them
+	Beyond   int       // how many are in the way ahead of these
+	Rest     int       // what those weigh
+	Head     int       // so many of Watch are the first contenders of the queue: the first of them that stands holds
+	OnlyKept bool      // all in the way are places that may be kept, and that nobody is known to want
+	Crowded  bool      // a contender behind has to wait for our node
+	Stranger *Node     // a contender for another kind of lock, or nil; if there is one, nothing else counts
 }
 
 // Count returns how many contenders are in the way.
 func (v *Verdict) Count() int { return v.Beyond + len(v.Watch) }
 
 // Decide reads the names of a listing, in any order, for the contender me, whose policy is p. If me has entered, the listing
-// must show it. removed says which nodes are being removed by this session.
+// must show it.
 //
 // Only nodes with a lower sequence are ahead. No later arrival gets ahead of me, so what is in the way by one listing
 // is, at any later time, in the way or gone. The two nodes of a writer that goes on as a reader share a sequence, and
 // neither waits for the other.
-func Decide(k *kinds.Kind, p kinds.Policy, me kinds.Node, names []string, removed func(name string) bool) Verdict {
-	v := Verdict{Leaving: true}
+func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
+	v := Verdict{OnlyKept: true}
 	first := me.Sequence // of a node ahead that is not in the way, or of ours
 	for _, name := range names {
-		n, ok := kinds.ParseNode(name, k.Prefixes...)
+		n, ok := ParseNode(name, k.Prefixes...)
 		if !ok || n.ID == me.ID && n.ID != "" { // our own, or one more that a create has made whose reply was lost
 			continue
 		}
@@ -49,16 +43,16 @@ func Decide(k *kinds.Kind, p kinds.Policy, me kinds.Node, names []string, remove
 		}
 		weight := 0
 		if n.Sequence < me.Sequence {
-			weight = weigh(p, n)
+			weight = p.weigh(n)
 		}
 		switch {
 		case weight > 0:
-			v.Leaving = v.Leaving && (n.MayKeep || removed(name))
-			v.add(Blocker{n, weight, p.Replaces != nil && p.Replaces(n)}, p.Slack)
+			v.OnlyKept = v.OnlyKept && n.MayKeep
+			v.add(Blocker{n, weight, p.replaces(n)}, p.Slack)
 		case n.Sequence < first:
 			first = n.Sequence
 		case n.Sequence > me.Sequence:
-			v.Crowded = v.Crowded || blocks(k, me, n)
+			v.Crowded = v.Crowded || k.blocks(me, n)
 		}
 	}
 	v.Go = addWeights(v.Rest, weightOf(v.Watch)) <= p.Slack
@@ -68,8 +62,8 @@ func Decide(k *kinds.Kind, p kinds.Policy, me kinds.Node, names []string, remove
 		}
 	}
 	for i := 1; i < len(v.Watch); i++ { // a contender that waits wants the lock, whatever its name says
-		if blocks(k, v.Watch[i-1].Node, v.Watch[i].Node) && !removed(v.Watch[i].Node.Name) {
-			v.Leaving = false
+		if k.blocks(v.Watch[i-1].Node, v.Watch[i].Node) {
+			v.OnlyKept = false
 		}
 	}
 	return v
@@ -88,7 +82,7 @@ func (v *Verdict) add(b Blocker, slack int) {
 		v.Beyond, v.Rest = v.Beyond+1, addWeights(v.Rest, b.Weight)
 		return
 	}
-	i, _ := slices.BinarySearchFunc(v.Watch, b, compareBlockers)
+	i, _ := slices.BinarySearchFunc(v.Watch, b, func(a, b Blocker) int { return compareNodes(a.Node, b.Node) })
 	v.Watch = slices.Insert(v.Watch, i, b)
 	for len(v.Watch) > 2 && weightOf(v.Watch[2:]) > addWeights(slack, slack/2) {
 		v.Beyond, v.Rest = v.Beyond+1, addWeights(v.Rest, v.Watch[0].Weight)
@@ -96,38 +90,9 @@ func (v *Verdict) add(b Blocker, slack int) {
 	}
 }
 
-// compareBlockers orders by sequence. Any order of two nodes that share one will do, if it is the same for all.
-func compareBlockers(a, b Blocker) int { return compareNodes(a.Node, b.Node) }
-
-func compareNodes(a, b kinds.Node) int {
-	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Name, b.Name))
-}
-
 func weightOf(all []Blocker) (sum int) {
 	for _, b := range all {
 		sum = addWeights(sum, b.Weight)
 	}
 	return sum
-}
-
-// weigh returns what a node ahead weighs, 0 if it is not in the way.
-func weigh(p kinds.Policy, ahead kinds.Node) int {
-	if p.Weight == nil {
-		return 1
-	}
-	return max(0, p.Weight(ahead))
-}
-
-// blocks reports whether the node ahead is in the way of the one behind, if both are of the kind. What a configuration says
-// is not known here, so it blocks.
-func blocks(k *kinds.Kind, ahead, behind kinds.Node) bool {
-	return k.Configuration != nil || weigh(k.Policy(behind), ahead) > 0
-}
-
-// addWeights adds up to math.MaxInt, which the weights in names can exceed if an int has 32 bits.
-func addWeights(a, b int) int {
-	if a > math.MaxInt-b {
-		return math.MaxInt
-	}
-	return a + b
 }

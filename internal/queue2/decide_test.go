@@ -2,24 +2,20 @@ package queue
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/turnstile-go/turnstile/internal/decide"
-	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // Decide says of any listing what counting says: whether the contender may go, how many are in its way, and which of them it watches.
 func TestDecideCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")
-		k := &kinds.Kind{Name: "semaphore", Prefixes: []string{kinds.PrefixLease}, Policy: decide.Leases(limit)}
-		var nodes []kinds.Node
+		k := &Kind{Name: "semaphore", Prefixes: []string{PrefixLease}, Policy: func(me Node) Policy { return LeasePolicy(me, limit) }}
+		var nodes []Node
 		for i, weight := range rapid.SliceOfN(rapid.IntRange(1, 4), 1, 60).Draw(t, "weights") {
-			name := kinds.NodeName(fmt.Sprint("id", i), kinds.PrefixLease, weight, rapid.Bool().Draw(t, "keep"))
-			n, ok := kinds.ParseNode(fmt.Sprintf("%s%010d", name, i))
+			name := NodeName(fmt.Sprint("id", i), PrefixLease, weight, rapid.Bool().Draw(t, "keep"))
+			n, ok := ParseNode(fmt.Sprintf("%s%010d", name, i))
 			if !ok {
 				t.Fatal(name)
 			}
@@ -31,7 +27,7 @@ func TestDecideCounts(t *testing.T) {
 		for _, n := range nodes {
 			names = append(names, n.Name)
 		}
-		v := Decide(k, p, me, rapid.Permutation(names).Draw(t, "listing"), func(string) bool { return false })
+		v := Decide(k, p, me, rapid.Permutation(names).Draw(t, "listing"))
 
 		ahead, total, tail := nodes[:me.Sequence], 0, 0
 		for _, n := range ahead {
@@ -59,9 +55,9 @@ func TestDecideCounts(t *testing.T) {
 }
 
 func TestDecideStrangers(t *testing.T) {
-	mutex := &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: decide.Exclusive}
-	node := func(name string) kinds.Node {
-		n, ok := kinds.ParseNode(name)
+	mutex := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: exclusive}
+	node := func(name string) Node {
+		n, ok := ParseNode(name)
 		if !ok {
 			t.Fatal(name)
 		}
@@ -69,29 +65,26 @@ func TestDecideStrangers(t *testing.T) {
 	}
 	me := node("_c_a-lock-0000000005")
 	for _, c := range []struct {
-		what           string
-		names, removed []string
-		go_, leaving   bool
-		stranger       string
+		what      string
+		names     []string
+		go_, kept bool
+		stranger  string
 	}{
-		{"nobody", nil, nil, true, true, ""},
-		{"another kind", []string{"_c_b-lease-0000000009"}, nil, false, false, "_c_b-lease-0000000009"},
-		{"a second node of ours", []string{"_c_a-lock-0000000003"}, nil, true, true, ""},
-		{"one ahead", []string{"_c_b-lock-0000000003"}, nil, false, false, ""},
-		{"a kept place", []string{"_c_b-keep-lock-0000000003"}, nil, false, true, ""},
-		{"a kept place that somebody wants", []string{"_c_b-keep-lock-0000000003", "_c_c-keep-lock-0000000004"}, nil, false, false, ""},
-		{"one that is being removed", []string{"_c_b-lock-0000000003"}, []string{"_c_b-lock-0000000003"}, false, true, ""},
-		{"a kept place behind one that is being removed", []string{"_c_b-lock-0000000003", "_c_c-keep-lock-0000000004"},
-			[]string{"_c_b-lock-0000000003"}, false, false, ""},
-		{"names of no contenders", []string{"lock", "x-0000000001", "limit"}, nil, true, true, ""},
+		{"nobody", nil, true, true, ""},
+		{"another kind", []string{"_c_b-lease-0000000009"}, false, false, "_c_b-lease-0000000009"},
+		{"a second node of ours", []string{"_c_a-lock-0000000003"}, true, true, ""},
+		{"one ahead", []string{"_c_b-lock-0000000003"}, false, false, ""},
+		{"a kept place", []string{"_c_b-keep-lock-0000000003"}, false, true, ""},
+		{"a kept place that somebody wants", []string{"_c_b-keep-lock-0000000003", "_c_c-keep-lock-0000000004"}, false, false, ""},
+		{"names of no contenders", []string{"lock", "x-0000000001", "limit"}, true, true, ""},
 	} {
 		names := append([]string{me.Name}, c.names...)
-		v := Decide(mutex, kinds.Policy{}, me, names, func(name string) bool { return slices.Contains(c.removed, name) })
+		v := Decide(mutex, Policy{}, me, names)
 		stranger := ""
 		if v.Stranger != nil {
 			stranger = v.Stranger.Name
 		}
-		if v.Go != c.go_ || v.Leaving != c.leaving && !v.Go || stranger != c.stranger {
+		if v.Go != c.go_ || v.OnlyKept != c.kept && !v.Go || stranger != c.stranger {
 			t.Errorf("%s: %+v", c.what, v)
 		}
 	}

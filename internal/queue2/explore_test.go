@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -20,10 +18,10 @@ import (
 type stage byte
 
 const (
-	outside  stage = iota
-	entered        // it has a node, and has to list
-	listed         // it has a listing, of a moment that may have passed
-	watching       // it sets its watches, one after another, its own first; then it waits
+	outside stage = iota
+	entered       // it has a node, and has to list
+	listed        // it has a listing, of a moment that may have passed
+	onWatch       // it sets its watches, one after another, its own first; then it waits
 	holding
 	over
 )
@@ -60,8 +58,8 @@ type event struct {
 
 // world is a state. Actors are values, so that a step works on a copy.
 type world struct {
-	kind   *kinds.Kind
-	policy func(kinds.Node) kinds.Policy
+	kind   *Kind
+	policy func(Node) Policy
 	fits   func(w *world) bool // whether the holders may hold together
 	actors []actor
 	next   int32
@@ -91,14 +89,14 @@ func (w *world) key() string {
 }
 
 // nodeOf returns the node of an actor, or that of the reader that it becomes.
-func (w *world) nodeOf(i int, reader bool) kinds.Node {
+func (w *world) nodeOf(i int, reader bool) Node {
 	a := &w.actors[i]
 	prefix, id := a.prefix, fmt.Sprint("w", i)
 	if reader {
-		prefix, id = kinds.PrefixRead, fmt.Sprint("r", i)
+		prefix, id = PrefixRead, fmt.Sprint("r", i)
 	}
-	name := fmt.Sprintf("%s%010d", kinds.NodeName(id, prefix, a.weight, false), a.sequence)
-	n, ok := kinds.ParseNode(name)
+	name := fmt.Sprintf("%s%010d", NodeName(id, prefix, a.weight, false), a.sequence)
+	n, ok := ParseNode(name)
 	if !ok {
 		panic(name)
 	}
@@ -136,13 +134,11 @@ func (w *world) names(listing uint) (names []string) {
 	return names
 }
 
-func noneRemoved(string) bool { return false }
-
 // decide returns what an actor's listing says to it.
 func (w *world) decide(i int) *verdict {
 	me := w.nodeOf(i, false)
 	p := w.policy(me)
-	v := &verdict{Decide(w.kind, p, me, w.names(w.actors[i].listing), noneRemoved), p.Slack, []uint{bit(i, false)}}
+	v := &verdict{Decide(w.kind, p, me, w.names(w.actors[i].listing)), p.Slack, []uint{bit(i, false)}}
 	for _, b := range v.Watch {
 		for j := range w.actors {
 			for _, reader := range []bool{false, true} {
@@ -190,10 +186,10 @@ func (w *world) steps() (all []step) {
 					a.forget(holding)
 					return
 				}
-				a.stage, a.v = watching, v
+				a.stage, a.v = onWatch, v
 				a.seen, a.armed = make([]session.WatchEvent, len(v.on)), make([]bool, len(v.on))
 			})
-		case watching:
+		case onWatch:
 			w.wait(i, add)
 		case holding:
 			add("release", i, true, func(w *world, a *actor) {
@@ -201,14 +197,14 @@ func (w *world) steps() (all []step) {
 				w.remove(i, false)
 				w.remove(i, true)
 			})
-			if a.prefix == kinds.PrefixWrite && a.node && !a.reader {
+			if a.prefix == PrefixWrite && a.node && !a.reader {
 				add("reader beside", i, true, func(_ *world, a *actor) { a.reader = true })
 			}
 			if a.node && a.reader {
 				add("writer leaves", i, true, func(w *world, _ *actor) { w.remove(i, false) })
 			}
 		}
-		if a.stage == watching && w.breaks > 0 {
+		if a.stage == onWatch && w.breaks > 0 {
 			add("break", i, true, func(w *world, a *actor) { w.breaks--; a.forget(entered) })
 		}
 		for _, reader := range []bool{false, true} {
@@ -307,7 +303,7 @@ func (w *world) holders(f func(i int, a *actor)) {
 // comes from outside.
 func (w *world) stuck() int {
 	for i := range w.actors {
-		if w.actors[i].stage != watching {
+		if w.actors[i].stage != onWatch {
 			continue
 		}
 		if !w.blocked(i) {
@@ -324,7 +320,7 @@ func (w *world) blocked(i int) bool {
 	for j := range w.actors {
 		for _, reader := range []bool{false, true} {
 			if n := w.nodeOf(j, reader); w.present()&bit(j, reader) != 0 && n.Sequence < me.Sequence {
-				ahead += weigh(p, n)
+				ahead += p.weigh(n)
 			}
 		}
 	}
@@ -374,12 +370,12 @@ func explore(w *world, most int) (states int, wrong string) {
 	return len(all), ""
 }
 
-// exclusive lets one writer hold, or any number of readers.
-func exclusive(w *world) bool {
+// oneWriter lets one writer hold, or any number of readers.
+func oneWriter(w *world) bool {
 	writers, all := 0, 0
 	w.holders(func(_ int, a *actor) {
 		all++
-		if a.node && a.prefix != kinds.PrefixRead {
+		if a.node && a.prefix != PrefixRead {
 			writers++
 		}
 	})
@@ -411,29 +407,29 @@ func readersAndWriters(prefixes ...string) (all []actor) {
 
 // worlds returns small worlds in which each kind of lock can go wrong.
 func worlds() map[string]*world {
-	mutex := &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: decide.Exclusive}
-	rw := &kinds.Kind{Name: "rw", Prefixes: []string{kinds.PrefixRead, kinds.PrefixWrite}, Policy: decide.ReadWrite}
-	leases := func(n int) *kinds.Kind {
-		return &kinds.Kind{Name: "semaphore", Prefixes: []string{kinds.PrefixLease}, Policy: decide.Leases(n)}
+	mutex := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: exclusive}
+	rw := &Kind{Name: "rw", Prefixes: []string{PrefixRead, PrefixWrite}, Policy: readWrite}
+	leases := func(n int) *Kind {
+		return &Kind{Name: "semaphore", Prefixes: []string{PrefixLease}, Policy: func(me Node) Policy { return LeasePolicy(me, n) }}
 	}
-	const r, w = kinds.PrefixRead, kinds.PrefixWrite
-	of := func(k *kinds.Kind, fits func(*world) bool, all []actor, breaks, deletes, changes int) *world {
+	const r, w = PrefixRead, PrefixWrite
+	of := func(k *Kind, fits func(*world) bool, all []actor, breaks, deletes, changes int) *world {
 		return &world{kind: k, policy: k.Policy, fits: fits, actors: all, breaks: breaks, deletes: deletes, changes: changes}
 	}
 	return map[string]*world{
-		"mutex, deleted by hand":    of(mutex, exclusive, actors(kinds.PrefixLock, 1, 1, 1), 0, 1, 0),
-		"mutex, breaks and changes": of(mutex, exclusive, actors(kinds.PrefixLock, 1, 1, 1), 1, 0, 1),
-		"mutex, changed, deleted":   of(mutex, exclusive, actors(kinds.PrefixLock, 1, 1), 0, 1, 1),
-		"mutex of four":             of(mutex, exclusive, actors(kinds.PrefixLock, 1, 1, 1, 1), 0, 0, 0),
-		"w w r":                     of(rw, exclusive, readersAndWriters(w, w, r), 1, 1, 0),
-		"w w w":                     of(rw, exclusive, readersAndWriters(w, w, w), 0, 1, 0),
-		"w r w":                     of(rw, exclusive, readersAndWriters(w, r, w), 0, 1, 0),
-		"r r w":                     of(rw, exclusive, readersAndWriters(r, r, w), 0, 1, 1),
-		"r w r":                     of(rw, exclusive, readersAndWriters(r, w, r), 1, 0, 0),
-		"1 1 1 2 of 2":              of(leases(2), limited(2), actors(kinds.PrefixLease, 1, 1, 1, 2), 0, 0, 0),
-		"2 1 1 of 2":                of(leases(2), limited(2), actors(kinds.PrefixLease, 2, 1, 1), 1, 1, 0),
-		"1 2 1 1 of 2":              of(leases(2), limited(2), actors(kinds.PrefixLease, 1, 2, 1, 1), 0, 0, 0),
-		"1 1 1 1 of 1":              of(leases(1), limited(1), actors(kinds.PrefixLease, 1, 1, 1, 1), 0, 0, 0),
+		"mutex, deleted by hand":    of(mutex, oneWriter, actors(PrefixLock, 1, 1, 1), 0, 1, 0),
+		"mutex, breaks and changes": of(mutex, oneWriter, actors(PrefixLock, 1, 1, 1), 1, 0, 1),
+		"mutex, changed, deleted":   of(mutex, oneWriter, actors(PrefixLock, 1, 1), 0, 1, 1),
+		"mutex of four":             of(mutex, oneWriter, actors(PrefixLock, 1, 1, 1, 1), 0, 0, 0),
+		"w w r":                     of(rw, oneWriter, readersAndWriters(w, w, r), 1, 1, 0),
+		"w w w":                     of(rw, oneWriter, readersAndWriters(w, w, w), 0, 1, 0),
+		"w r w":                     of(rw, oneWriter, readersAndWriters(w, r, w), 0, 1, 0),
+		"r r w":                     of(rw, oneWriter, readersAndWriters(r, r, w), 0, 1, 1),
+		"r w r":                     of(rw, oneWriter, readersAndWriters(r, w, r), 1, 0, 0),
+		"1 1 1 2 of 2":              of(leases(2), limited(2), actors(PrefixLease, 1, 1, 1, 2), 0, 0, 0),
+		"2 1 1 of 2":                of(leases(2), limited(2), actors(PrefixLease, 2, 1, 1), 1, 1, 0),
+		"1 2 1 1 of 2":              of(leases(2), limited(2), actors(PrefixLease, 1, 2, 1, 1), 0, 0, 0),
+		"1 1 1 1 of 1":              of(leases(1), limited(1), actors(PrefixLease, 1, 1, 1, 1), 0, 0, 0),
 	}
 }
 

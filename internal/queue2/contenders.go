@@ -1,0 +1,171 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Contender is a contender that holds or waits.
+type Contender struct {
+	Path     string // of its node
+	Sequence int32  // lower is earlier
+	Data     []byte // of its node
+	// Holder reports whether the contender may go, by this listing and the present configuration. A holder that a higher
+	// limit has let in may not count as one.
+	Holder bool
+
+	// ID says who contends, as far as the data tells: host/pid for the data that this module writes by default,
+	// otherwise the data itself if it is a short text, as Curator's and kazoo's are. It is "" if the data is something
+	// else, and after a [RevokeMessage] has replaced it.
+	ID string
+	// Label is the label of the acquisition, as [WithLabel] sets it, or "".
+	Label string
+	// Traceparent is the W3C traceparent of the acquisition, or "".
+	Traceparent string
+	// Since is when the node was created, by the clock of the ensemble's leader. For a holder, that is when it came to
+	// the queue, and not when it got the lock.
+	Since time.Time
+	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that is not ephemeral. No
+	// client of this module makes such a node: it was left by hand, and stays until somebody deletes it.
+	Session int64
+	// Token is the fencing token of the node: see [Lease.Token]. A reader that was a writer before has a lower one, that
+	// of the writer's node.
+	Token int64
+
+	// Own reports whether the node belongs to the session of this manager, and so to this process.
+	Own bool
+	// HeldSince is when this process got the lock that it holds by the node. It is the zero time if the node is not its
+	// Own, or is not held. After a hand-over within the process it is the time of the hand-over.
+	HeldSince time.Time
+	// Kept reports whether this process keeps the place although nobody holds the lock, in case it wants the lock again:
+	// see zklock.WithLazyRelease. It is false if the node is not its Own.
+	Kept bool
+}
+
+// Contenders returns the contenders of a kind, in order, as they were at a moment that has passed. The list is empty if
+// there are none. If the directory does not exist, the error matches zk.ErrNoNode: nobody contends, and nobody has for a
+// while, since servers remove directories that are empty; or the path is wrong. Contenders also fails with ctx's error,
+// [ErrConflict], [session.ErrClosed], [session.ErrInvalid] for a bad kind, or what the server refused.
+func (q *Queue) Contenders(ctx context.Context, kind *Kind) (out []Contender, err error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Contenders")
+	if err = kind.Check(); err == nil {
+		err = q.inSession(ctx, func(ctx context.Context, s *session.Session) (err error) {
+			out, err = q.contendersIn(ctx, s, kind)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, failed("contenders of", q.dir, err)
+	}
+	return out, nil
+}
+
+func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind) ([]Contender, error) {
+	nodes, _, err := q.listed(ctx, s, kind)
+	if err != nil || len(nodes) == 0 {
+		return []Contender{}, err
+	}
+	var c Config
+	if kind.Configuration != nil {
+		data, stat, err := s.Get(ctx, q.dir)
+		if err != nil { // NoNode: all have left since the listing
+			return []Contender{}, ignoreNoNode(err)
+		}
+		c = configOf(data, stat)
+	}
+	out := make([]Contender, len(nodes))
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(16)
+	for i, n := range nodes {
+		g.Go(func() error {
+			node := q.nodePath(n.Name)
+			data, stat, err := s.Get(within, node)
+			if err == nil {
+				out[i] = Contender{Path: node, Sequence: n.Sequence}
+				out[i].fill(s, data, stat)
+			}
+			return ignoreNoNode(err) // it has left since the listing, and its Path stays ""
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	left := func(c Contender) bool { return c.Path == "" }
+	holds, err := holders(kind, nodes, c, func(i int) bool { return left(out[i]) })
+	if err != nil {
+		return nil, err
+	}
+	for i, h := range holds {
+		out[i].Holder = h
+	}
+	return slices.DeleteFunc(out, left), nil
+}
+
+// listed returns the contenders of a kind in order, and up to which transaction the list shows the directory.
+func (q *Queue) listed(ctx context.Context, s *session.Session, kind *Kind) (nodes []Node, until int64, err error) {
+	names, stat, err := s.Children(ctx, q.dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	nodes = parseNodes(names, kind.Prefixes...)
+	return nodes, stat.Pzxid, strangerIn(nodes, kind)
+}
+
+// fill adds what the node says, and what this process knows of it.
+func (c *Contender) fill(s *session.Session, data []byte, stat *zk.Stat) {
+	describe(c, data, stat)
+	if c.Own = c.Session == s.ID(); c.Own {
+		c.HeldSince, c.Kept = turns.lookUp(s, c.Path)
+	}
+}
+
+// describe adds what the node's data and stat say.
+func describe(c *Contender, data []byte, stat *zk.Stat) {
+	who := nodedata.Of(data)
+	c.Data, c.ID, c.Label, c.Traceparent = data, who.ID, who.Label, who.Traceparent
+	c.Since, c.Session, c.Token = time.UnixMilli(stat.Ctime), stat.EphemeralOwner, stat.Czxid
+}
+
+// First returns the contender of a kind that is the first in the queue, as it was at a moment that has passed: the holder
+// of a mutex, or the leader of an election. If nobody contends, it returns the zero value. It lists the contenders and
+// reads the node of the first: a program that asks often should use [Queue.Observe]. It fails as Contenders does.
+func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.First")
+	if err := kind.Check(); err != nil {
+		return Contender{}, errQueue(err)
+	}
+	err = q.inSession(ctx, func(ctx context.Context, s *session.Session) error {
+		nodes, _, err := q.listed(ctx, s, kind)
+		if err != nil || len(nodes) == 0 {
+			first = Contender{}
+			return ignoreNoNode(err) // there is no directory
+		}
+		first = Contender{Path: q.nodePath(nodes[0].Name), Sequence: nodes[0].Sequence, Holder: true}
+		data, stat, err := s.Get(ctx, first.Path)
+		switch {
+		case isNoNode(err) || isCut(err):
+			return errMoved
+		case err == nil:
+			first.fill(s, data, stat)
+		}
+		return err
+	})
+	if err != nil {
+		return Contender{}, failed("contenders of", q.dir, err)
+	}
+	return first, nil
+}
+
+// errMoved says that something has changed while somebody looked: it helps to look again.
+var errMoved = errors.Join(errDeleted)

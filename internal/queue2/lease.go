@@ -1,0 +1,152 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes held again.
+// The methods may be called by several goroutines at once. They panic if the Lease was not returned by an acquisition.
+type Lease struct {
+	t     *Turn
+	ctx   context.Context // the values of the holder's context, for hooks; never ends
+	since time.Time       // of the grant
+	back  func(ctx context.Context) *session.Removal
+	over  ending
+	told  holdHook
+}
+
+// Lease begins a hold of the turn. ctx is that of the caller that gets the lease. back is called once when the lease is
+// released: it hands the turn over or keeps it and returns nil, or it leaves the turn and returns the removal. If back is
+// nil, a release leaves the turn.
+func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context) *session.Removal) *Lease {
+	l := &Lease{t: t, ctx: t.q.valuesFor(ctx), since: time.Now(), back: back}
+	if back == nil {
+		l.back = t.Leave
+	}
+	t.mu.Lock() // the hook gets the lease, which can end before the hook returns: the turn has to know of it
+	t.leases = append(t.leases, l)
+	t.mu.Unlock()
+	l.tellBegin()
+	if cause := t.over.why(); cause != nil {
+		t.lose(cause) // again: the first call has not found this lease
+	}
+	return l
+}
+
+// made returns l. It panics if l is nil or a zero value.
+func (l *Lease) made() *Lease {
+	if l == nil || l.t == nil {
+		panic("queue: Lease not made by an acquisition")
+	}
+	return l
+}
+
+// Path returns the path of the lease's node.
+func (l *Lease) Path() string { return l.made().t.node.Path }
+
+// Turn returns the turn that the lease has. It is for makers of locks.
+func (l *Lease) Turn() *Turn { return l.made().t }
+
+// Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know of a loss a moment
+// earlier.
+func (l *Lease) Done() <-chan struct{} { return l.made().over.wait() }
+
+// AfterEnd calls f in a goroutine of its own when the lease has ended. stop cancels that. It is for makers of locks.
+func (l *Lease) AfterEnd(f func()) (stop func()) { return l.made().over.after(func() { go f() }) }
+
+// Err returns nil while the lease is held, and [ErrReleased] after its release. After its loss it returns an error that
+// matches [session.ErrLost], or [session.ErrClosed] if the manager was closed. Err looks at the clock at the time of the
+// call.
+func (l *Lease) Err() error {
+	if cause := l.made().over.why(); cause != nil {
+		return cause
+	}
+	_ = l.t.Err() // that ends the lease if the clock has run out
+	return l.over.why()
+}
+
+// Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of
+// package zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder releases
+// it when that suits the work, or not at all. Where several leases share a node, because goroutines hand a lock on or
+// readers hold it together, each lease that is held then hears of it.
+//
+// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called [Lease.Token].
+// A contender that has waited hears of a request at the grant, also of one that came while it waited. After a request
+// the place is neither kept nor handed over to another goroutine of this process. The context of a Do ends: see
+// [ErrRevoked].
+func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.Wait() }
+
+// IsRevoked reports whether Revoked is closed.
+func (l *Lease) IsRevoked() bool { return l.made().t.revoked.Has() }
+
+// Token returns the fencing token: a number that is higher than the token of each earlier holder. Stores that compare
+// tokens refuse former holders: see package fence.
+//
+// The token is the id of the transaction that created the node (czxid). It grows for as long as the ensemble keeps its
+// data, while sequence numbers start again when the directory is made anew. The leases of a turn that goroutines of this
+// process hand on share a token, and so do a writer and the reader that it becomes.
+//
+// If the token is not known yet, Token waits for the server. It returns when it is known, when ctx ends, or when the
+// lease does. The error of a server, such as zk.ErrNoAuth, says that the node may not be read.
+func (l *Lease) Token(ctx context.Context) (int64, error) {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.Token")
+	if l.t.known.Has() { // without a look at the clock
+		return l.t.token, l.t.tokenErr
+	}
+	ctx, end := BeginWait(ctx)
+	token, err := l.t.awaitToken(ctx, &l.over)
+	if errors.Is(err, ctx.Err()) && err != nil || l.over.why() != nil && err != nil {
+		return 0, end(failed("token of", l.t.q.dir, err))
+	}
+	return token, end(err)
+}
+
+// Guard returns an operation to put first into a [session.Session.Multi]. The Multi then fails with zk.ErrNoNode, and
+// changes nothing, unless the lease's node exists. The leases of one turn have the same node, and so the same guard.
+func (l *Lease) Guard() *zk.CheckVersionRequest {
+	return &zk.CheckVersionRequest{Path: l.made().t.node.Path, Version: -1}
+}
+
+// Context returns a context that ends with parent, or when the lease is released or lost. The cause of its end is then
+// what [Lease.Err] returns. The caller calls the function when the work is done.
+//
+// Err and Done of the context look at the clock at the time of the call, as [Lease.Err] does. So they are right
+// immediately after the process was paused, before any timer has run. [WithEnd] says more.
+//
+// [LeaseFrom] returns the lease of this context and of contexts derived from it. A bound of parent's waits
+// ([WithMaxWait]) does not hold in them.
+func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	l.made()
+	misuse.Context(parent, "queue: Lease.Context")
+	return WithEnd(context.WithValue(parent, leaseKey{}, l), l.Err, l.over.after)
+}
+
+// finish ends the lease with a cause. It reports whether this was the first call, whose caller tells the hooks.
+func (l *Lease) finish(cause error) bool {
+	if !l.over.end(cause) {
+		return false
+	}
+	l.t.drop(l)
+	return true
+}
+
+// Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once. The next contender
+// goes when the server has deleted the node, or at once if the lock is handed over within this process.
+//
+// Release returns nil when the server has confirmed the delete, or when the lock was handed over or its place is kept. It
+// returns [ErrReleasePending] if ctx or the session ended first: the delete is certain all the same, and needs no further
+// call. After a loss it returns the cause, and after a release [ErrReleased]. An error of the server, such as
+// zk.ErrNoAuth, says that it refuses to delete the node: the session goes on to try.
+func (l *Lease) Release(ctx context.Context) error {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.Release")
+	return l.StartRelease(ctx).Wait(ctx)
+}

@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Mutex is the kind of lock of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: each node ahead
+// weighs 1, and no weight may remain. A [Kind] of your own, with another name or other prefixes, can have the Policy of
+// this one.
+func Mutex() *Kind {
+	return &Kind{Name: "mutex", Prefixes: []string{PrefixLock, PrefixKazooLock}, Policy: exclusive}
+}
+
+// Reader is the kind of lock of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's
+// ReadLock: writers ahead weigh 1, readers nothing, and no weight may remain. Its nodes are those of readers, unless a
+// [Request] has the prefix of a writer.
+func Reader() *Kind {
+	return &Kind{
+		Name:     "read",
+		Prefixes: []string{PrefixRead, PrefixWrite, PrefixKazooLock, PrefixKazooRead},
+		Policy:   readWrite,
+	}
+}
+
+// Writer is [Reader] for the writers of the same locks: each node ahead weighs 1, and no weight may remain. It differs
+// in its name, and in that its nodes are those of writers.
+func Writer() *Kind {
+	return &Kind{
+		Name:     "write",
+		Prefixes: []string{PrefixWrite, PrefixRead, PrefixKazooLock, PrefixKazooRead},
+		Policy:   readWrite,
+	}
+}
+
+// Semaphore is the kind of lock of package semaphore while its limit is maxLeases: each node ahead weighs what it asks
+// for, and what remains ahead of a node may be maxLeases less what the node asks for. If maxLeases is 0, no node holds.
+//
+// It is for pages and tools. To take leases use package semaphore, whose users agree on a limit.
+func Semaphore(maxLeases int) *Kind {
+	return &Kind{
+		Name: "semaphore", Prefixes: []string{PrefixLease},
+		Policy: func(me Node) Policy { return LeasePolicy(me, maxLeases) },
+	}
+}
+
+// LeasePolicy is the policy of a contender for a semaphore with a limit.
+func LeasePolicy(me Node, maxLeases int) Policy {
+	return Policy{Weight: func(ahead Node) int { return ahead.Weight }, Slack: maxLeases - me.Weight}
+}
+
+func exclusive(Node) Policy { return Policy{} }
+
+// readWrite lets readers wait for writers, and writers for all. A holder that downgrades has two nodes of one sequence.
+// Neither of them waits for the other.
+func readWrite(me Node) Policy {
+	p := Policy{Weight: func(ahead Node) int {
+		if ahead.Sequence == me.Sequence || !writes(me) && !writes(ahead) {
+			return 0
+		}
+		return 1
+	}}
+	if writes(me) { // a downgrade puts a reader in the writer's place, which matters to writers only
+		p.Replaces = func(ahead Node) bool { return ahead.Prefix == PrefixWrite }
+	}
+	return p
+}
+
+func writes(n Node) bool { return n.Prefix == PrefixWrite || n.Prefix == PrefixKazooLock }
+
+// Holders says which contenders hold a lock of a kind, by the names in a listing of its directory, and by the data of
+// the directory if the kind has a [Configuration]. The nodes can be in any order. The answers are in the same order.
+// Holders does no I/O. [Queue.Contenders] does both, and reads the nodes.
+//
+// A holder that a higher limit has let in may not count as one.
+//
+// A bad kind is an error that matches [session.ErrInvalid]. Other errors are those of the kind's Configuration.
+func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
+	if err := kind.Check(); err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	order := make([]int, len(nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return compareNodes(nodes[i], nodes[j]) })
+	sorted := make([]Node, len(nodes))
+	for at, i := range order {
+		sorted[at] = nodes[i]
+	}
+	holds, err := holders(kind, sorted, config, func(int) bool { return false })
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	out := make([]bool, len(nodes))
+	for at, i := range order {
+		out[i] = holds[at]
+	}
+	return out, nil
+}
+
+// holders says which of the nodes, which are in order, hold. A node that has left since they were listed is in nobody's
+// way, unless another node may have taken its place. Nobody can have come ahead meanwhile.
+func holders(kind *Kind, nodes []Node, config Config, left func(i int) bool) ([]bool, error) {
+	holds := make([]bool, len(nodes))
+	for i, n := range nodes {
+		p, err := kind.policy(n, config)
+		if err != nil {
+			return nil, err
+		}
+		ahead := 0
+		for j := range nodes[:i] {
+			if w := p.weigh(nodes[j]); w > 0 && (!left(j) || p.replaces(nodes[j])) {
+				if ahead = addWeights(ahead, w); ahead > p.Slack {
+					break
+				}
+			}
+		}
+		holds[i] = ahead <= p.Slack
+	}
+	return holds, nil
+}

@@ -1,0 +1,187 @@
+package queue
+
+import (
+	"context"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Queue is a directory and the contenders in it. All Queues with one path, in all processes, are the same queue. The
+// methods may be called by several goroutines at once. They panic if the Queue was not made by [New].
+type Queue struct {
+	_ misuse.NoCopy
+
+	m      *session.Manager
+	dir    string
+	warned sync.Map // nodes of which the log has a warning, by path: the transactions that have created them
+}
+
+// systemDir is where ZooKeeper keeps quotas and its configuration. Below a chroot the path has no meaning, but New refuses
+// it there too.
+const systemDir = "/zookeeper"
+
+// New returns the queue at an absolute path. It does no I/O. A nil manager or a bad path is an error that matches
+// [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree /zookeeper, and a path with an element that is
+// the name of a contender: in the directory of another queue, such a child would be a contender that never leaves.
+func New(m *session.Manager, dir string) (*Queue, error) {
+	err := checkDir(dir)
+	if m == nil {
+		err = misuse.Invalidf("nil session manager")
+	}
+	if err != nil {
+		return nil, errQueue(err)
+	}
+	return &Queue{m: m, dir: dir}, nil
+}
+
+func checkDir(dir string) error {
+	if err := misuse.ValidatePath(dir); err != nil {
+		return err
+	}
+	if dir == "/" {
+		return misuse.Invalidf("a lock needs a directory of its own below /")
+	}
+	if dir == systemDir || strings.HasPrefix(dir, systemDir+"/") {
+		return misuse.Invalidf("%q is ZooKeeper's own", dir)
+	}
+	for _, element := range strings.Split(dir[1:], "/") {
+		if _, ok := ParseNode(element); ok {
+			return misuse.Invalidf("path %q: %q is the name of a contender", dir, element)
+		}
+	}
+	return nil
+}
+
+// made returns q. It panics if q is nil or a zero value.
+func (q *Queue) made() *Queue {
+	if q == nil || q.m == nil {
+		panic("queue: Queue not made by New")
+	}
+	return q
+}
+
+// Manager returns the session manager that was given to [New].
+func (q *Queue) Manager() *session.Manager { return q.made().m }
+
+// Path returns the queue's directory.
+func (q *Queue) Path() string { return q.made().dir }
+
+// FullName returns the directory's name with servers and chroot, as [session.Manager.FullName] gives it.
+func (q *Queue) FullName() string { return q.made().m.FullName(q.dir) }
+
+// Identity returns host/pid of this process. Its nodes have that as their ID, as far as their data is not of another form.
+func Identity() string { return nodedata.Identity() }
+
+// nodePath returns the path of a child.
+func (q *Queue) nodePath(name string) string { return path.Join(q.dir, name) }
+
+// newPace returns the pace of a loop that goes by the manager's backoff.
+func (q *Queue) newPace() *rounds.Pace { return &rounds.Pace{New: q.m.BackOff} }
+
+// staying returns the names of a listing without those of nodes that this session is removing: they are gone in a moment.
+func (q *Queue) staying(s *session.Session, names []string) []string {
+	removing := func(name string) bool { return s.Removing(q.nodePath(name)) }
+	if !slices.ContainsFunc(names, removing) {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), removing)
+}
+
+// inSession calls f with the live session, until it returns an error that another session does not mend.
+func (q *Queue) inSession(ctx context.Context, f func(ctx context.Context, s *session.Session) error) error {
+	ctx, end := BeginWait(ctx)
+	for pace := q.newPace(); ; {
+		s, err := q.m.Session(ctx)
+		if err == nil {
+			if err = f(ctx, s); isLoss(err) {
+				if err = pace.Wait(ctx, s.Done()); err == nil {
+					continue
+				}
+			}
+		}
+		return end(err)
+	}
+}
+
+// Request says what an acquisition asks for. An acquisition fails with [session.ErrInvalid] if its Request is not valid.
+type Request struct {
+	// Kind is the kind of lock. It is required.
+	Kind *Kind
+	// Prefix is the prefix of the contender's node, one of the kind's. Default: the first one.
+	Prefix string
+	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is 2³¹ − 1.
+	Weight int
+	// Data is the node's data. Default: {"id":"host/pid"} with the id of this process, with the traceparent that the
+	// trace hooks give for the caller's context, and the label of [WithLabel]. A Shared node has neither of the last
+	// two. Data must not be [RevokeMessage].
+	Data []byte
+	// Name is a name for metrics and spans: see WithName of package zklock. It is text that can be printed, of at most
+	// 200 bytes. Default: none.
+	Name string
+
+	// Shared is for makers of locks: several acquisitions use the node after each other, by [Queue.Begin].
+	Shared bool
+	// MayKeep is for makers of locks: the place may be kept while nobody holds the lock. The node's name says so, and
+	// the listing that grants the turn watches the children: see [Turn.Undisturbed].
+	MayKeep bool
+}
+
+// Check returns an error that matches [session.ErrInvalid] if acquisitions would refuse the request. It does no I/O, and
+// is for constructors that take parts of a Request from their callers.
+func (r Request) Check() error { return r.complete() }
+
+// complete sets the defaults, and returns an error if the request is not valid.
+func (r *Request) complete() error {
+	if err := r.Kind.Check(); err != nil {
+		return err
+	}
+	if r.Prefix == "" {
+		r.Prefix = r.Kind.Prefixes[0]
+	}
+	if r.Weight == 0 {
+		r.Weight = 1
+	}
+	switch {
+	case r.Weight < 0:
+		return misuse.Invalidf("weight %d is negative", r.Weight)
+	case r.Weight > math.MaxInt32:
+		return misuse.Invalidf("weight %d is above the limit of %d", r.Weight, math.MaxInt32)
+	case string(r.Data) == RevokeMessage:
+		return misuse.Invalidf("node data %q asks the holder to release its lease", RevokeMessage)
+	case !slices.Contains(r.Kind.Prefixes, r.Prefix):
+		return misuse.Invalidf("prefix %q is not one of the kind's", r.Prefix)
+	case r.MayKeep && r.Kind.Configuration != nil:
+		return misuse.Invalidf("%s lock keeps no places", called(r.Kind))
+	case r.Name == "":
+		return nil
+	}
+	return CheckName(r.Name)
+}
+
+// longestName is the length of the longest name of a lock, in bytes.
+const longestName = 200
+
+// CheckName returns an error that matches [session.ErrInvalid] if text is not a good name for metrics and spans: it is
+// empty, too long, or cannot be printed. It is for constructors of locks.
+func CheckName(text string) error {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	switch {
+	case text == "":
+		return misuse.Invalidf("empty name")
+	case len(text) > longestName:
+		return misuse.Invalidf("a name of %d bytes: the limit is %d", len(text), longestName)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable):
+		return misuse.Invalidf("name %q cannot be printed", text)
+	}
+	return nil
+}

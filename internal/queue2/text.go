@@ -1,0 +1,268 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/nodedata"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// view is what a waiting contender knows of those ahead of it. If the wait ends by its context, the error says who they
+// are. That takes no request: the watches tell what the nodes say, and which of them stand. A view does not change, and any
+// goroutine may read it.
+type view struct {
+	Verdict
+	q     *Queue
+	s     *session.Session
+	on    []*session.Watch // on those of Verdict.Watch; nil where the servers have not answered yet
+	own   *session.Watch   // on our own node; may be nil
+	since time.Time        // when our own node was made, by our clock
+	limit int              // leases of a semaphore; 0 for other locks
+}
+
+// show keeps what the contender knows now, for the error of a wait that ends by its context.
+func (c *contender) show(v *Verdict, on []*session.Watch) {
+	c.view = &view{Verdict: *v, q: c.q, s: c.s, on: on, own: c.own, since: c.since}
+	if c.me.Prefix == PrefixLease {
+		c.view.limit = c.policy.Slack + c.me.Weight
+	}
+	c.shown.show(c.view)
+}
+
+// Waiting tells what an acquisition waits for to others, which share it: see [Queue.Begin] and [Queue.Why]. The zero value
+// is ready for use.
+type Waiting struct{ view atomic.Pointer[view] }
+
+// show says what the acquisition waits for; nil: nothing is known. w may be nil.
+func (w *Waiting) show(v *view) {
+	if w != nil {
+		w.view.Store(v)
+	}
+}
+
+// Why returns the reason for which the acquisition that tells w has to wait: a WaitError without its Err. w may be nil: then
+// nothing is known of others. It asks no server, and is for makers of locks.
+func (q *Queue) Why(w *Waiting) WaitError {
+	if w == nil {
+		return q.why(nil)
+	}
+	return q.why(w.view.Load())
+}
+
+// explain says in the error of a call that ended by its context why it had to wait.
+func (q *Queue) explain(ctx context.Context, err error, v *view) error {
+	var wait *WaitError
+	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) || errors.As(err, &wait) {
+		return err
+	}
+	out := q.why(v)
+	out.Err = err
+	return &out
+}
+
+// errNotConnected says that there is no connection to a server, for a reason that is not known.
+var errNotConnected = errors.New("not connected")
+
+// why says what is in the way: the connection, or another contender.
+func (q *Queue) why(v *view) (out WaitError) {
+	status := q.m.Status()
+	if status.State != session.Connected {
+		if out.Connection = status.Failure; out.Connection == nil {
+			out.Connection = errNotConnected
+			out.Reason = errNotConnected.Error()
+		} else {
+			out.Reason = fmt.Sprintf("%v: %v", errNotConnected, out.Connection)
+		}
+		return out
+	}
+	if v != nil {
+		out = v.reason(time.Now())
+	}
+	if out.Connection = status.Failure; out.Connection == nil {
+		return out
+	}
+	if out.Reason != "" {
+		out.Reason = "; " + out.Reason
+	}
+	out.Reason = out.Connection.Error() + out.Reason
+	return out
+}
+
+// watchOn returns the watch on a node ahead if it is pending, or has told that the node is gone; otherwise nil. v may be
+// nil.
+func (v *view) watchOn(name string) *session.Watch {
+	if v == nil {
+		return nil
+	}
+	i := slices.IndexFunc(v.Watch, func(b Blocker) bool { return b.Node.Name == name })
+	if i < 0 || v.on[i] == nil {
+		return nil
+	}
+	if e := v.on[i].Event(); e != session.WatchPending && e != session.WatchDeleted {
+		return nil
+	}
+	return v.on[i]
+}
+
+// names returns the names of the nodes that are watched, without our own.
+func (v *view) names() (out []string) {
+	for _, b := range v.Watch {
+		out = append(out, b.Node.Name)
+	}
+	return out
+}
+
+// stands reports whether a node ahead is there, as far as is known: by the listing, or by its watch.
+func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
+
+// dataOf returns what is known of a node ahead: nothing before the servers have answered.
+func (v *view) dataOf(i int) ([]byte, *zk.Stat) {
+	if v.on[i] == nil {
+		return nil, nil
+	}
+	return v.on[i].Data()
+}
+
+// named returns the index of the contender that text names, and how many of the watched ones stand. That is the holder if
+// it is known: the first of the queue. Otherwise it is the nearest ahead. It returns -1 if none stands.
+func (v *view) named() (i, standing int) {
+	first, nearest := -1, -1
+	for i := range v.on {
+		if v.stands(i) {
+			if first < 0 {
+				first = i
+			}
+			nearest = i
+			standing++
+		}
+	}
+	if v.holds(first) {
+		return first, standing
+	}
+	return nearest, standing
+}
+
+// holds reports whether a contender is known to be the first of the queue if it stands. It returns false for -1.
+func (v *view) holds(i int) bool {
+	if i < 0 || i >= v.Head {
+		return false
+	}
+	for j, one := range v.on[:i] { // a watch ends also when data changes, or with the connection: the node may stand
+		if v.Watch[j].Moves || one == nil || one.Event() != session.WatchDeleted {
+			return false
+		}
+	}
+	return true
+}
+
+// reason says who is ahead, or returns the zero value if nobody stands as far as is known.
+func (v *view) reason(now time.Time) (out WaitError) {
+	i, standing := v.named()
+	if i < 0 {
+		return out
+	}
+	how := "behind "
+	if v.holds(i) {
+		how, out.Ahead.Holder = "held by ", true
+	}
+	n := v.Watch[i].Node
+	out.Ahead.Path, out.Ahead.Sequence = v.q.nodePath(n.Name), n.Sequence
+	who := shortName(n)
+	if data, stat := v.dataOf(i); stat != nil {
+		describe(&out.Ahead, slices.Clone(data), stat) // the wait goes by the data
+		out.Ahead.Own = out.Ahead.Session == v.s.ID()
+		who = v.who(n, data, stat) + ", in the queue for " + Short(v.age(stat, now))
+	}
+	out.Reason = v.leases() + how + who
+	switch more := v.Beyond + standing - 1; {
+	case v.Beyond > 0:
+		out.Reason = fmt.Sprintf("%s; up to %d more ahead", out.Reason, more)
+	case more > 0:
+		out.Reason = fmt.Sprintf("%s; %d more ahead", out.Reason, more)
+	}
+	return out
+}
+
+// leases says how many leases of a semaphore are taken, as far as is known.
+func (v *view) leases() string {
+	switch {
+	case v.limit < 2:
+		return ""
+	case v.Beyond > 0 || v.Head < len(v.Watch):
+		return fmt.Sprintf("limit of %d leases; ", v.limit)
+	}
+	taken := 0
+	for i := range v.on {
+		if v.stands(i) {
+			if addWeights(taken, v.Watch[i].Weight) > v.limit {
+				break
+			}
+			taken += v.Watch[i].Weight
+		}
+	}
+	return fmt.Sprintf("%d of %d leases taken; ", taken, v.limit)
+}
+
+// shortName returns the part of a node's name that people can read.
+func shortName(n Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
+
+// who says who a contender is.
+func (v *view) who(n Node, data []byte, stat *zk.Stat) string {
+	who := nodedata.Of(data)
+	name := shortName(n)
+	switch {
+	case stat.EphemeralOwner == v.s.ID():
+		name = "this process"
+	case who.ID != "":
+		name = quoted(who.ID)
+	}
+	if who.Label != "" {
+		name += ", " + strconv.Quote(who.Label)
+	}
+	if string(data) == RevokeMessage {
+		name += ", which was asked to release it"
+	}
+	if stat.EphemeralOwner == 0 {
+		name += ", whose node has no session and stays until it is deleted"
+	}
+	return name
+}
+
+// age returns how old a node is by the ensemble's clock, which our own node tells, and which can differ from ours.
+func (v *view) age(stat *zk.Stat, now time.Time) time.Duration {
+	if v.own != nil {
+		if _, own := v.own.Data(); own != nil {
+			now = time.UnixMilli(own.Ctime).Add(now.Sub(v.since))
+		}
+	}
+	return max(0, now.Sub(time.UnixMilli(stat.Ctime)))
+}
+
+// quoted returns an ID as it is if it is a word such as host/pid or an address, otherwise in quotation marks.
+func quoted(id string) string {
+	odd := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+", r)
+	}
+	if strings.ContainsFunc(id, odd) {
+		return strconv.Quote(id)
+	}
+	return id
+}
+
+// Short returns a duration in seconds, or in milliseconds if it is below one second, for the texts of errors.
+func Short(d time.Duration) string {
+	if d >= time.Second {
+		return d.Truncate(time.Second).String()
+	}
+	return d.Truncate(time.Millisecond).String()
+}

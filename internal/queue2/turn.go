@@ -1,0 +1,239 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/news"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Turn is a node that has come to the front, until it is left or lost. One [Lease] has it, or several do after each other,
+// or at the same time if they are readers: their makers see to that. A Turn is for makers of locks; [Queue.Begin] returns
+// one. The methods may be called by several goroutines at once.
+//
+// A turn ends when its session ends or its node is deleted. No goroutine waits for that: the session and the watch on the
+// node call back.
+type Turn struct {
+	contender
+	ctx   context.Context // the values of the acquisition's context, for hooks; never ends
+	begun time.Time
+	over  ending
+
+	known    news.News // token and tokenErr are set, which then never change
+	token    int64
+	tokenErr error
+	revoked  news.News // another client has asked for the lock
+	last     news.News // the turn must be neither kept nor handed over
+
+	mu      sync.Mutex
+	leases  []*Lease // those that have not ended
+	asks    *session.Watch
+	stop    func() bool // what guards the node; nil for nothing
+	delay   *time.Timer // of the first watch on the node; nil if that is set, or is being set
+	watches rounds.Pace // of setOwn, which runs once at a time
+	removal *session.Removal
+}
+
+// newTurn begins the turn of a contender that was granted.
+func newTurn(ctx context.Context, c *contender) *Turn {
+	t := &Turn{contender: *c, ctx: c.q.valuesFor(ctx), begun: time.Now()}
+	t.watches.New = c.q.m.BackOff
+	t.shown, t.view, t.pace, t.node.Listing = nil, nil, nil, session.Listing{} // they can be freed
+	if t.nearEnd() || !t.r.MayKeep {
+		t.children = nil // the directory has to become empty
+	}
+	if c.beside != nil { // the place has one token, that of the first node
+		t.beside = nil
+		t.setToken(c.beside.token, c.beside.tokenErr)
+	}
+	turns.add(t)
+	t.guard()
+	return t
+}
+
+// Session returns the session that owns the turn's node.
+func (t *Turn) Session() *session.Session { return t.s }
+
+// Path returns the path of the turn's node.
+func (t *Turn) Path() string { return t.node.Path }
+
+// Begun returns when the turn began.
+func (t *Turn) Begun() time.Time { return t.begun }
+
+// Err returns nil while the turn lasts, and then why it is over. It looks at the clock at the time of the call.
+func (t *Turn) Err() error {
+	if cause := t.over.why(); cause != nil {
+		return cause
+	}
+	if err := t.s.Err(); err != nil {
+		t.lose(err)
+	}
+	return t.over.why()
+}
+
+// Done returns a channel that is closed when the turn is over.
+func (t *Turn) Done() <-chan struct{} { return t.over.wait() }
+
+// AfterEnd calls f in a goroutine of its own when the turn is over. stop cancels that.
+func (t *Turn) AfterEnd(f func()) (stop func()) { return t.over.after(func() { go f() }) }
+
+// Last returns a channel that is closed when the turn must be neither kept nor handed over: another client has asked for
+// the lock, the node has changed in a way that is not known yet, or the holder has become a reader.
+func (t *Turn) Last() <-chan struct{} { return t.last.Wait() }
+
+// IsLast reports whether Last is closed.
+func (t *Turn) IsLast() bool { return t.last.Has() }
+
+// Undisturbed returns a channel that is closed when somebody may have come who waits for the turn's node. It returns nil if
+// somebody may have come already, or if that is not known. What the channel says costs no request: the listing that has
+// granted the turn has set a watch on the children, and has shown nobody behind. A request with MayKeep asks for that.
+//
+// A server that takes the right to read the directory away drops the event without a word. So the channel counts for a
+// session timeout after [Turn.Begun], and no longer.
+func (t *Turn) Undisturbed() <-chan struct{} {
+	if t.children == nil || t.children.Event() != session.WatchPending || time.Since(t.begun) >= t.s.Timeout() {
+		return nil
+	}
+	return t.children.Done()
+}
+
+// Leave ends the turn, and has its node removed. It returns nil if the turn was over. ctx is for hooks.
+func (t *Turn) Leave(ctx context.Context) *session.Removal {
+	if !t.over.end(ErrReleased) {
+		return nil
+	}
+	t.unguard()
+	turns.remove(t, 0)
+	return t.removeOnce(ctx)
+}
+
+// removeOnce has the node removed. Further calls return the first removal.
+func (t *Turn) removeOnce(ctx context.Context) *session.Removal {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.removal == nil {
+		t.removal = t.remove(ctx)
+	}
+	return t.removal
+}
+
+// lose ends the turn and its leases by a loss.
+func (t *Turn) lose(cause error) {
+	loss := failed("lock", t.q.dir, cause)
+	first, deleted := t.over.end(loss), errors.Is(cause, errDeleted)
+	lost := 0
+	for _, l := range t.present() {
+		if l.finish(loss) {
+			lost++
+			l.tellLoss(loss)
+		}
+	}
+	if first {
+		t.unguard()
+		if deleted { // the session counts the node until a delete of ours has found that it is gone
+			t.removeOnce(t.ctx)
+		}
+	}
+	if deleted {
+		if lost > 0 {
+			t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",
+				"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s))
+		}
+		lost = 0
+	}
+	turns.remove(t, lost)
+}
+
+// loseNode ends the turn because its node was deleted, and returns why it is over. After a release the delete was ours, and
+// loseNode changes nothing.
+func (t *Turn) loseNode() error {
+	t.lose(lostNode())
+	return t.over.why()
+}
+
+// present returns the leases that have not ended.
+func (t *Turn) present() []*Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.leases)
+}
+
+func (t *Turn) drop(l *Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.leases, l); i >= 0 {
+		t.leases = slices.Delete(t.leases, i, i+1)
+	}
+}
+
+// Holder describes the contender that has the turn, as far as this process knows it.
+func (t *Turn) Holder() Contender {
+	c := Contender{Path: t.node.Path, Sequence: t.me.Sequence, Session: t.s.ID(), Holder: true, Own: true}
+	c.HeldSince, c.Kept = t.heldSince()
+	return c
+}
+
+// heldSince returns when the present hold has begun, and whether the place is kept without one.
+func (t *Turn) heldSince() (since time.Time, kept bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.leases {
+		since = l.since
+	}
+	return since, len(t.leases) == 0 && t.r.MayKeep && t.over.why() == nil
+}
+
+// Beside takes another turn of the same queue next to t: at once, in the same session, with the same sequence number and
+// token. It is for a writer that becomes a reader, with no other writer in between: r is that of the reader, and the policy
+// of t's kind says, by Replaces, that the node may leave another in its place. Beside returns when a listing has shown both
+// nodes. t must stay until the holder has no more use for it, and is neither kept nor handed over from now on.
+//
+// Beside calls no hooks, as [Queue.Begin]. It fails with ctx's error, why t is over, and as Begin does.
+func (t *Turn) Beside(ctx context.Context, r Request) (*Turn, Effort, error) {
+	effort := Effort{Position: -1}
+	if err := t.Err(); err != nil {
+		return nil, effort, err
+	}
+	t.last.Tell() // the next holder of this process would hold together with the new turn
+	// The token is that of the first node: the second node is younger than the waiters behind the place. Token fails too if
+	// the servers refuse to tell, which a reader has to know no earlier than a writer.
+	if _, err := t.awaitToken(ctx, &t.over); ctx.Err() != nil || t.over.why() != nil {
+		return nil, effort, firstOf(t.over.why(), ctx.Err(), err)
+	}
+	if r.Data == nil {
+		r.Data = t.q.nodeData(ctx, &r)
+	}
+	for pace := t.q.newPace(); ; {
+		effort.Attempts++
+		c := &contender{q: t.q, s: t.s, r: &r, beside: t, position: -1}
+		beside, err := c.contend(ctx, false)
+		effort.Position = c.position
+		if err == nil {
+			if err = t.Err(); err != nil {
+				beside.Leave(ctx)
+				return nil, effort, err
+			}
+			return beside, effort, nil
+		}
+		if !errors.Is(err, errDeleted) || t.Err() != nil { // the new node alone was deleted by hand: once more
+			return nil, effort, firstOf(t.over.why(), err)
+		}
+		if err := pace.Wait(ctx, t.s.Done()); err != nil {
+			return nil, effort, err
+		}
+	}
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// watch sets watches on our own node, on those ahead that v names, and on the directory if that has a configuration. It
+// returns when all are answered, so that what they tell can grant the turn. The request for our own node leaves first:
+// events of one connection come in order, so if our node goes before one ahead does, its watch ends first.
+//
+// A watch of the last wait stays in use if it is pending, or has told that the node is gone: the listing may still show
+// it, since the two answers cross when a holder leaves at once. To ask again would cost a round trip.
+func (c *contender) watch(ctx context.Context, v *Verdict) error {
+	if err := c.slow(ctx, v.Count()); err != nil {
+		return err
+	}
+	last := c.view
+	c.show(v, make([]*session.Watch, len(v.Watch)))
+	paths, on := []string{c.node.Path}, []int{-1}
+	watches := make([]*session.Watch, len(v.Watch))
+	for i, b := range v.Watch {
+		if watches[i] = last.watchOn(b.Node.Name); watches[i] == nil {
+			paths, on = append(paths, c.q.nodePath(b.Node.Name)), append(on, i)
+		}
+	}
+	all, err := c.s.WatchNodes(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	c.own = all[0]
+	for j, i := range on[1:] {
+		watches[i] = all[j+1]
+	}
+	c.show(v, watches)
+	c.warnOfOrphans()
+	return nil
+}
+
+// wait waits until the watches say that the contender may go (Free), that its node is gone, or that only a listing tells.
+// It fails when ctx ends, and with ErrBusy when the patience of a try is over.
+func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (next Next, err error) {
+	wake := make(chan struct{}, 1)
+	stir := func() {
+		select {
+		case wake <- struct{}{}:
+		default: // it is awake
+		}
+	}
+	for _, w := range append(slices.Clone(c.view.on), c.own, c.limit) {
+		if w != nil {
+			defer w.AfterEvent(stir)()
+		}
+	}
+	began, tick := time.Now(), time.NewTimer(c.s.Timeout())
+	told := watching{q: c.q, v: c.view}
+	defer func() {
+		tick.Stop()
+		c.pace.Rested(time.Since(began))
+		told.end(err)
+	}()
+	for {
+		if next = c.look(); next != Wait {
+			return next, c.s.Err() // its end breaks the watches
+		}
+		within := told.follow(ctx)
+		select {
+		case <-wake:
+		case <-tick.C: // no wake-up is lost as far as we know; if one is all the same, it costs a session timeout
+			if there, err := c.allThere(within); err != nil || !there {
+				return List, err
+			}
+			tick.Reset(c.s.Timeout())
+		case <-patience:
+			return List, ErrBusy
+		case <-ctx.Done():
+			return List, ctx.Err()
+		}
+	}
+}
+
+// look is Look of what the watches have told by now. The watch on our own node is read last.
+func (c *contender) look() Next {
+	seen := make([]session.WatchEvent, len(c.view.on))
+	for i, one := range c.view.on {
+		seen[i] = one.Event()
+	}
+	if c.limit != nil && c.limit.Event() != session.WatchPending && c.own.Event() != session.WatchDeleted {
+		return List // the configuration is another than that of the listing
+	}
+	return Look(&c.view.Verdict, c.policy.Slack, seen, c.own.Event())
+}
+
+// fewAhead is how many nodes are asked for by name at most. To ask for more costs more than a listing.
+const fewAhead = 8
+
+// allThere reports whether all nodes that are watched are still there. It returns false if there are too many to ask for,
+// so that the contender lists. To ask for a few nodes by name keeps the contenders of a long queue from listing it all the
+// time.
+func (c *contender) allThere(ctx context.Context) (bool, error) {
+	if len(c.view.Watch) > fewAhead || c.limit != nil {
+		return false, nil
+	}
+	for _, name := range append([]string{c.me.Name}, c.view.names()...) {
+		stat, err := c.s.Exists(ctx, c.q.nodePath(name))
+		if err != nil || stat == nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// warnOfOrphans logs a warning for each node ahead that no session owns, once for each of them.
+func (c *contender) warnOfOrphans() {
+	for i, b := range c.view.Watch {
+		_, stat := c.view.on[i].Data()
+		if stat == nil || stat.EphemeralOwner != 0 {
+			continue
+		}
+		node := c.q.nodePath(b.Node.Name)
+		if before, _ := c.q.warned.Swap(node, stat.Czxid); before != stat.Czxid {
+			c.q.m.Logger().Warn("a lock waits for a node that is not ephemeral and stays until it is deleted; "+
+				"delete it if nobody uses it", "lock", c.q.dir, "node", node)
+		}
+	}
+}
