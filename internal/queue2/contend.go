@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -116,7 +117,7 @@ func (c *contender) lookFirst(ctx context.Context) error {
 	if configured {
 		c.config = configOf(l.Data, l.DataStat)
 	}
-	if c.policy, err = c.r.Kind.policy(me, c.config); err != nil {
+	if c.policy, err = c.r.Kind.policy(me, c.config); err != nil || c.policy.Slack < 0 {
 		return nil //nolint:nilerr // the entry says why, by a configuration that is not older than its node
 	}
 	v := Decide(c.r.Kind, c.policy, me, c.q.staying(c.s, l.Names))
@@ -249,6 +250,9 @@ func (c *contender) meetRivals(ctx context.Context, names []string) error {
 func (c *contender) decide(names []string) (v Verdict, err error) {
 	if c.policy, err = c.r.Kind.policy(c.me, c.config); err != nil {
 		return v, err
+	}
+	if c.policy.Slack < 0 { // it would wait for ever, and keep out those behind it
+		return v, misuse.Invalidf("weight %d: the limit is %d", c.me.Weight, c.policy.Slack+c.me.Weight)
 	}
 	if c.beside != nil && !slices.Contains(names, c.beside.me.Name) {
 		return v, c.beside.loseNode() // without the first node others get in beside the lease that has it

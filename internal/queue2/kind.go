@@ -13,7 +13,8 @@ type Policy struct {
 	// Weight is nil, each node weighs 1.
 	Weight func(ahead Node) int
 	// Slack is the weight that may remain ahead when the contender goes. For a mutex it is 0, for a semaphore the number
-	// of leases less those that the contender asks for.
+	// of leases less those that the contender asks for. If it is negative, the contender asks for more than there is: its
+	// acquisition fails with session.ErrInvalid.
 	Slack int
 	// Replaces reports whether a node ahead may leave another node, with the same sequence number, in its place: a
 	// writer that becomes a reader. The end of such a node proves nothing, so the contender lists again. If Replaces is

@@ -62,6 +62,10 @@ func (t *Turn) Session() *session.Session { return t.s }
 // Path returns the path of the turn's node.
 func (t *Turn) Path() string { return t.node.Path }
 
+// Config returns the configuration that has let the turn's contender go, if its kind has a [Configuration]: the directory
+// had it when the contender looked at its watches last.
+func (t *Turn) Config() Config { return t.config }
+
 // Begun returns when the turn began.
 func (t *Turn) Begun() time.Time { return t.begun }
 
