@@ -17,18 +17,19 @@ type Lease struct {
 	t     *Turn
 	ctx   context.Context // the values of the holder's context, for hooks; never ends
 	since time.Time       // of the grant
-	back  func(ctx context.Context) *session.Removal
+	back  func(ctx context.Context, used bool) *session.Removal
 	over  ending
 	told  holdHook
 }
 
 // Lease begins a hold of the turn. ctx is that of the caller that gets the lease. back is called once when the lease is
-// released: it hands the turn over or keeps it and returns nil, or it leaves the turn and returns the removal. If back is
-// nil, a release leaves the turn.
-func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context) *session.Removal) *Lease {
+// released: it hands the turn over or keeps it and returns nil, or it leaves the turn and returns the removal. used is false
+// if the caller of the acquisition has not got the lease, after all: then the turn is not kept. If back is nil, a release
+// leaves the turn.
+func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
 	l := &Lease{t: t, ctx: t.q.valuesFor(ctx), since: time.Now(), back: back}
 	if back == nil {
-		l.back = t.Leave
+		l.back = func(ctx context.Context, _ bool) *session.Removal { return t.Leave(ctx) }
 	}
 	t.mu.Lock() // the hook gets the lease, which can end before the hook returns: the turn has to know of it
 	t.leases = append(t.leases, l)
@@ -81,10 +82,14 @@ func (l *Lease) Err() error {
 // A contender that has waited hears of a request at the grant, also of one that came while it waited. After a request
 // the place is neither kept nor handed over to another goroutine of this process. The context of a Do ends: see
 // [ErrRevoked].
-func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.Wait() }
+func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.wait() }
 
 // IsRevoked reports whether Revoked is closed.
-func (l *Lease) IsRevoked() bool { return l.made().t.revoked.Has() }
+func (l *Lease) IsRevoked() bool { return l.made().t.revoked.why() != nil }
+
+// AfterRevoke calls f when Revoked is closed, or at once if it is closed. Until then it takes no goroutine. f must not block.
+// stop cancels that. It is for makers of locks.
+func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.after(f) }
 
 // Token returns the fencing token: a number that is higher than the token of each earlier holder. Stores that compare
 // tokens refuse former holders: see package fence.
@@ -150,3 +155,14 @@ func (l *Lease) Release(ctx context.Context) error {
 	misuse.Context(ctx, "queue: Lease.Release")
 	return l.StartRelease(ctx).Wait(ctx)
 }
+
+// Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and for
+// the given time at most. Without an answer by then it returns nil: the node goes without any further call, and the log and
+// the Release hook are told how it went. If patience is 0, Unlock waits for nothing, and only the hook and the log of a
+// refusal are told. It is for makers of locks.
+func (l *Lease) Unlock(patience time.Duration) error {
+	return l.StartRelease(context.Background()).Unlock(patience)
+}
+
+// GiveUp is Release for a lease that no caller has got. So the place is not kept. It is for makers of locks.
+func (l *Lease) GiveUp(ctx context.Context) error { return l.StartGiveUp(ctx).Wait(ctx) }

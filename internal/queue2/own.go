@@ -122,7 +122,7 @@ func (t *Turn) setToken(czxid int64, err error) {
 func (t *Turn) noticeRevoke(data []byte) {
 	if string(data) == RevokeMessage {
 		t.last.Tell()
-		t.revoked.Tell()
+		t.revoked.end(failed("lock", t.q.dir, ErrRevoked))
 	}
 }
 

@@ -20,7 +20,12 @@ type Releasing struct {
 
 // StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases can
 // be released right after each other. ctx is for hooks.
-func (l *Lease) StartRelease(ctx context.Context) *Releasing {
+func (l *Lease) StartRelease(ctx context.Context) *Releasing { return l.startRelease(ctx, true) }
+
+// StartGiveUp is StartRelease for a lease that no caller has got. So the place is not kept.
+func (l *Lease) StartGiveUp(ctx context.Context) *Releasing { return l.startRelease(ctx, false) }
+
+func (l *Lease) startRelease(ctx context.Context, used bool) *Releasing {
 	r := &Releasing{l: l, lost: l.made().Err(), end: func(error) {}} // if the clock has run out, the lease was lost before
 	if r.lost == nil && !l.finish(ErrReleased) {
 		r.lost = l.over.why()
@@ -33,7 +38,7 @@ func (l *Lease) StartRelease(ctx context.Context) *Releasing {
 	}
 	ctx, r.end = l.traceRelease(ctx)
 	if r.lost == nil {
-		r.removal = l.back(ctx)
+		r.removal = l.back(ctx, used)
 	}
 	return r
 }
@@ -50,17 +55,20 @@ func (r *Releasing) Wait(ctx context.Context) error {
 	return r.conclude(r.outcome())
 }
 
-// Unlock waits for the servers' answer, but for no connection, and for the given time at most, which begins when there is
-// something to wait for. If there is no answer by then, or if the session has ended, Unlock returns nil: the node goes
-// without any further call. The log and the Release hook are told how it went.
-func (r *Releasing) Unlock(patience func() <-chan time.Time) error {
-	if r.removal == nil {
+// Unlock waits for the servers' answer as [Lease.Unlock] does. It reads no clock if there is nothing to wait for.
+func (r *Releasing) Unlock(patience time.Duration) error {
+	switch {
+	case r.removal == nil:
 		return r.conclude(nil)
+	case patience <= 0:
+		return r.leave()
 	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-r.removal.Done():
 	case <-r.removal.Cut():
-	case <-patience():
+	case <-timer.C:
 	}
 	select { // both may have happened
 	case <-r.removal.Done():
@@ -76,11 +84,8 @@ func (r *Releasing) Unlock(patience func() <-chan time.Time) error {
 	return err
 }
 
-// Leave waits for nothing. Only the Release hook is told what the servers say, and the log of a refusal.
-func (r *Releasing) Leave() error {
-	if r.removal == nil {
-		return r.conclude(nil)
-	}
+// leave waits for nothing.
+func (r *Releasing) leave() error {
 	if r.l.t.q.m.Trace().Release != nil {
 		r.tellLater(false)
 	}

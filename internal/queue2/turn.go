@@ -27,7 +27,7 @@ type Turn struct {
 	known    news.News // token and tokenErr are set, which then never change
 	token    int64
 	tokenErr error
-	revoked  news.News // another client has asked for the lock
+	revoked  ending    // another client has asked for the lock
 	last     news.News // the turn must be neither kept nor handed over
 
 	mu      sync.Mutex
