@@ -62,31 +62,53 @@ type Effort struct {
 	Position int // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
 }
 
-// Acquiring surrounds the way to a lease: it checks r and completes it, bounds the wait ([WithMaxWait]), calls the hooks,
-// and completes the error of get. get is not called if ctx has ended. It is for makers of locks that have more than one
-// way to a lease. [Queue.Acquire] is made of it.
+// Acquiring surrounds the way to a lease: it is [Queue.StartAcquiring], get, and the end of that. get is not called if ctx has
+// ended. It is for makers of locks that have more than one way to a lease. [Queue.Acquire] is made of it.
 func (q *Queue) Acquiring(
 	ctx context.Context, r *Request, try bool, get func(ctx context.Context) (*Lease, Effort, error),
 ) (*Lease, error) {
+	ctx, end, err := q.StartAcquiring(ctx, r, try)
+	if err != nil {
+		return nil, err
+	}
+	ended := false
+	defer func() {
+		if !ended { // a policy or a hook panics
+			_, _ = end(nil, Effort{Position: -1}, errCut)
+		}
+	}()
+	l, effort, err := get(ctx)
+	ended = true
+	return end(l, effort, err)
+}
+
+// StartAcquiring begins an acquisition: it checks r and completes it, bounds the wait ([WithMaxWait]) and calls the hooks. It
+// fails if ctx has ended. The caller gets the lease within the context that StartAcquiring returns, and calls end once, with
+// what it has got. end tells the hooks, and returns the lease, or the error for the caller of the acquisition. It is for
+// makers of locks that begin several acquisitions at once; others use [Queue.Acquiring].
+func (q *Queue) StartAcquiring(
+	ctx context.Context, r *Request, try bool,
+) (inside context.Context, end func(*Lease, Effort, error) (*Lease, error), err error) {
 	if err := r.complete(); err != nil {
-		return nil, failed("acquire", q.dir, err)
+		return nil, nil, failed("acquire", q.dir, err)
 	}
 	ctx, waited := BeginWait(ctx)
 	if err := ctx.Err(); err != nil {
-		return nil, waited(failed("acquire", q.dir, err))
+		return nil, nil, waited(failed("acquire", q.dir, err))
 	}
-	ctx, end := q.traceAcquire(ctx, r, try)
-	told := session.AcquireResult{Position: -1, Err: errCut} // if a policy or a hook panics
-	defer func() { end(told) }()
-	l, effort, err := get(ctx)
-	told.Err, told.Attempts, told.Position = nil, effort.Attempts, effort.Position
-	if err = waited(withCause(ctx, q.explain(ctx, err, nil))); err == nil {
+	ctx, tell := q.traceAcquire(ctx, r, try)
+	return ctx, func(l *Lease, effort Effort, err error) (*Lease, error) {
+		told := session.AcquireResult{Attempts: effort.Attempts, Position: effort.Position}
+		err = waited(withCause(ctx, q.explain(ctx, err, nil)))
+		if told.Busy = errors.Is(err, ErrBusy); !told.Busy {
+			told.Err = err
+		}
+		tell(told)
+		if err != nil {
+			return nil, failed("acquire", q.dir, err)
+		}
 		return l, nil
-	}
-	if told.Busy = errors.Is(err, ErrBusy); !told.Busy {
-		told.Err = err
-	}
-	return nil, failed("acquire", q.dir, err)
+	}, nil
 }
 
 // withCause adds to the text of an error, which says that ctx has ended, the cause that the caller has given
@@ -103,6 +125,38 @@ func withCause(ctx context.Context, err error) error {
 // acquisition, and its errors do not name the lock: [Queue.Acquiring] does both. shown tells others what the acquisition
 // waits for; it may be nil. Begin is for makers of locks. r must be complete, as Acquiring leaves it.
 func (q *Queue) Begin(ctx context.Context, r Request, try bool, shown *Waiting) (*Turn, Effort, error) {
+	if !try {
+		return q.begin(ctx, r, forAll, false, shown)
+	}
+	return q.begin(ctx, r, forKept, true, shown)
+}
+
+// BeginAtOnce is Begin for one of several locks that are taken at once, or not at all. It enters, and returns [ErrBusy] if it
+// may not go by the listing of that. With try it waits for kept places as a try does, and otherwise for nobody. It does not
+// look before it enters: its caller does that by [Queue.Look]. It sets the Data of r, for a Begin after it.
+func (q *Queue) BeginAtOnce(ctx context.Context, r *Request, try bool) (*Turn, Effort, error) {
+	if r.Data == nil {
+		r.Data = q.nodeData(ctx, r)
+	}
+	if !try {
+		return q.begin(ctx, *r, forNobody, false, nil)
+	}
+	return q.begin(ctx, *r, forKept, false, nil)
+}
+
+// Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way. It writes
+// nothing, and what it has seen lets nobody go. The Effort has their number. r must be complete, as for Begin.
+func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
+	c := &contender{q: q, r: &r, position: -1}
+	err := q.inSession(ctx, func(ctx context.Context, s *session.Session) error {
+		c.s = s
+		return c.lookFirst(ctx)
+	})
+	return Effort{Position: c.position}, err
+}
+
+// begin takes one node after another through the queue, until one is granted. With look each of them looks before it enters.
+func (q *Queue) begin(ctx context.Context, r Request, waits whom, look bool, shown *Waiting) (*Turn, Effort, error) {
 	effort := Effort{Position: -1}
 	if r.Data == nil {
 		r.Data = q.nodeData(ctx, &r)
@@ -114,7 +168,13 @@ func (q *Queue) Begin(ctx context.Context, r Request, try bool, shown *Waiting) 
 		}
 		effort.Attempts++
 		c := &contender{q: q, s: s, r: &r, shown: shown, position: -1}
-		t, err := c.contend(ctx, try)
+		var t *Turn
+		if look {
+			err = c.lookFirst(ctx)
+		}
+		if err == nil {
+			t, err = c.contend(ctx, waits)
+		}
 		effort.Position = c.position
 		if err == nil || !isLoss(err) {
 			return t, effort, err

@@ -46,14 +46,18 @@ type contender struct {
 // news that they are gone.
 const keptPatience = 250 * time.Millisecond
 
+// whom says for whom a contender waits that has entered.
+type whom byte
+
+const (
+	forAll    whom = iota
+	forKept        // for places that may be kept, and nodes that are about to be deleted: keptPatience at most
+	forNobody      // it is one of several that come in at once, or not at all
+)
+
 // contend takes one node through the queue. It returns the turn when nobody is in the way any more, or leaves nothing
 // behind. The error is a loss (isLoss) if another node can go on.
-func (c *contender) contend(ctx context.Context, try bool) (t *Turn, err error) {
-	if try && c.beside == nil {
-		if err := c.lookFirst(ctx); err != nil {
-			return nil, err
-		}
-	}
+func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error) {
 	names, err := c.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -77,10 +81,10 @@ func (c *contender) contend(ctx context.Context, try bool) (t *Turn, err error) 
 		if v.Go {
 			return c.grant(ctx)
 		}
-		if try && c.isBusy(&v, names) {
+		if waits == forNobody || waits == forKept && c.isBusy(&v, names) {
 			return nil, ErrBusy
 		}
-		if try && patience == nil {
+		if waits == forKept && patience == nil {
 			timer := time.NewTimer(keptPatience)
 			defer timer.Stop()
 			patience = timer.C
@@ -106,7 +110,8 @@ func (c *contender) contend(ctx context.Context, try bool) (t *Turn, err error) 
 }
 
 // lookFirst fails with ErrBusy if a try would have to wait. What it reads grants nothing, so a listing that is out of date
-// costs a try, and no more. It does not say busy for places that may be kept, which leave only for a node that they see.
+// costs a try, and no more. It does not say busy for places that may be kept, which leave only for a node that they see. The
+// contender has not entered.
 func (c *contender) lookFirst(ctx context.Context) error {
 	configured := c.r.Kind.Configuration != nil
 	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Sync: true, Data: configured})

@@ -215,7 +215,7 @@ func (t *Turn) Beside(ctx context.Context, r Request) (*Turn, Effort, error) {
 	for pace := t.q.newPace(); ; {
 		effort.Attempts++
 		c := &contender{q: t.q, s: t.s, r: &r, beside: t, position: -1}
-		beside, err := c.contend(ctx, false)
+		beside, err := c.contend(ctx, forAll)
 		effort.Position = c.position
 		if err == nil {
 			if err = t.Err(); err != nil {
