@@ -1,0 +1,8 @@
+// Package share is what goroutines of one process share of a lock. Packages zklock, rwlock and semaphore are made of it. It
+// uses of package queue what that exports.
+//
+//	holds.go     the holds of one lock object; lock.go: slot, owners; unlock.go: Unlock without a handle, Do
+//	locker.go    a sync.Locker
+//	enderror.go  the error of a Do
+//	door.go      from a lock object to what Multi has to know of it
+package share

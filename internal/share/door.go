@@ -1,0 +1,64 @@
+package share
+
+import "github.com/turnstile-go/turnstile/internal/queue2"
+
+// Member is what Multi of package zklock has to know of a lock that it takes together with others.
+type Member struct {
+	Queue   *queue.Queue
+	Request queue.Request
+	// Apart says that the lock is more than a node of its own in Queue: goroutines share the place, or a second queue comes
+	// behind the first one. Then Multi takes it by the methods that users call.
+	Apart bool
+	// LookAlso has further queues that a try of the lock has to pass.
+	LookAlso []Look
+	// Async says that Unlock of the lock waits for no server.
+	Async bool
+	// Owned has the holds by which an owner may have the lock, so that it would wait for itself.
+	Owned []*Holds[*queue.Lease]
+}
+
+// Look is a queue that a try looks at, and what the try asks for there.
+type Look struct {
+	Queue   *queue.Queue
+	Request queue.Request
+}
+
+// HeldBy returns the lease that an owner has of the lock, lost or not. It returns nil if the owner has none.
+func (m *Member) HeldBy(owner *queue.Owner) *queue.Lease {
+	for _, holds := range m.Owned {
+		if lease, ok := holds.Of(owner); ok {
+			return lease
+		}
+	}
+	return nil
+}
+
+// Door leads from a public lock type T to its Member, for Multi, which sees only an interface. A lock type embeds its Door
+// under an alias, so that the field has no exported name:
+//
+//	type door = share.Door[*Mutex]
+//
+// The method of Door is promoted, and has no name outside of this package. So users see nothing of it, and only types with a
+// Door lead to a Member.
+//
+// A type of a user that embeds a T has the promoted method too, and can have its own Acquire. So the Door leads on only from
+// a T itself.
+type Door[T any] struct{ member *Member }
+
+// DoorTo returns a door to a lock.
+func DoorTo[T any](member *Member) Door[T] { return Door[T]{member} }
+
+func (d Door[T]) leadsFrom(lock any) *Member {
+	if _, itself := lock.(T); itself {
+		return d.member
+	}
+	return nil
+}
+
+// MemberOf returns the Member behind a lock of this module. It returns nil for one of another type.
+func MemberOf(lock any) *Member {
+	if l, ok := lock.(interface{ leadsFrom(lock any) *Member }); ok {
+		return l.leadsFrom(lock)
+	}
+	return nil
+}

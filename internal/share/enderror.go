@@ -1,0 +1,95 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/queue2"
+)
+
+// EndError returns the error of work under a lease, such as that of a Do, which has two parts: work is the error of its
+// function, and end that of giving the lease back. cause is what the lease says of its end. ctx is the caller's.
+//
+// If the lease was lost, the error matches what end and work match, with one exception. The end of a lease ends the context of
+// the function, which then usually returns an error that matches [context.Canceled]. Programs take such an error for a caller
+// that has gone away. So the error does not match it, unless ctx has ended too.
+func EndError(ctx context.Context, work, end, cause error) error {
+	switch {
+	case end == nil:
+		return work
+	case work == nil:
+		return end
+	}
+	if !errors.Is(end, cause) { // the lease was not lost, and its release was refused
+		return Join(work, end)
+	}
+	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
+}
+
+// withRevocation returns the error of a function whose context, inside, may have ended because another client has asked for
+// the lock. inside is nil if the function was not called. A function that has returned no error has done its work while the
+// lock was held.
+func withRevocation(ctx, inside context.Context, work error) error {
+	if work == nil || inside == nil {
+		return work
+	}
+	cause := context.Cause(inside)
+	if !errors.Is(cause, queue.ErrRevoked) || errors.Is(context.Cause(ctx), queue.ErrRevoked) { // an outer Do ends so, and says it
+		return work
+	}
+	return &endError{end: cause, cause: cause, work: work, hide: ctx.Err() == nil}
+}
+
+// endError is the error of work that failed, and whose lease ended or was asked for before that.
+type endError struct {
+	end   error // of the lease
+	cause error // of end, as the function's context has it
+	work  error // of the function
+	hide  bool  // do not match the errors of a context in work
+}
+
+// Error returns one line. It leaves out an error of the function that says no more than the end of the lease does, and the
+// end of the lease if the function's error says it all.
+func (e *endError) Error() string {
+	end, work := oneLine(e.end.Error()), oneLine(e.work.Error())
+	switch {
+	case strings.Contains(end, work) || e.hide && endsContext(e.work):
+		return end
+	case strings.Contains(work, oneLine(e.cause.Error())):
+		return work
+	}
+	return end + "; " + work
+}
+
+// Unwrap returns the error of the lease's end alone. Is and As look at the function's error.
+func (e *endError) Unwrap() error { return e.end }
+
+// Is looks at the function's error. It does not find the error of a context there if that is to be hidden.
+func (e *endError) Is(target error) bool {
+	return !(e.hide && endsContext(target)) && errors.Is(e.work, target)
+}
+
+// As looks at the lease's end first, then at the function's error. It does not find the error of a context in the latter,
+// which is a net.Error whose Timeout reports true.
+func (e *endError) As(target any) bool {
+	if errors.As(e.end, target) {
+		return true
+	}
+	if !errors.As(e.work, target) {
+		return false
+	}
+	found := reflect.ValueOf(target).Elem()
+	if err, ok := found.Interface().(error); e.hide && ok && endsContext(err) {
+		found.SetZero()
+		return false
+	}
+	return true
+}
+
+// endsContext reports whether err is one of the two errors of an ended context. It does not look
+// at what err wraps.
+func endsContext(err error) bool {
+	return err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // see above
+}

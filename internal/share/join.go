@@ -1,0 +1,54 @@
+package share
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
+
+// ApplyAll applies all options of a constructor, and joins the errors. A nil option is an error.
+func ApplyAll[O comparable](opts []O, apply func(O) error) error {
+	var none O
+	var errs []error
+	for _, o := range opts {
+		if o == none {
+			errs = append(errs, misuse.Invalidf("nil option"))
+			continue
+		}
+		errs = append(errs, apply(o))
+	}
+	return Join(errs...)
+}
+
+// Join returns the errors that are not nil as one, like [errors.Join], but with a text of one line.
+func Join(errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return &joined{errs}
+}
+
+// joined is several errors.
+type joined struct{ errs []error }
+
+// Unwrap returns all of them.
+func (j *joined) Unwrap() []error { return j.errs }
+
+// Error says each thing once.
+func (j *joined) Error() string {
+	var texts []string
+	for _, err := range j.errs {
+		if text := oneLine(err.Error()); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// oneLine returns a text without line breaks.
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }

@@ -1,0 +1,113 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// complainEvery is how often a Locker logs that its Lock is refused.
+const complainEvery = time.Minute
+
+// Locker returns the holds as a [sync.Locker], which gets its leases by get. Its Lock tries again after every error, and ends
+// its goroutine when the manager is closed. Its Unlock panics when nothing is held. onLost is called when the lock is lost
+// between Lock and Unlock. It may be nil.
+func (h *Holds[L]) Locker(get Get[L], onLost func(error)) sync.Locker {
+	return &locker[L]{holds: h, get: get, onLost: onLost}
+}
+
+type locker[L Lease] struct {
+	holds  *Holds[L]
+	get    Get[L]
+	onLost func(error) // may be nil
+
+	left atomic.Bool // a Lock has ended its goroutine
+
+	mu         sync.Mutex
+	complained time.Time // when a refusal was logged, for all goroutines
+}
+
+// Lock returns when it holds the lock.
+func (l *locker[L]) Lock() {
+	wait := backoff.NewExponentialBackOff()
+	wait.MaxInterval = 5 * time.Second
+	for {
+		held, err := l.holds.take(context.Background(), false, viaLock, l.get)
+		switch {
+		case err == nil:
+			l.tellLoss(held.lease)
+			return
+		case errors.Is(err, session.ErrClosed):
+			l.leave(err)
+		}
+		// The servers refuse. After an operator has repaired that, the program need not restart.
+		l.complain(err)
+		if !l.holds.pause(wait.NextBackOff()) {
+			l.leave(l.holds.acquiring(session.ErrClosed))
+		}
+	}
+}
+
+// tellLoss calls onLost when the lease ends, unless the program itself has ended it, by a release or by closing the manager.
+func (l *locker[L]) tellLoss(lease L) {
+	if l.onLost == nil {
+		return
+	}
+	lease.AfterEnd(func() {
+		if err := lease.Err(); !errors.Is(err, queue.ErrReleased) && !errors.Is(err, session.ErrClosed) {
+			l.onLost(err)
+		}
+	})
+}
+
+// complain logs why Lock tries again, unless it has done so in the last minute.
+func (l *locker[L]) complain(err error) {
+	l.mu.Lock()
+	now := time.Now()
+	due := now.Sub(l.complained) >= complainEvery
+	if due {
+		l.complained = now
+	}
+	l.mu.Unlock()
+	if due {
+		l.holds.Manager.Logger().Warn("turnstile: Lock failed and tries again", "lock", l.holds.Path, "err", err)
+	}
+}
+
+// leave ends the calling goroutine, which cannot have the lock any more.
+func (l *locker[L]) leave(err error) {
+	l.left.Store(true)
+	l.holds.Manager.Logger().Warn("turnstile: Lock ends its goroutine", "lock", l.holds.Path, "err", err)
+	runtime.Goexit()
+}
+
+// pause waits for d and returns true. It returns false as soon as the manager is closed.
+func (h *Holds[L]) pause(d time.Duration) bool {
+	closed, stop := h.closing()
+	defer stop()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-closed:
+		return false
+	}
+}
+
+// Unlock gives back one Lock. It panics if there is none, unless a goroutine has ended in Lock: that one runs its deferred
+// Unlock although it holds nothing, for example after the Wait of a sync.Cond.
+func (l *locker[L]) Unlock() {
+	if err := l.holds.Unlock(); errors.Is(err, ErrNotHeld) && !l.left.Load() {
+		panic(fmt.Sprintf("turnstile: %v", err))
+	}
+}
