@@ -97,10 +97,10 @@ func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error
 		if next, err = c.wait(ctx, patience); err != nil {
 			return nil, err
 		}
-		switch next {
-		case Free:
+		switch {
+		case next == Free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
 			return c.grant(ctx)
-		case Gone:
+		case next == Gone:
 			return nil, lostNode()
 		}
 		if names, err = c.list(ctx); err != nil {

@@ -192,52 +192,28 @@ func (t *Turn) heldSince() (since time.Time, kept bool) {
 	return since, len(t.leases) == 0 && t.r.MayKeep && t.over.why() == nil
 }
 
-// Beside takes another turn of the same queue next to t: at once, in the same session, with the same sequence number and
-// token. It is for a writer that becomes a reader, with no other writer in between: r is that of the reader, and the policy
-// of t's kind says, by Replaces, that the node may leave another in its place. Beside returns when a listing has shown both
-// nodes. t must stay until the holder has no more use for it, and is neither kept nor handed over from now on.
+// Beside takes another turn of the same queue next to t, for the holder of t's lease held: at once, in the same session, with
+// the same sequence number and token. It is for a writer that becomes a reader, with no other writer in between: r is that of
+// the reader, and the policy of t's kind says, by Replaces, that the node may leave another in its place.
 //
-// Beside calls no hooks, as [Queue.Begin]. It fails with ctx's error, why t is over, and as Begin does.
-func (t *Turn) Beside(ctx context.Context, r Request) (*Turn, Effort, error) {
-	effort := Effort{Position: -1}
-	if err := t.Err(); err != nil {
-		return nil, effort, err
-	}
-	t.last.Tell() // the next holder of this process would hold together with the new turn
-	// The token is that of the first node: the second node is younger than the waiters behind the place. Token fails too if
-	// the servers refuse to tell, which a reader has to know no earlier than a writer.
-	if _, err := t.awaitToken(ctx, &t.over); ctx.Err() != nil || t.over.why() != nil {
-		return nil, effort, firstOf(t.over.why(), ctx.Err(), err)
+// From the call on, t is neither kept nor handed over: a release of held leaves it. So if held has not ended at the beginning,
+// nobody else of this process gets t beside the new turn. Beside returns when a listing has shown both nodes. After that the
+// new turn does not depend on held and t any more.
+//
+// Beside calls no hooks, as [Queue.Begin]. It fails with ctx's error, why held has ended, and as Begin does. Then it leaves no
+// node.
+func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
+	t.last.Tell() // before the look at held
+	// The token is that of the first node: the second node is younger than the waiters behind the place. If the servers refuse to
+	// tell it, the reader learns of that when it asks.
+	_, _ = t.awaitToken(ctx, &held.over)
+	if err := held.Err(); err != nil {
+		return nil, Effort{Position: -1}, err
 	}
 	if r.Data == nil {
 		r.Data = t.q.nodeData(ctx, &r)
 	}
-	for pace := t.q.newPace(); ; {
-		effort.Attempts++
-		c := &contender{q: t.q, s: t.s, r: &r, beside: t, position: -1}
-		beside, err := c.contend(ctx, forAll)
-		effort.Position = c.position
-		if err == nil {
-			if err = t.Err(); err != nil {
-				beside.Leave(ctx)
-				return nil, effort, err
-			}
-			return beside, effort, nil
-		}
-		if !errors.Is(err, errDeleted) || t.Err() != nil { // the new node alone was deleted by hand: once more
-			return nil, effort, firstOf(t.over.why(), err)
-		}
-		if err := pace.Wait(ctx, t.s.Done()); err != nil {
-			return nil, effort, err
-		}
-	}
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	c := &contender{q: t.q, s: t.s, r: &r, beside: t, position: -1}
+	beside, err := c.contend(ctx, forAll)
+	return beside, Effort{Attempts: 1, Position: c.position}, err
 }
