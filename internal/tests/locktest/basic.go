@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -78,7 +79,7 @@ func busyTries(w *world) {
 	w.usable(p, rival)
 }
 
-// A function that panics unlocks, and its panic goes on.
+// A function that panics, or that ends its goroutine, unlocks. Its panic goes on.
 func panicking(w *world) {
 	p := w.process()
 	if p.lock.Do == nil {
@@ -93,6 +94,15 @@ func panicking(w *world) {
 		}()
 		_ = p.lock.Do(w.Context(), func(context.Context) error { panic(failure) })
 	}()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.lock.Do(w.Context(), func(context.Context) error {
+			runtime.Goexit()
+			return nil
+		})
+	}()
+	<-ended
 	w.want("Do", p.lock.Do(w.Context(), func(context.Context) error { return failure }), failure)
 	w.usable(p, w.rival())
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A call whose context ends while a request or its answer is on the way returns at once, and leaves nothing behind.
-// The lock is free at first, or a rival holds it until the call can do nothing but wait.
+// A call whose context ends while a request or its answer is on the way, or was lost with the connection, returns at once
+// and leaves nothing behind. The lock is free at first, or a rival holds it until the call can do nothing but wait.
 func cancelAtEachRequest(t *testing.T, s Subject) {
 	for _, c := range calls(t, s) {
 		for _, busy := range []bool{false, true} {
 			t.Run(c.label(busy), func(t *testing.T) {
-				walk(t, s, held, func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, busy, arm) })
+				walk(t, s, append(held, cut...), func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, busy, arm) })
 			})
 		}
 	}
@@ -97,7 +97,7 @@ func endedContext(w *world) {
 		w.want(way.name, err, context.Canceled)
 	}
 	synctest.Wait()
-	if n := w.server.Count(func(r zktest.Request) bool { return r.Session == p.session() && r.Xid > 0 }); n != 0 {
+	if n := w.server.Count(of(p.session())); n != 0 {
 		w.Errorf("%d requests of calls whose context had ended: %v", n, w.server.Requests())
 	}
 }

@@ -11,6 +11,8 @@ func cases() []testCase {
 	lock := func(_ Subject, l Lock) bool { return l.Lock != nil }
 	lease := func(_ Subject, l Lock) bool { return l.Acquire != nil }
 	tries := func(_ Subject, l Lock) bool { return l.TryLock != nil }
+	shares := func(s Subject, _ Lock) bool { return s.SharesPlace }
+	keeps := func(s Subject, _ Lock) bool { return s.KeepsPlace }
 	return []testCase{
 		{"take and release", nil, inBubble(takeAndRelease)},
 		{"a context bounds the wait only", nil, inBubble(contextBoundsWait)},
@@ -26,6 +28,7 @@ func cases() []testCase {
 		{"session lost at each request", nil, loseSessionAtEachRequest},
 		{"node of a waiter deleted", nil, deleteWaiter},
 		{"lost while held", nil, loseHold},
+		{"lost and not unlocked", lock, lostSlot},
 
 		{"release without an answer", nil, releaseWithoutAnswer},
 		{"asked while held", nil, askHolder},
@@ -45,11 +48,16 @@ func cases() []testCase {
 		{"first come, first served in a process", nil, inBubble(orderInProcess)},
 		{"nothing grows", nil, inBubble(leaks)},
 
+		{"shared place", shares, inBubble(sharedPlace)},
+		{"kept place", keeps, keptPlace},
+		{"end of a kept place", keeps, keptPlaceEnds},
+
 		{"owner", lock, inBubble(owner)},
 		{"owner of a lost lock", lock, inBubble(ownerOfLost)},
 		{"no owner", lock, inBubble(noOwner)},
 		{"close while waiting", nil, inBubble(closeWaiting)},
 		{"close while held", nil, closeHeld},
+		{"on the shared server", nil, onSharedServer},
 	}
 }
 

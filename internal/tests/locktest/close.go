@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,7 +59,11 @@ func closeHeld(t *testing.T, s Subject) {
 			w.Errorf("%d nodes after Close", n)
 		}
 		w.rival().holds()()
-		w.want("release", h.end(), session.ErrClosed)
+		err := h.end()
+		w.want("release", err, session.ErrClosed)
+		if errors.Is(err, session.ErrLost) {
+			w.Errorf("the error %v of a hold that Close has ended matches a loss", err)
+		}
 		p.closed()
 	})
 }

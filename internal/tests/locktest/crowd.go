@@ -146,7 +146,7 @@ func leaks(w *world) {
 		first, more = 50, 200
 		some        = 5 // a manager gets a few workers, and a session a watch on the limit of a semaphore
 	)
-	p, rival := w.object(w.connect()), w.rival()
+	p, rival := w.object(w.dial()), w.rival()
 	acquire := func(i int) {
 		way := p.ways()[i%len(p.ways())]
 		release := func() {}

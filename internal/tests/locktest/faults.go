@@ -1,13 +1,11 @@
 package locktest
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -132,68 +130,6 @@ func deleteWaiter(t *testing.T, s Subject) {
 		w.want("release", h.end(), nil)
 		w.usable(p, rival)
 	})
-}
-
-// expire ends the session of a process, which learns of it when it has connected again.
-func (p *process) expire() {
-	p.must("Expire", p.server.Expire(p.Context(), p.session()))
-	pass(time.Second)
-}
-
-// losses are the ways to lose a lock that is held.
-var losses = map[string]func(*process){
-	"session": (*process).expire,
-	"node":    func(p *process) { p.must("delete", p.server.DeleteNode(p.nodes()[0])) },
-	"network": func(p *process) {
-		p.server.Blackhole(zktest.Both)
-		pass(timeout)
-		p.server.Heal()
-	},
-}
-
-// The holder of a lost lock hears of the loss, its release says so, and nothing is left. Until then the object's slot is
-// not free, and has no node that could keep out others.
-func loseHold(t *testing.T, s Subject) {
-	for what, lose := range losses {
-		t.Run(what, func(t *testing.T) {
-			eachCall(t, s, func(w *world, c call) {
-				p := w.process()
-				h := p.take(c.of(p))
-				pass(time.Second) // it watches its node by now
-				lose(p)
-				synctest.Wait()
-				w.want("the lost hold", h.err(), session.ErrLost)
-				if h.done != nil {
-					select {
-					case <-h.done:
-					default:
-						w.Error("Done is open after the loss")
-					}
-				}
-				if h.ctx != nil {
-					w.want("context of the hold", h.ctx.Err(), context.Canceled)
-					w.want("cause of its end", context.Cause(h.ctx), session.ErrLost)
-				}
-				left := 0
-				if what == "node" {
-					left = s.Nodes - 1 // its other locks are not lost
-				}
-				w.gone("after the loss", left)
-				rival := w.rival()
-				if left == 0 {
-					rival.holds()()
-				}
-				if s.Slot && (c.name == "Lock" || c.name == "TryLock") {
-					got, err := p.lock.TryLock(w.Context())
-					if got || err != nil {
-						w.Errorf("TryLock before the Unlock of a lost lock: %v, %v", got, err)
-					}
-				}
-				w.want("the release of a lost hold", h.end(), session.ErrLost)
-				w.usable(p, rival)
-			})
-		})
-	}
 }
 
 // added returns what is in the second list and not in the first.

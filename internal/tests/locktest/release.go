@@ -75,8 +75,7 @@ func releaseWithoutAnswer(t *testing.T, s Subject) {
 // then says why. The place is not kept.
 func askHolder(t *testing.T, s Subject) {
 	eachCall(t, s, func(w *world, c call) {
-		failure := errors.New("failure of the function")
-		for _, end := range []error{nil, failure} {
+		for _, end := range []error{nil, errors.New("failure of the function"), context.Canceled} {
 			p := w.process()
 			h := p.take(c.of(p))
 			pass(10 * time.Millisecond) // it watches its node by now
@@ -86,9 +85,12 @@ func askHolder(t *testing.T, s Subject) {
 			if n := len(w.nodes()); n != s.Nodes {
 				w.Errorf("%d nodes after the request, want %d", n, s.Nodes)
 			}
-			if h.finish == nil || end == nil && !s.Campaigns {
+			switch {
+			case h.finish == nil || end == nil && !s.Campaigns:
 				w.want("release", h.end(), nil)
-			} else {
+			case errors.Is(end, context.Canceled):
+				w.wantNoCancel(h, s.asked())
+			default:
 				h.finish <- end
 				err := h.end()
 				w.want(c.name, err, s.asked())

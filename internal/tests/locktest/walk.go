@@ -65,11 +65,20 @@ func hit(f *zktest.Fault) bool {
 	}
 }
 
-// nth matches the n-th request of a session from now on. What keeps the session alive does not count.
+// of matches what a session requests for its locks. What only keeps the session alive does not count, and the numbers of
+// those requests are the ones that ZooKeeper's own client uses, from -1 to -8.
+func of(session int64) zktest.Match {
+	return func(r zktest.Request) bool {
+		return r.Session == session && (r.Xid > 0 || r.Xid < -8) && r.Op != zktest.OpClose
+	}
+}
+
+// nth matches the n-th request of a session from now on.
 func nth(n, session int64, which *string) zktest.Match {
 	var seen atomic.Int64
+	match := of(session)
 	return func(r zktest.Request) bool {
-		if r.Session != session || r.Xid <= 0 || r.Op == zktest.OpClose || seen.Add(1) != n {
+		if !match(r) || seen.Add(1) != n {
 			return false
 		}
 		*which = fmt.Sprintf("%v %s", r.Op, r.Path)

@@ -3,8 +3,10 @@ package locktest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -36,14 +38,14 @@ func (p *process) ways() (all []way) {
 			all = append(all, way{name, strings.HasPrefix(name, "Try"), take})
 		}
 	}
-	add(l.Acquire != nil, "Acquire", func(ctx context.Context) (*hold, error) { return byLease(ctx, l.Acquire) })
+	add(l.Acquire != nil, "Acquire", func(ctx context.Context) (*hold, error) { return p.byLease(ctx, l.Acquire) })
 	add(l.Lock != nil, "Lock", func(ctx context.Context) (*hold, error) { return l.byUnlock(l.Lock(ctx)) })
 	add(l.Do != nil, "Do", func(ctx context.Context) (*hold, error) {
 		return p.byDo(ctx, func(ctx context.Context, f func(context.Context) error) (bool, error) {
 			return true, l.Do(ctx, f)
 		})
 	})
-	add(l.TryAcquire != nil, "TryAcquire", func(ctx context.Context) (*hold, error) { return byLease(ctx, l.TryAcquire) })
+	add(l.TryAcquire != nil, "TryAcquire", func(ctx context.Context) (*hold, error) { return p.byLease(ctx, l.TryAcquire) })
 	add(l.TryLock != nil, "TryLock", func(ctx context.Context) (*hold, error) {
 		got, err := l.TryLock(ctx)
 		if !got && err == nil {
@@ -60,17 +62,17 @@ func (p *process) waiting() []way {
 	return slices.DeleteFunc(p.ways(), func(w way) bool { return w.try })
 }
 
-func byLease(ctx context.Context, acquire func(context.Context) (Lease, error)) (*hold, error) {
+func (p *process) byLease(ctx context.Context, acquire func(context.Context) (Lease, error)) (*hold, error) {
 	l, err := acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own, cancel := l.Context(context.Background())
+	own, cancel := l.Context(p.Context())
 	release := func(ctx context.Context) error {
 		defer cancel()
 		return l.Release(ctx)
 	}
-	end := func() error { return release(context.Background()) }
+	end := func() error { return release(p.Context()) }
 	return &hold{ctx: own, done: l.Done(), err: l.Err, revoked: l.Revoked(), release: release, end: end}, nil
 }
 
@@ -151,8 +153,12 @@ func (c taking) now() (h *hold, err error, returned bool) {
 
 // wait returns the outcome of a call.
 func (c taking) wait() (*hold, error) {
-	o := <-c.result
-	return o.hold, o.error
+	select {
+	case o := <-c.result:
+		return o.hold, o.error
+	case <-time.After(2 * longest):
+		return nil, errors.New("it does not return")
+	}
 }
 
 // inOrder sorts the paths of nodes by the sequence in their names.

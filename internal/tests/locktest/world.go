@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -29,14 +30,48 @@ type world struct {
 	*testing.T
 	subject Subject
 	server  *zktest.Server
+	path    string // of the lock
+	ctx     context.Context
 	over    chan struct{} // closed when the case is, so that what a failure has left behind ends
+
+	dial func(...session.Option) *session.Manager
+	dump func() (string, error)
 }
+
+// longest bounds a case. In a bubble nobody else would: a case that waits for ever passes its time with heartbeats.
+const longest = time.Hour
+
+// begin returns a world without a server.
+func begin(t *testing.T, s Subject, path string) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	w := &world{T: t, subject: s, path: path, ctx: ctx, over: make(chan struct{})}
+	t.Cleanup(func() {
+		cancel()
+		close(w.over)
+	})
+	return w
+}
+
+// Context returns the context of all calls of a case.
+func (w *world) Context() context.Context { return w.ctx }
 
 // newWorld starts a server. It is called in a bubble.
 func newWorld(t *testing.T, s Subject) *world {
 	t.Helper()
-	w := &world{t, s, zktest.Start(t, zktest.ContainerCheck(24*time.Hour)), make(chan struct{})}
-	t.Cleanup(func() { close(w.over) })
+	server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
+	w := begin(t, s, path)
+	w.server = server
+	w.dump = func() (string, error) { return server.Word("dump") }
+	w.dial = func(opts ...session.Option) *session.Manager {
+		m, err := session.Connect(w.Context(), server.Hosts(), append([]session.Option{
+			session.WithDialer(server.Dialer()), session.WithTimeout(timeout), session.WithTickTime(2 * time.Second),
+			session.WithLogger(slog.New(slog.DiscardHandler)),
+		}, opts...)...)
+		w.must("Connect", err)
+		w.Cleanup(func() { _ = m.Close() })
+		return m
+	}
 	return w
 }
 
@@ -55,27 +90,17 @@ type process struct {
 	hooks *recorder // nil for a rival
 }
 
-// connect returns a manager that is closed at the end.
-func (w *world) connect(opts ...session.Option) *session.Manager {
-	w.Helper()
-	m, err := session.Connect(w.Context(), w.server.Hosts(), append([]session.Option{
-		session.WithDialer(w.server.Dialer()), session.WithTimeout(timeout), session.WithTickTime(2 * time.Second),
-		session.WithLogger(slog.New(slog.DiscardHandler)),
-	}, opts...)...)
-	w.must("Connect", err)
-	w.Cleanup(func() { _ = m.Close() })
-	return m
-}
-
 // process returns a new one.
 func (w *world) process() *process {
 	w.Helper()
 	var hooks recorder
-	w.Cleanup(func() { // once the manager has closed
-		synctest.Wait()
-		hooks.balanced(w.T)
-	})
-	p := w.object(w.connect(hooks.trace()))
+	if w.server != nil { // in a bubble
+		w.Cleanup(func() { // once the manager has closed
+			synctest.Wait()
+			hooks.balanced(w.T)
+		})
+	}
+	p := w.object(w.dial(hooks.trace()))
 	p.hooks = &hooks
 	return p
 }
@@ -83,7 +108,7 @@ func (w *world) process() *process {
 // object returns another lock object of a manager.
 func (w *world) object(m *session.Manager) *process {
 	w.Helper()
-	l, err := w.subject.New(m, path)
+	l, err := w.subject.New(m, w.path)
 	w.must("New", err)
 	return &process{w, m, l, nil}
 }
@@ -91,8 +116,8 @@ func (w *world) object(m *session.Manager) *process {
 // rival returns a process whose lock excludes all others.
 func (w *world) rival() *process {
 	w.Helper()
-	m := w.connect()
-	l, err := w.subject.Rival(m, path)
+	m := w.dial()
+	l, err := w.subject.Rival(m, w.path)
 	w.must("New of the rival", err)
 	return &process{w, m, l, nil}
 }
@@ -124,11 +149,11 @@ func (w *world) want(what string, err, target error) {
 // nodes returns the paths of all nodes of contenders, in the order in which they came.
 func (w *world) nodes() (paths []string) {
 	w.Helper()
-	text, err := w.server.Word("dump")
+	text, err := w.dump()
 	w.must("dump", err)
 	_, ephemerals, _ := strings.Cut(text, "Sessions with Ephemerals")
 	for line := range strings.Lines(ephemerals) {
-		if strings.HasPrefix(line, "\t/") {
+		if strings.HasPrefix(line, "\t"+w.path) {
 			paths = append(paths, strings.TrimSpace(line))
 		}
 	}
@@ -158,7 +183,7 @@ func (w *world) gone(what string, n int) {
 // write sets the data of a node, as another client does.
 func (w *world) write(node, data string) {
 	w.Helper()
-	s, err := w.connect().Session(w.Context())
+	s, err := w.dial().Session(w.Context())
 	w.must("Session", err)
 	_, err = s.Set(w.Context(), node, []byte(data), -1)
 	w.must("Set", err)

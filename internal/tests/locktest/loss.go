@@ -1,0 +1,141 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// expire ends the session of a process, which learns of it when it has connected again.
+func (p *process) expire() {
+	p.must("Expire", p.server.Expire(p.Context(), p.session()))
+	pass(time.Second)
+}
+
+// losses are the ways to lose a lock that is held.
+var losses = map[string]func(*process){
+	"session": (*process).expire,
+	"node":    func(p *process) { p.must("delete", p.server.DeleteNode(p.nodes()[0])) },
+	"network": func(p *process) {
+		p.server.Blackhole(zktest.Both)
+		pass(timeout)
+		p.server.Heal()
+	},
+}
+
+// The holder of a lost lock hears of the loss, and its release says so. By then others can have the lock, and the release
+// takes nothing from them.
+func loseHold(t *testing.T, s Subject) {
+	for what, lose := range losses {
+		t.Run(what, func(t *testing.T) {
+			eachCall(t, s, func(w *world, c call) {
+				p := w.process()
+				h := p.take(c.of(p))
+				pass(time.Second) // it watches its node by now
+				lose(p)
+				synctest.Wait()
+				w.want("the lost hold", h.err(), session.ErrLost)
+				if h.done != nil {
+					select {
+					case <-h.done:
+					default:
+						w.Error("Done is open after the loss")
+					}
+				}
+				if h.ctx != nil {
+					w.want("context of the hold", h.ctx.Err(), context.Canceled)
+					w.want("cause of its end", context.Cause(h.ctx), session.ErrLost)
+				}
+				if what == "node" && s.Nodes > 1 { // its other locks are not lost
+					w.wantNoCancel(h, session.ErrLost)
+					w.usable(p)
+					return
+				}
+				w.gone("after the loss", 0)
+				rival := w.rival()
+				next := rival.take(rival.ways()[0])
+				w.wantNoCancel(h, session.ErrLost)
+				synctest.Wait()
+				w.want("the next hold", next.err(), nil)
+				w.want("its release", next.end(), nil)
+				w.usable(p, rival)
+			})
+		})
+	}
+}
+
+// A goroutine that has lost the lock and hangs keeps out the other goroutines of its object, which have no node in the
+// meantime, and no other process.
+func lostSlot(t *testing.T, s Subject) {
+	if !s.Slot {
+		return
+	}
+	for what, lose := range losses {
+		if what == "node" && s.Nodes > 1 {
+			continue // its other locks are not lost
+		}
+		t.Run(what, func(t *testing.T) {
+			inBubble(func(w *world) {
+				p := w.process()
+				lock := p.waiting()[1]
+				w.must("Lock", p.lock.Lock(w.Context()))
+				ctx, cancel := context.WithCancel(w.Context())
+				calls := p.waits(w.Context(), lock) // this one begins before the loss
+				lose(p)
+				pass(time.Minute)
+				calls = append(calls, p.waits(w.Context(), lock)...)
+				quits := p.waits(ctx, lock)[0]
+				got, err := p.lock.TryLock(w.Context())
+				if got || err != nil {
+					w.Errorf("TryLock before the Unlock of a lost lock: %v, %v", got, err)
+				}
+				w.gone("beside the lost hold", 0)
+				rival := w.rival()
+				next := rival.take(rival.ways()[0])
+				cancel()
+				_, err = quits.wait()
+				w.want("the call that is cancelled", err, context.Canceled)
+				pass(time.Minute)
+				if n := len(w.nodes()); n != s.Nodes {
+					w.Errorf("%d nodes, want those of the rival: %d", n, s.Nodes)
+				}
+				w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
+				w.want("a second one", p.lock.Unlock(), zklock.ErrNotHeld)
+				pass(time.Second)
+				w.want("the rival's hold", next.err(), nil)
+				w.want("its release", next.end(), nil)
+				pass(time.Second)
+				for range calls {
+					w.want("Unlock", p.lock.Unlock(), nil)
+					pass(time.Second)
+				}
+				for _, c := range calls {
+					if _, _, returned := c.now(); !returned {
+						w.Fatal("a Lock waits for ever")
+					}
+				}
+				w.usable(p, rival)
+			})(t, s)
+		})
+	}
+}
+
+// wantNoCancel ends a hold. If a function ends with the error of its context, that of the Do has the reason, and does not
+// look like the end of the caller's context.
+func (w *world) wantNoCancel(h *hold, reason error) {
+	w.Helper()
+	if h.finish != nil {
+		h.finish <- h.ctx.Err()
+	}
+	err := h.end()
+	w.want("release", err, reason)
+	if errors.Is(err, context.Canceled) {
+		w.Errorf("the error %v matches that of a context, and the caller's has not ended", err)
+	}
+}
