@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -143,6 +146,109 @@ func TestListLosesReplies(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A listing does not count if its sync was refused, or was answered over an earlier connection, or if the directory was made
+// between the read of its data and the listing. All of it is asked again.
+func TestListCountsTogether(t *testing.T) {
+	o := session.ListOptions{Sync: true, Data: true, Watch: true, Children: true}
+	for what, spoils := range map[string]func(e *entering, srv *zktest.Server, onRead *func()){
+		"the sync is refused": func(e *entering, srv *zktest.Server, _ *func()) {
+			var done atomic.Bool
+			srv.Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpSync && !done.Swap(true) })
+		},
+		"another connection": func(e *entering, srv *zktest.Server, onRead *func()) {
+			*onRead = func() {
+				synctest.Wait() // the sync is answered
+				srv.Disconnect()
+				synctest.Wait()
+				time.Sleep(time.Second) //nolint:forbidigo // in a bubble: until the next connection is there
+			}
+		},
+		"the directory is made": func(e *entering, srv *zktest.Server, _ *func()) {
+			must(e.t, srv.DeleteNode(e.d))
+			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
+			go func() {
+				<-held.Hit()
+				_, err := e.other.Create(e.t.Context(), e.d, nil, session.Persistent)
+				must(e.t, err)
+				held.Release()
+			}()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var once sync.Once
+			onRead := func() {}
+			e, srv := virtualEntry(t, session.WithTrace(session.Trace{
+				Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+					if i.Op == "getData" {
+						once.Do(func() { onRead() })
+					}
+					return ctx, nil
+				},
+			}))
+			before := e.asked()
+			spoils(e, srv, &onRead)
+			l, err := e.s.List(t.Context(), e.d, o)
+			must(t, err)
+			after := e.asked()
+			if after[0]-before[0] != 2 || l.DataStat == nil || l.DataStat.Mzxid != l.Stat.Mzxid ||
+				l.Directory.Event() != session.WatchPending || l.Children.Event() != session.WatchPending {
+				t.Errorf("%s: asked %v after %v, %+v", what, after, before, l)
+			}
+		})
+	}
+}
+
+// A List that shares a watch which another caller is about to set waits for that, as long as its session lasts.
+func TestListWaitsForTheShared(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			type slow struct{}
+			goOn := make(chan struct{})
+			e, _ := virtualEntry(t, session.WithTrace(session.Trace{
+				Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+					if i.Op == "getData" && ctx.Value(slow{}) != nil {
+						<-goOn
+					}
+					return ctx, nil
+				},
+			}))
+			first, second := make(chan error, 1), make(chan error, 1)
+			var l *session.Listing
+			go func() {
+				_, err := e.s.WatchNodes(context.WithValue(t.Context(), slow{}, true), e.d)
+				first <- err
+			}()
+			synctest.Wait()
+			go func() {
+				var err error
+				l, err = e.s.List(t.Context(), e.d, session.ListOptions{Data: true, Watch: true})
+				second <- err
+			}()
+			synctest.Wait()
+			if len(second) > 0 {
+				t.Fatalf("it returns %v, %v before the data are there", l, <-second)
+			}
+			if ends {
+				began := time.Now()
+				must(t, e.m.Close())
+				if d := time.Since(began); d > 0 {
+					t.Errorf("Close has waited %v for the other caller", d)
+				}
+				wantErr(t, "List", <-second, session.ErrClosed)
+				close(goOn)
+				wantErr(t, "WatchNodes", <-first, session.ErrClosed)
+				return
+			}
+			close(goOn)
+			must(t, <-first)
+			must(t, <-second)
+			if l.DataStat == nil || l.Directory.Event() != session.WatchPending {
+				t.Errorf("%+v", l)
+			}
+		})
+	}
 }
 
 // A watch on the directory is shared: while it is pending, nothing is sent, and its data are those of the directory. A List

@@ -99,7 +99,7 @@ func TestWatchNodes(t *testing.T) {
 func TestWatchNodesInACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, srv := virtualEntry(t)
-		paths := append(e.makes("a", "b", "c"), e.d)
+		paths := slices.Insert(e.makes("a", "b", "c"), 1, e.d)
 		release := e.crowds(srv)
 		ended := make(chan error, 1)
 		go func() {

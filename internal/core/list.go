@@ -79,7 +79,7 @@ func (s *Session) listed(ctx context.Context, path string, o ListOptions, w *Wat
 		data := s.readDirectory(ctx, path, o)
 		end := func(c children, err error) {
 			l := Listing{Names: c.names, Stat: c.stat, Children: w}
-			if err == nil && data != nil {
+			if err == nil && data != nil { // it is answered
 				l.Data, l.DataStat, err = data.Result()
 				err = besideListing(err)
 			}
@@ -103,8 +103,12 @@ func (s *Session) listed(ctx context.Context, path string, o ListOptions, w *Wat
 			}
 			if err == nil && data != nil && !data.Answered() { // another caller shares the watch, and is about to set it
 				err = s.begin(func() {
-					<-data.Ready()
-					end(c, nil)
+					select {
+					case <-data.Ready():
+						end(c, nil)
+					case <-s.life.Done():
+						end(c, s.Err())
+					}
 				})
 				if err == nil {
 					return
