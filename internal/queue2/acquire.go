@@ -67,6 +67,8 @@ type Effort struct {
 func (q *Queue) Acquiring(
 	ctx context.Context, r *Request, try bool, get func(ctx context.Context) (*Lease, Effort, error),
 ) (*Lease, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Acquiring")
 	ctx, end, err := q.StartAcquiring(ctx, r, try)
 	if err != nil {
 		return nil, err
@@ -89,6 +91,8 @@ func (q *Queue) Acquiring(
 func (q *Queue) StartAcquiring(
 	ctx context.Context, r *Request, try bool,
 ) (inside context.Context, end func(*Lease, Effort, error) (*Lease, error), err error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.StartAcquiring")
 	if err := r.complete(); err != nil {
 		return nil, nil, failed("acquire", q.dir, err)
 	}
@@ -125,6 +129,8 @@ func withCause(ctx context.Context, err error) error {
 // acquisition, and its errors do not name the lock: [Queue.Acquiring] does both. shown tells others what the acquisition
 // waits for; it may be nil. Begin is for makers of locks. r must be complete, as Acquiring leaves it.
 func (q *Queue) Begin(ctx context.Context, r Request, try bool, shown *Waiting) (*Turn, Effort, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Begin")
 	if !try {
 		return q.begin(ctx, r, forAll, false, shown)
 	}
@@ -135,6 +141,8 @@ func (q *Queue) Begin(ctx context.Context, r Request, try bool, shown *Waiting) 
 // may not go by the listing of that. With try it waits for kept places as a try does, and otherwise for nobody. It does not
 // look before it enters: its caller does that by [Queue.Look]. It sets the Data of r, for a Begin after it.
 func (q *Queue) BeginAtOnce(ctx context.Context, r *Request, try bool) (*Turn, Effort, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.BeginAtOnce")
 	if r.Data == nil {
 		r.Data = q.nodeData(ctx, r)
 	}
@@ -147,6 +155,8 @@ func (q *Queue) BeginAtOnce(ctx context.Context, r *Request, try bool) (*Turn, E
 // Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way. It writes
 // nothing, and what it has seen lets nobody go. The Effort has their number. r must be complete, as for Begin.
 func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Look")
 	c := &contender{q: q, r: &r, position: -1}
 	err := q.inSession(ctx, func(ctx context.Context, s *session.Session) error {
 		c.s = s

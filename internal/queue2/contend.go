@@ -101,7 +101,7 @@ func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error
 		case next == Free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
 			return c.grant(ctx)
 		case next == Gone:
-			return nil, lostNode()
+			return nil, errDeleted
 		}
 		if names, err = c.list(ctx); err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (c *contender) list(ctx context.Context) ([]string, error) {
 		}
 	}
 	if err == nil || isNoNode(err) {
-		return nil, lostNode()
+		return nil, errDeleted
 	}
 	return nil, err
 }
@@ -285,7 +285,7 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 		case err == nil:
 			c.own = own
 		case isNoNode(err):
-			return nil, lostNode()
+			return nil, errDeleted
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}
@@ -333,9 +333,6 @@ func (c *contender) remove(ctx context.Context) *session.Removal {
 
 // nearEnd reports whether the directory's counter should start again. Negative is past its end.
 func (c *contender) nearEnd() bool { return c.me.Sequence >= RestartFrom || c.me.Sequence < 0 }
-
-// lostNode is the error of a contender whose node somebody else has deleted.
-func lostNode() error { return fmt.Errorf("%w: %w", session.ErrLost, errDeleted) }
 
 // slow paces the rounds that get us no further. Nodes ahead only leave, so each listing should show fewer. Now and then it
 // does not: data has changed, or the connection was lost. The pace keeps the contender from spinning if a server says that

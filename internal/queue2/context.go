@@ -100,6 +100,7 @@ func WithoutMaxWait(ctx context.Context) context.Context {
 
 // MaxWait returns for how long a call with ctx waits at most, and whether there is such a bound: see [WithMaxWait].
 func MaxWait(ctx context.Context) (d time.Duration, bounded bool) {
+	misuse.Context(ctx, "queue: MaxWait")
 	d, ok := ctx.Value(maxWaitKey{}).(time.Duration)
 	return d, ok && d >= 0
 }
@@ -108,6 +109,7 @@ func MaxWait(ctx context.Context) (d time.Duration, bounded bool) {
 // has waited for as long as it may, and does not bound calls within the call again. The caller calls end once, with the
 // error of the call, and returns what that returns.
 func BeginWait(ctx context.Context) (inside context.Context, end func(error) error) {
+	misuse.Context(ctx, "queue: BeginWait")
 	d, bounded := MaxWait(ctx)
 	if !bounded {
 		return ctx, func(err error) error { return err }
@@ -157,6 +159,7 @@ func WithOwner(ctx context.Context) context.Context {
 
 // OwnerOf returns the owner of a context, or nil if it has none. It is for makers of locks.
 func OwnerOf(ctx context.Context) *Owner {
+	misuse.Context(ctx, "queue: OwnerOf")
 	o, _ := ctx.Value(ownerKey{}).(*Owner)
 	return o
 }
@@ -183,6 +186,7 @@ func LeaseFrom(ctx context.Context) (*Lease, bool) {
 // The caller must call the returned function when it no longer needs the context. Neither the context nor one that is
 // derived from it costs a goroutine. A bound of parent's waits ([WithMaxWait]) does not hold in it.
 func WithEnd(parent context.Context, err func() error, after func(f func()) (stop func())) (context.Context, context.CancelFunc) {
+	misuse.Context(parent, "queue: WithEnd")
 	inner, cancel := context.WithCancelCause(WithoutMaxWait(parent))
 	stop := after(func() { cancel(err()) })
 	c := &endContext{Context: inner, parent: parent, err: err, cancel: cancel}

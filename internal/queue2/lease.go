@@ -14,6 +14,8 @@ import (
 // Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes held again.
 // The methods may be called by several goroutines at once. They panic if the Lease was not returned by an acquisition.
 type Lease struct {
+	_ misuse.NoCopy
+
 	t     *Turn
 	ctx   context.Context // the values of the holder's context, for hooks; never ends
 	since time.Time       // of the grant
@@ -27,6 +29,8 @@ type Lease struct {
 // if the caller of the acquisition has not got the lease, after all: then the turn is not kept. If back is nil, a release
 // leaves the turn.
 func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
+	t.made()
+	misuse.Context(ctx, "queue: Turn.Lease")
 	l := &Lease{t: t, ctx: t.q.valuesFor(ctx), since: time.Now(), back: back}
 	if back == nil {
 		l.back = func(ctx context.Context, _ bool) *session.Removal { return t.Leave(ctx) }
@@ -165,4 +169,8 @@ func (l *Lease) Unlock(patience time.Duration) error {
 }
 
 // GiveUp is Release for a lease that no caller has got. So the place is not kept. It is for makers of locks.
-func (l *Lease) GiveUp(ctx context.Context) error { return l.StartGiveUp(ctx).Wait(ctx) }
+func (l *Lease) GiveUp(ctx context.Context) error {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.GiveUp")
+	return l.StartGiveUp(ctx).Wait(ctx)
+}

@@ -32,6 +32,7 @@ func (t *Turn) guard() {
 
 // WatchNow sets the first watch on the node, which is set a few milliseconds after the grant otherwise.
 func (t *Turn) WatchNow() {
+	t.made()
 	t.mu.Lock()
 	delay := t.delay
 	t.delay = nil
@@ -43,9 +44,8 @@ func (t *Turn) WatchNow() {
 
 // setOwn sets a watch on the node, until one is set, the turn is over, or the servers refuse.
 func (t *Turn) setOwn() {
-	ctx, cancel := context.WithCancel(t.ctx)
+	ctx, cancel := t.during()
 	defer cancel()
-	defer t.over.after(cancel)()
 	for t.over.why() == nil {
 		data, stat, own, err := t.s.Watch(ctx, t.node.Path)
 		switch {
@@ -70,6 +70,13 @@ func (t *Turn) setOwn() {
 	}
 }
 
+// during returns a context for what the turn waits for. It ends with the turn, with its cause.
+func (t *Turn) during() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	stop := t.over.after(func() { cancel(t.over.why()) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
 // follow says what happens when the watch ends.
 func (t *Turn) follow(own *session.Watch) {
 	t.mu.Lock()
@@ -85,9 +92,8 @@ func (t *Turn) follow(own *session.Watch) {
 		}
 		t.last.Tell() // another client may have asked for the lock: nobody else gets it before that is known
 		t.watches.Rested(time.Since(set))
-		ctx, cancel := context.WithCancel(t.ctx)
+		ctx, cancel := t.during()
 		defer cancel()
-		defer t.over.after(cancel)()
 		if t.watches.Wait(ctx, nil) == nil {
 			t.setOwn()
 		}

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // Releasing is a release under way: see [Lease.StartRelease]. Its caller calls one of the methods, once. It is for makers
 // of locks.
 type Releasing struct {
+	_ misuse.NoCopy
+
 	l       *Lease
 	lost    error            // why the lease had ended before; nil if this release has ended it
 	removal *session.Removal // nil if there is nothing to wait for
@@ -20,13 +23,21 @@ type Releasing struct {
 
 // StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases can
 // be released right after each other. ctx is for hooks.
-func (l *Lease) StartRelease(ctx context.Context) *Releasing { return l.startRelease(ctx, true) }
+func (l *Lease) StartRelease(ctx context.Context) *Releasing {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.StartRelease")
+	return l.startRelease(ctx, true)
+}
 
 // StartGiveUp is StartRelease for a lease that no caller has got. So the place is not kept.
-func (l *Lease) StartGiveUp(ctx context.Context) *Releasing { return l.startRelease(ctx, false) }
+func (l *Lease) StartGiveUp(ctx context.Context) *Releasing {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.StartGiveUp")
+	return l.startRelease(ctx, false)
+}
 
 func (l *Lease) startRelease(ctx context.Context, used bool) *Releasing {
-	r := &Releasing{l: l, lost: l.made().Err(), end: func(error) {}} // if the clock has run out, the lease was lost before
+	r := &Releasing{l: l, lost: l.Err(), end: func(error) {}} // if the clock has run out, the lease was lost before
 	if r.lost == nil && !l.finish(ErrReleased) {
 		r.lost = l.over.why()
 	}
@@ -43,8 +54,18 @@ func (l *Lease) startRelease(ctx context.Context, used bool) *Releasing {
 	return r
 }
 
+// made returns r. It panics if r is nil or a zero value.
+func (r *Releasing) made() *Releasing {
+	if r == nil || r.l == nil {
+		panic("queue: Releasing not made by Lease.StartRelease")
+	}
+	return r
+}
+
 // Wait waits for the servers' answer until ctx ends. It returns what [Lease.Release] does.
 func (r *Releasing) Wait(ctx context.Context) error {
+	r.made()
+	misuse.Context(ctx, "queue: Releasing.Wait")
 	if r.removal != nil {
 		select {
 		case <-r.removal.Done():
@@ -58,7 +79,7 @@ func (r *Releasing) Wait(ctx context.Context) error {
 // Unlock waits for the servers' answer as [Lease.Unlock] does. It reads no clock if there is nothing to wait for.
 func (r *Releasing) Unlock(patience time.Duration) error {
 	switch {
-	case r.removal == nil:
+	case r.made().removal == nil:
 		return r.conclude(nil)
 	case patience <= 0:
 		return r.leave()

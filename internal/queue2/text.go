@@ -53,6 +53,7 @@ func (w *Waiting) show(v *view) {
 // Why returns the reason for which the acquisition that tells w has to wait: a WaitError without its Err. w may be nil: then
 // nothing is known of others. It asks no server, and is for makers of locks.
 func (q *Queue) Why(w *Waiting) WaitError {
+	q.made()
 	if w == nil {
 		return q.why(nil)
 	}

@@ -3,10 +3,12 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
@@ -19,6 +21,8 @@ import (
 // A turn ends when its session ends or its node is deleted. No goroutine waits for that: the session and the watch on the
 // node call back.
 type Turn struct {
+	_ misuse.NoCopy
+
 	contender
 	ctx   context.Context // the values of the acquisition's context, for hooks; never ends
 	begun time.Time
@@ -56,21 +60,30 @@ func newTurn(ctx context.Context, c *contender) *Turn {
 	return t
 }
 
+// made returns t. It panics if t is nil or a zero value.
+func (t *Turn) made() *Turn {
+	if t == nil || t.q == nil {
+		panic("queue: Turn not made by Queue.Begin")
+	}
+	return t
+}
+
 // Session returns the session that owns the turn's node.
-func (t *Turn) Session() *session.Session { return t.s }
+func (t *Turn) Session() *session.Session { return t.made().s }
 
 // Path returns the path of the turn's node.
-func (t *Turn) Path() string { return t.node.Path }
+func (t *Turn) Path() string { return t.made().node.Path }
 
 // Config returns the configuration that has let the turn's contender go, if its kind has a [Configuration]: the directory
 // had it when the contender looked at its watches last.
-func (t *Turn) Config() Config { return t.config }
+func (t *Turn) Config() Config { return t.made().config }
 
 // Begun returns when the turn began.
-func (t *Turn) Begun() time.Time { return t.begun }
+func (t *Turn) Begun() time.Time { return t.made().begun }
 
 // Err returns nil while the turn lasts, and then why it is over. It looks at the clock at the time of the call.
 func (t *Turn) Err() error {
+	t.made()
 	if cause := t.over.why(); cause != nil {
 		return cause
 	}
@@ -81,17 +94,17 @@ func (t *Turn) Err() error {
 }
 
 // Done returns a channel that is closed when the turn is over.
-func (t *Turn) Done() <-chan struct{} { return t.over.wait() }
+func (t *Turn) Done() <-chan struct{} { return t.made().over.wait() }
 
 // AfterEnd calls f in a goroutine of its own when the turn is over. stop cancels that.
-func (t *Turn) AfterEnd(f func()) (stop func()) { return t.over.after(func() { go f() }) }
+func (t *Turn) AfterEnd(f func()) (stop func()) { return t.made().over.after(func() { go f() }) }
 
 // Last returns a channel that is closed when the turn must be neither kept nor handed over: another client has asked for
 // the lock, the node has changed in a way that is not known yet, or the holder has become a reader.
-func (t *Turn) Last() <-chan struct{} { return t.last.Wait() }
+func (t *Turn) Last() <-chan struct{} { return t.made().last.Wait() }
 
 // IsLast reports whether Last is closed.
-func (t *Turn) IsLast() bool { return t.last.Has() }
+func (t *Turn) IsLast() bool { return t.made().last.Has() }
 
 // Undisturbed returns a channel that is closed when somebody may have come who waits for the turn's node. It returns nil if
 // somebody may have come already, or if that is not known. What the channel says costs no request: the listing that has
@@ -100,6 +113,7 @@ func (t *Turn) IsLast() bool { return t.last.Has() }
 // A server that takes the right to read the directory away drops the event without a word. So the channel counts for a
 // session timeout after [Turn.Begun], and no longer.
 func (t *Turn) Undisturbed() <-chan struct{} {
+	t.made()
 	if t.children == nil || t.children.Event() != session.WatchPending || time.Since(t.begun) >= t.s.Timeout() {
 		return nil
 	}
@@ -108,6 +122,8 @@ func (t *Turn) Undisturbed() <-chan struct{} {
 
 // Leave ends the turn, and has its node removed. It returns nil if the turn was over. ctx is for hooks.
 func (t *Turn) Leave(ctx context.Context) *session.Removal {
+	t.made()
+	misuse.Context(ctx, "queue: Turn.Leave")
 	if !t.over.end(ErrReleased) {
 		return nil
 	}
@@ -156,7 +172,7 @@ func (t *Turn) lose(cause error) {
 // loseNode ends the turn because its node was deleted, and returns why it is over. After a release the delete was ours, and
 // loseNode changes nothing.
 func (t *Turn) loseNode() error {
-	t.lose(lostNode())
+	t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted))
 	return t.over.why()
 }
 
@@ -177,6 +193,7 @@ func (t *Turn) drop(l *Lease) {
 
 // Holder describes the contender that has the turn, as far as this process knows it.
 func (t *Turn) Holder() Contender {
+	t.made()
 	c := Contender{Path: t.node.Path, Sequence: t.me.Sequence, Session: t.s.ID(), Holder: true, Own: true}
 	c.HeldSince, c.Kept = t.heldSince()
 	return c
@@ -203,6 +220,8 @@ func (t *Turn) heldSince() (since time.Time, kept bool) {
 // Beside calls no hooks, as [Queue.Begin]. It fails with ctx's error, why held has ended, and as Begin does. Then it leaves no
 // node.
 func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
+	t.made()
+	misuse.Context(ctx, "queue: Turn.Beside")
 	t.last.Tell() // before the look at held
 	// The token is that of the first node: the second node is younger than the waiters behind the place. If the servers refuse to
 	// tell it, the reader learns of that when it asks.

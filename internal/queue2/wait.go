@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -40,8 +41,8 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 	return nil
 }
 
-// wait waits until the watches say that the contender may go (Free), that its node is gone, or that only a listing tells.
-// It fails when ctx ends, and with ErrBusy when the patience of a try is over.
+// wait waits until the watches say that the contender may go (Free), or that only a listing tells (List). It fails when its
+// node is gone, when ctx ends, and with ErrBusy when the patience of a try is over.
 func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (next Next, err error) {
 	wake := make(chan struct{}, 1)
 	stir := func() {
@@ -63,7 +64,11 @@ func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (next N
 		told.end(err)
 	}()
 	for {
-		if next = c.look(); next != Wait {
+		switch next = c.look(); next {
+		case Wait:
+		case Gone:
+			return next, cmp.Or(c.s.Err(), errDeleted)
+		default:
 			return next, c.s.Err() // its end breaks the watches
 		}
 		within := told.follow(ctx)
