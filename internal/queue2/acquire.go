@@ -127,7 +127,7 @@ func withCause(ctx context.Context, err error) error {
 
 // Begin is Acquire, or TryAcquire, for a turn that several leases may have after each other. It calls no hooks of the
 // acquisition, and its errors do not name the lock: [Queue.Acquiring] does both. shown tells others what the acquisition
-// waits for; it may be nil. Begin is for makers of locks. r must be complete, as Acquiring leaves it.
+// waits for; it may be nil. Begin is for makers of locks.
 func (q *Queue) Begin(ctx context.Context, r Request, try bool, shown *Waiting) (*Turn, Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
@@ -168,6 +168,9 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 // begin takes one node after another through the queue, until one is granted. With look each of them looks before it enters.
 func (q *Queue) begin(ctx context.Context, r Request, waits whom, look bool, shown *Waiting) (*Turn, Effort, error) {
 	effort := Effort{Position: -1}
+	if err := r.complete(); err != nil {
+		return nil, effort, err
+	}
 	if r.Data == nil {
 		r.Data = q.nodeData(ctx, &r)
 	}

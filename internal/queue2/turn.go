@@ -120,6 +120,28 @@ func (t *Turn) Undisturbed() <-chan struct{} {
 	return t.children.Done()
 }
 
+// maxCrowd is how many children there may be for LookAround. Each one that comes or leaves makes each of those that look
+// list again.
+const maxCrowd = 16
+
+// LookAround lists the directory again, with a new watch on the children, and returns such a channel as
+// [Turn.Undisturbed] does. It counts for a session timeout after the call. LookAround returns nil if somebody waits for the
+// turn's node, if there are more than 16 children, or if the listing fails, as it does when the turn is over. It waits
+// for the servers, and for a connection.
+func (t *Turn) LookAround() <-chan struct{} {
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	defer t.over.after(cancel)()
+	l, err := t.s.List(ctx, t.q.dir, session.ListOptions{Children: true})
+	if err != nil || len(l.Names) > maxCrowd || !slices.Contains(l.Names, t.me.Name) {
+		return nil
+	}
+	if v := Decide(t.r.Kind, t.policy, t.me, l.Names); v.Crowded || v.Stranger != nil {
+		return nil
+	}
+	return l.Children.Done()
+}
+
 // Leave ends the turn, and has its node removed. It returns nil if the turn was over. ctx is for hooks.
 func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	t.made()
