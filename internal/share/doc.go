@@ -4,5 +4,8 @@
 //	holds.go     the holds of one lock object; lock.go: slot, owners; unlock.go: Unlock without a handle, Do
 //	locker.go    a sync.Locker
 //	enderror.go  the error of a Do
+//	turns.go     the turns that goroutines of one object share: who waits, the acquisition for all of them, tries
+//	turn.go      what follows a release: the turn is handed over, kept or left; readers, who hold together
+//	kept.go      how many turns are kept, and whether it is worth while
 //	door.go      from a lock object to what Multi has to know of it
 package share

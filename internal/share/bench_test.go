@@ -1,0 +1,33 @@
+package share
+
+import (
+	"testing"
+	"time"
+
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+// A kept turn that is used again.
+func BenchmarkKept(b *testing.B) {
+	m := testserver.Connect(b, testserver.Server(b).ConnectString())
+	q, err := queue.New(m, testserver.Path(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := NewTurns(q, queue.Request{Kind: queue.Mutex()}, 0, time.Minute)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		l, err := s.Acquire(ctx, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Release(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,614 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Waiters get the lock in the order in which they came, each with its own lease, with one node and
+// without a request.
+func TestOrder(t *testing.T) {
+	longtest.Only(t)
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, 100)
+	l := p.hold(t)
+	token, node := tokenOf(t, l), l.Path()
+	var all []*waits
+	for i := range 5 {
+		all = append(all, p.wait(t, i+1))
+	}
+	testserver.WaitChildren(t, dir, 1)
+	p.proxy.ResetRequests()
+	for _, w := range all {
+		giveBack(t, l)
+		next := w.lease(t)
+		if next == l || !errors.Is(l.Err(), queue.ErrReleased) || next.Err() != nil || next.Path() != node || tokenOf(t, next) != token {
+			t.Fatalf("%s, %v; then %s, %v", l.Path(), l.Err(), next.Path(), next.Err())
+		}
+		if err := l.Release(expect.Patient(t)); !errors.Is(err, queue.ErrReleased) || next.Err() != nil {
+			t.Fatalf("released again: %v; the next: %v", err, next.Err())
+		}
+		l = next
+	}
+	if n := p.proxy.Count(func(r zktest.Request) bool { return r.Path == dir || path.Dir(r.Path) == dir }); n != 0 {
+		t.Errorf("%d requests for 5 hand-overs", n)
+	}
+	giveBack(t, l)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// After the last hand-over of a turn, other processes have their turn, and the waiters that remain are
+// behind them. The token grows from turn to turn.
+func TestBound(t *testing.T) {
+	dir := testserver.Path(t)
+	p, q := newProcess(t, dir, 1), newProcess(t, dir, 1)
+	first := p.hold(t)
+	second, third := p.wait(t, 1), p.wait(t, 2)
+	other := q.wait(t, 1)
+	testserver.WaitChildren(t, dir, 2)
+	giveBack(t, first)
+	l := second.lease(t)
+	mine := tokenOf(t, l) // a lease that was released may not know it
+	p.proxy.ResetRequests()
+	answer := p.proxy.HoldReply(zktest.On(zktest.OpDelete, dir))
+	released := l.StartRelease(expect.Patient(t))
+	// Delete, create and listing leave in one flight, in this order.
+	zktest.Eventually(t, testserver.Patience, "the listing", func() bool { return p.proxy.Count(zktest.On(zktest.OpGetChildren2, dir)) > 0 })
+	var ops []zktest.Op
+	for _, r := range p.proxy.Requests() {
+		if path.Dir(r.Path) == dir || r.Path == dir {
+			ops = append(ops, r.Op)
+		}
+	}
+	if len(ops) < 3 || ops[0] != zktest.OpDelete || ops[len(ops)-1] != zktest.OpGetChildren2 {
+		t.Errorf("requests %v", ops)
+	}
+	answer.Release()
+	expect.NoError(t, released.Wait(expect.Patient(t)))
+	o := other.lease(t)
+	testserver.WaitChildren(t, dir, 2)
+	p.settle(t, 1)
+	b := tokenOf(t, o)
+	giveBack(t, o)
+	last := third.lease(t)
+	if c := tokenOf(t, last); mine >= b || b >= c {
+		t.Errorf("tokens %d, %d, %d", mine, b, c)
+	}
+	giveBack(t, last)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A waiter that is cancelled affects neither the other waiters nor the node, even if it came first and
+// the node was created for it. With the last waiter the node is deleted.
+func TestCancel(t *testing.T) {
+	dir := testserver.Path(t)
+	holder := newProcess(t, dir, 1)
+	h := holder.hold(t)
+	p := newProcess(t, dir, 1)
+	one, two, three := p.wait(t, 1), p.wait(t, 2), p.wait(t, 3)
+	testserver.WaitChildren(t, dir, 2)
+	names := testserver.Children(t, dir)
+	one.cancel()
+	one.fails(t, context.Canceled)
+	three.cancel()
+	three.fails(t, context.Canceled)
+	giveBack(t, h)
+	l := two.lease(t)
+	if l.Path() != path.Join(dir, names[0]) && l.Path() != path.Join(dir, names[1]) {
+		t.Errorf("%s is none of %v", l.Path(), names)
+	}
+	four := p.wait(t, 1) // behind a hold of this process, with no node
+	four.cancel()
+	four.fails(t, context.Canceled)
+	if l.Err() != nil {
+		t.Error(l.Err())
+	}
+	giveBack(t, l)
+	testserver.WaitChildren(t, dir, 0)
+
+	h = holder.hold(t)
+	one, two = p.wait(t, 1), p.wait(t, 2)
+	testserver.WaitChildren(t, dir, 2)
+	one.cancel()
+	two.cancel()
+	one.fails(t, context.Canceled)
+	two.fails(t, context.Canceled)
+	testserver.WaitChildren(t, dir, 1)
+	three = p.wait(t, 1) // a new contender, though the one before was called back
+	testserver.WaitChildren(t, dir, 2)
+	giveBack(t, h)
+	giveBack(t, three.lease(t))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A holder that is asked to release is the last one of its turn.
+func TestRevoked(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, 10)
+	q := newProcess(t, dir, 10)
+	first := p.hold(t)
+	second, third := p.wait(t, 1), p.wait(t, 2)
+	other := q.wait(t, 1)
+	testserver.WaitChildren(t, dir, 2)
+	giveBack(t, first)
+	l := second.lease(t)
+	_, err := testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
+	expect.NoError(t, err)
+	expect.Receive(t, "the request", l.Revoked())
+	giveBack(t, l)
+	giveBack(t, other.lease(t)) // not the third
+	last := third.lease(t)
+	if last.IsRevoked() {
+		t.Error("the hold of another turn is told")
+	}
+	giveBack(t, last)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// TryAcquire returns queue.ErrBusy without a request while this process holds or waits. It does not disturb
+// waiters that come while it is under way.
+func TestTry(t *testing.T) {
+	dir := testserver.Path(t)
+	p, q := newProcess(t, dir, 10), newProcess(t, dir, 10)
+	busy := func(requests bool) {
+		t.Helper()
+		p.proxy.ResetRequests()
+		if _, err := p.Acquire(expect.Patient(t), true); !errors.Is(err, queue.ErrBusy) {
+			t.Fatalf("TryAcquire: %v", err)
+		}
+		if n := p.proxy.Count(zktest.On(zktest.OpGetChildren2, dir)); (n > 0) != requests {
+			t.Errorf("%d listings", n)
+		}
+	}
+	l, err := p.Acquire(expect.Patient(t), true)
+	expect.NoError(t, err)
+	busy(false)
+	w := p.wait(t, 1)
+	busy(false)
+	giveBack(t, l)
+	l = w.lease(t)
+	giveBack(t, l)
+	testserver.WaitChildren(t, dir, 0)
+
+	o := q.hold(t)
+	busy(true)
+	w = p.wait(t, 1)
+	testserver.WaitChildren(t, dir, 2)
+	busy(false)
+	giveBack(t, o)
+	giveBack(t, w.lease(t))
+
+	// A waiter that comes during the try gets the lock from it, or contends after it.
+	for _, taken := range []bool{false, true} {
+		if taken {
+			o = q.hold(t)
+		}
+		listing := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
+		tried := make(chan outcome, 1)
+		go func() {
+			l, err := p.Acquire(expect.Patient(t), true)
+			tried <- outcome{l, err}
+		}()
+		zktest.Eventually(t, testserver.Patience, "the try", func() bool { return p.in() == trying })
+		w = p.wait(t, 1)
+		gone := p.wait(t, 2)
+		gone.cancel()
+		gone.fails(t, context.Canceled)
+		listing.Release()
+		g := <-tried
+		if taken {
+			if !errors.Is(g.err, queue.ErrBusy) {
+				t.Errorf("TryAcquire: %v", g.err)
+			}
+			giveBack(t, o)
+			giveBack(t, w.lease(t))
+			continue
+		}
+		expect.NoError(t, g.err)
+		giveBack(t, g.lease)
+		next := w.lease(t)
+		if next.Path() != g.lease.Path() {
+			t.Error("not handed on")
+		}
+		giveBack(t, next)
+	}
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// If the shared contender fails, all waiters get its error. If the manager is closed, waiters behind a
+// hold of this process get that error too.
+func TestErrors(t *testing.T) {
+	dir := testserver.Path(t)
+	other := newProcess(t, dir, 1)
+	h := other.hold(t)
+	p := newProcess(t, dir, 1)
+	one, two := p.wait(t, 1), p.wait(t, 2)
+	testserver.WaitChildren(t, dir, 2)
+	expect.NoError(t, p.m.Close())
+	one.fails(t, session.ErrClosed)
+	two.fails(t, session.ErrClosed)
+	three := other.wait(t, 1)
+	expect.NoError(t, other.m.Close())
+	three.fails(t, session.ErrClosed)
+	if !errors.Is(h.Err(), session.ErrClosed) {
+		t.Error(h.Err())
+	}
+	testserver.WaitChildren(t, dir, 0)
+
+	fails := newProcess(t, dir, 1)
+	q := fails.q
+	conflicting, err := q.Acquire(expect.Patient(t), reader)
+	expect.NoError(t, err)
+	for range 2 { // the second finds nothing left of the first
+		if _, err := fails.Acquire(expect.Patient(t), false); !errors.Is(err, queue.ErrConflict) {
+			t.Errorf("Acquire: %v", err)
+		}
+	}
+	giveBack(t, conflicting)
+	giveBack(t, fails.hold(t))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := fails.Acquire(ctx, false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// first begins an Acquire whose listing is held up, and another one behind it.
+func (p *process) first(t *testing.T, dir string) (one, two *waits, listing *zktest.Fault) {
+	t.Helper()
+	listing = p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
+	one = p.begin(expect.Patient(t))
+	<-listing.Hit()
+	return one, p.wait(t, 2), listing
+}
+
+// It gets the lock, and hands it on.
+func TestFirstGranted(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, 1)
+	giveBack(t, p.hold(t)) // so that there is a directory
+	one, two, listing := p.first(t, dir)
+	listing.Release()
+	l := one.lease(t)
+	node := l.Path()
+	giveBack(t, l)
+	next := two.lease(t)
+	if next.Path() != node {
+		t.Errorf("the lock was not handed over: %s and then %s", node, next.Path())
+	}
+	giveBack(t, next)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// It gives up before it knows. The other one contends.
+func TestFirstGivesUp(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, 1)
+	giveBack(t, p.hold(t))
+	one, two, listing := p.first(t, dir)
+	one.cancel()
+	one.fails(t, context.Canceled)
+	listing.Release()
+	giveBack(t, two.lease(t))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// There is no connection. The other one says so if its context ends.
+func TestFirstWhy(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, 1)
+	giveBack(t, p.hold(t))
+	p.proxy.Refuse(true)
+	p.proxy.Disconnect()
+	zktest.Eventually(t, testserver.Patience, "the end of the connection", func() bool { return p.m.State() != session.Connected })
+	one := p.begin(expect.Patient(t))
+	two := p.wait(t, 2)
+	two.cancel()
+	g := <-two.done
+	if !errors.Is(g.err, context.Canceled) || !strings.Contains(g.err.Error(), "not connected") {
+		t.Errorf("the other one's error: %v", g.err)
+	}
+	p.proxy.Refuse(false)
+	giveBack(t, one.lease(t))
+}
+
+// heldEnd is a hook that sends when contenders wait, and holds the first of them up at the end of its
+// wait.
+func heldEnd(watching chan<- struct{}, ended chan<- error, proceed <-chan struct{}) session.Option {
+	var once sync.Once
+	return session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			watching <- struct{}{}
+			return ctx, func(err error) {
+				once.Do(func() {
+					ended <- err
+					<-proceed
+				})
+			}
+		},
+	})
+}
+
+// An acquisition that was called back, because no waiter was left, takes its time to end. A waiter that comes in the
+// meantime gets the lock: by another one if the first has failed, and by the first if that was granted at the moment of the
+// call-back.
+func TestCalledBack(t *testing.T) {
+	for _, granted := range []bool{false, true} {
+		t.Run(map[bool]string{false: "waiting", true: "granted"}[granted], func(t *testing.T) {
+			dir := testserver.Path(t)
+			holder := newProcess(t, dir, 1)
+			h := holder.hold(t)
+			watching, ended, proceed := make(chan struct{}, 10), make(chan error, 1), make(chan struct{})
+			p := newProcess(t, dir, 1, heldEnd(watching, ended, proceed))
+			first := p.wait(t, 1)
+			expect.Receive(t, "the first to wait", watching)
+			if granted {
+				giveBack(t, h)
+				expect.NoError(t, <-ended)
+			}
+			first.cancel()
+			first.fails(t, context.Canceled)
+			if !granted {
+				<-ended
+			}
+			second := p.wait(t, 1)
+			close(proceed)
+			if !granted {
+				expect.Receive(t, "the second to wait", watching)
+				testserver.WaitChildren(t, dir, 2)
+				giveBack(t, h)
+			}
+			giveBack(t, second.lease(t))
+			testserver.WaitChildren(t, dir, 0)
+			third := p.hold(t)
+			giveBack(t, third)
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// As above, but nobody comes: the lock is free for the next waiter.
+func TestCalledBackAlone(t *testing.T) {
+	dir := testserver.Path(t)
+	h := newProcess(t, dir, 1).hold(t)
+	watching, ended, proceed := make(chan struct{}, 10), make(chan error, 1), make(chan struct{})
+	p := newProcess(t, dir, 1, heldEnd(watching, ended, proceed))
+	first := p.wait(t, 1)
+	<-watching
+	giveBack(t, h)
+	expect.NoError(t, <-ended)
+	first.cancel()
+	first.fails(t, context.Canceled)
+	close(proceed)
+	testserver.WaitChildren(t, dir, 0)
+	giveBack(t, p.hold(t))
+}
+
+// The holder finds out that the session or the node is lost. The waiters get another turn, whatever
+// the holder does.
+func TestLoss(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		lose func(t *testing.T, p *process, l *queue.Lease)
+	}{
+		{"session", func(t *testing.T, p *process, _ *queue.Lease) {
+			expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
+		}},
+		{"node", func(t *testing.T, _ *process, l *queue.Lease) { testserver.Delete(t, l.Path()) }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := testserver.Path(t)
+			p := newProcess(t, dir, 10)
+			first := p.hold(t)
+			second, third := p.wait(t, 1), p.wait(t, 2)
+			giveBack(t, first)
+			l := second.lease(t)
+			token := tokenOf(t, l)
+			c.lose(t, p, l)
+			lostBy(t, l)
+			next := third.lease(t)
+			if tokenOf(t, next) <= token {
+				t.Errorf("token %d after %d", tokenOf(t, next), token)
+			}
+			last := p.wait(t, 1)
+			if err := l.Release(expect.Patient(t)); !errors.Is(err, session.ErrLost) {
+				t.Errorf("Release of what was lost: %v", err)
+			}
+			if next.Err() != nil || !errors.Is(first.Err(), queue.ErrReleased) {
+				t.Errorf("the next: %v, the first: %v", next.Err(), first.Err())
+			}
+			giveBack(t, next)
+			giveBack(t, last.lease(t))
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// The session may have only one node, that of the present turn. The waiters still get the next turn:
+// their contender enters when the node is gone, in whatever way the turn ends.
+func TestAtLimitOfNodes(t *testing.T) {
+	for what, end := range map[string]func(*testing.T, *queue.Lease){
+		"released": giveBack,
+		"deleted by an operator": func(t *testing.T, l *queue.Lease) {
+			testserver.Delete(t, l.Path())
+			lostBy(t, l)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := testserver.Path(t)
+			p := newProcess(t, dir, 1, session.WithMaxNodes(1))
+			first := p.hold(t)
+			second, third := p.wait(t, 1), p.wait(t, 2)
+			giveBack(t, first)
+			l := second.lease(t)
+			end(t, l)
+			giveBack(t, third.lease(t))
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// If other locks have all the nodes that the session may have, the waiters get the error.
+func TestBeyondLimitOfNodes(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, 1, session.WithMaxNodes(1))
+	q := queueOn(t, p.m, testserver.Path(t))
+	other, err := q.Acquire(expect.Patient(t), mutex)
+	expect.NoError(t, err)
+	if _, err := p.Acquire(expect.Patient(t), false); !errors.Is(err, session.ErrTooManyNodes) {
+		t.Errorf("Acquire: %v", err)
+	}
+	giveBack(t, other)
+	giveBack(t, p.hold(t))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// The manager is closed while turns begin, are handed over and end, and the directory comes and goes
+// with them. All holders and waiters get an error, and no node is left.
+func TestCloseMeanwhile(t *testing.T) {
+	for round := range longtest.Pick(6, 12) {
+		dir := testserver.Path(t)
+		p := newProcess(t, dir, 1+round%3)
+		released, done := context.WithCancel(context.Background())
+		done() // nobody waits for a release
+		held := make(chan struct{})
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for {
+					l, err := p.Acquire(context.Background(), false)
+					if errors.Is(err, session.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						return
+					}
+					_ = l.Release(released)
+					select {
+					case held <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		for range 10 * round {
+			<-held
+		}
+		expect.NoError(t, p.m.Close())
+		all.Wait()
+		testserver.WaitChildren(t, dir, 0)
+		p.mu.Lock()
+		if !p.isIdleLocked() {
+			t.Errorf("trying: %v; a turn: %v; an acquisition: %v; %d waiters", p.trying, p.turn != nil, p.acquiring != nil, p.waiting.Len())
+		}
+		p.mu.Unlock()
+	}
+}
+
+// The hooks are called for each acquisition, hold and release, at its beginning and end, with the
+// context of its caller. For the shared contender they get the context of the first waiter. The node
+// has no traceparent, since it is handed over from one acquisition to the next.
+func TestTrace(t *testing.T) {
+	type name struct{}
+	var mu sync.Mutex
+	var lines []string
+	write := func(ctx context.Context, format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, fmt.Sprint(ctx.Value(name{}), ": ", fmt.Sprintf(format, args...)))
+	}
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, 1, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			write(ctx, "acquire try=%v local=%v weight=%d", a.Try, a.Local, a.Weight)
+			return ctx, func(r session.AcquireResult) {
+				// The reason for a wait has a time in it.
+				outcome, _, _ := strings.Cut(fmt.Sprint(r.Err), " (held by this process for ")
+				write(ctx, "acquired %v busy=%v position=%d attempts=%d", outcome, r.Busy, r.Position, r.Attempts)
+			}
+		},
+		Hold: func(ctx context.Context, h session.HoldInfo) func(error) {
+			write(ctx, "hold")
+			return func(err error) { write(ctx, "held %v", err) }
+		},
+		Release: func(ctx, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
+			write(holder, "release")
+			return ctx, func(err error) { write(holder, "released %v", err) }
+		},
+		Loss:        func(ctx context.Context, _ session.HoldInfo, _ error) { write(ctx, "loss") },
+		Traceparent: func(ctx context.Context) string { write(ctx, "node"); return "00-trace-parent-01" },
+	}))
+	as := func(who string) context.Context { return context.WithValue(expect.Patient(t), name{}, who) }
+	a, err := p.Acquire(as("a"), false)
+	expect.NoError(t, err)
+	data, _, err := testserver.Admin(t).Get(a.Path())
+	if err != nil || !strings.HasPrefix(string(data), `{"id":"`) || strings.Contains(string(data), "traceparent") {
+		t.Errorf("data %s, %v", data, err)
+	}
+	b, c := p.waitWith(t, as("b"), 1), p.waitWith(t, as("c"), 2)
+	_, err = p.Acquire(as("try"), true)
+	if !errors.Is(err, queue.ErrBusy) {
+		t.Fatal(err)
+	}
+	release := a.StartRelease(expect.Patient(t))
+	l := b.lease(t)
+	expect.NoError(t, release.Wait(expect.Patient(t)))
+	d := p.waitWith(t, as("d"), 2)
+	d.cancel()
+	d.fails(t, context.Canceled)
+	release = l.StartRelease(expect.Patient(t))
+	last := c.lease(t)
+	expect.NoError(t, release.Wait(expect.Patient(t)))
+	testserver.Delete(t, last.Path())
+	lostBy(t, last)
+	zktest.Eventually(t, testserver.Patience, "the loss", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.HasPrefix(lines[len(lines)-1], "c: held ")
+	})
+	want := []string{
+		"a: acquire try=false local=true weight=1", "a: node", "a: hold", "a: acquired <nil> busy=false position=0 attempts=1",
+		"b: acquire try=false local=true weight=1", "c: acquire try=false local=true weight=1",
+		"try: acquire try=true local=true weight=1", "try: acquired <nil> busy=true position=-1 attempts=0",
+		"a: held <nil>", "a: release", "b: hold", "b: acquired <nil> busy=false position=-1 attempts=0", "a: released <nil>",
+		"d: acquire try=false local=true weight=1", "d: acquired context canceled busy=false position=-1 attempts=0",
+		"b: held <nil>", "b: release", "c: node", "c: hold", "c: acquired <nil> busy=false position=1 attempts=1", "b: released <nil>",
+		"c: loss", "c: held lock " + dir + ": lost: its node was deleted",
+	}
+	for i, line := range lines {
+		// The node before it is in its listing, or has been deleted by then.
+		lines[i] = strings.Replace(line, "c: acquired <nil> busy=false position=0", "c: acquired <nil> busy=false position=1", 1)
+	}
+	// A hand-over waits for no hook, so the next hold can begin before the hooks for the last one are called.
+	slices.SortStableFunc(lines, byCaller)
+	slices.SortStableFunc(want, byCaller)
+	if !slices.Equal(lines, want) {
+		t.Errorf("the hooks were told\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	if err := last.Release(expect.Patient(t)); !errors.Is(err, session.ErrLost) {
+		t.Error(err)
+	}
+}
+
+// byCaller compares lines by the caller that they are about.
+func byCaller(a, b string) int {
+	a, _, _ = strings.Cut(a, ":")
+	b, _, _ = strings.Cut(b, ":")
+	return strings.Compare(a, b)
+}

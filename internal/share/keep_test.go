@@ -1,0 +1,684 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// all matches every request but the connection's own.
+func all(r zktest.Request) bool { return r.Path != "" }
+
+// A kept place is used again without a request, by Acquire and by TryAcquire, and is the same for the
+// servers.
+func TestKeepReuse(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	l := p.kept(t)
+	token, node := tokenOf(t, l), l.Path()
+	if p.in() != keeping || !errors.Is(l.Err(), queue.ErrReleased) {
+		t.Fatalf("state %v, %v", p.in(), l.Err())
+	}
+	p.proxy.ResetRequests()
+	for i := range 100 {
+		l, err := p.Acquire(expect.Patient(t), false)
+		if i%2 == 1 {
+			expect.NoError(t, err)
+			giveBack(t, l)
+			l, err = p.Acquire(expect.Patient(t), true)
+		}
+		expect.NoError(t, err)
+		if l.Path() != node || tokenOf(t, l) != token || l.Err() != nil {
+			t.Fatalf("%s, token %d, %v", l.Path(), tokenOf(t, l), l.Err())
+		}
+		giveBack(t, l)
+	}
+	if n := p.proxy.Count(all); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	testserver.WaitChildren(t, dir, 1)
+}
+
+// A contender of another process gets the lock at once from a process that keeps its place, and at the
+// release from one that holds.
+func TestKeepNewcomer(t *testing.T) {
+	for _, inUse := range []bool{false, true} {
+		t.Run(map[bool]string{false: "kept", true: "in use"}[inUse], func(t *testing.T) {
+			dir := testserver.Path(t)
+			p, other := newKeeper(t, dir, 0), newProcess(t, dir, 1)
+			giveBack(t, p.hold(t))
+			if !inUse {
+				giveBack(t, other.hold(t))
+				p.want(t, idle)
+				testserver.WaitChildren(t, dir, 0)
+				return
+			}
+			l := p.hold(t) // again
+			turn := p.present()
+			w := other.wait(t, 1)
+			zktest.Eventually(t, testserver.Patience, "the news", func() bool { return isClosed(turn.disturbed) })
+			if l.Err() != nil {
+				t.Fatal(l.Err())
+			}
+			giveBack(t, l)
+			next := w.lease(t)
+			if p.in() != idle {
+				t.Errorf("state %v", p.in())
+			}
+			giveBack(t, next)
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// Goroutines of the process hand the lock over without end as long as nobody else has come, and as often
+// as the Local may from then on.
+func TestKeepHandOver(t *testing.T) {
+	for _, most := range []int{0, 2} {
+		dir := testserver.Path(t)
+		p, other := newKeeper(t, dir, most), newProcess(t, dir, 1)
+		l := p.hold(t)
+		for range 5 {
+			w := p.wait(t, 1)
+			giveBack(t, l)
+			l = w.lease(t)
+		}
+		testserver.WaitChildren(t, dir, 1)
+		var mine []*waits
+		for i := range most + 1 {
+			mine = append(mine, p.wait(t, i+1))
+		}
+		theirs, turn := other.wait(t, 1), p.present()
+		zktest.Eventually(t, testserver.Patience, "the news", func() bool { return isClosed(turn.disturbed) })
+		for _, w := range mine[:most] {
+			giveBack(t, l)
+			l = w.lease(t)
+		}
+		giveBack(t, l)
+		giveBack(t, theirs.lease(t))
+		giveBack(t, mine[most].lease(t))
+		p.GiveUpKept() // the others may have left before its listing
+		testserver.WaitChildren(t, dir, 0)
+	}
+}
+
+// A try of another process gets a lock that is only kept, and finds one busy that is held.
+func TestKeepTry(t *testing.T) {
+	dir := testserver.Path(t)
+	p, other := newKeeper(t, dir, 0), newProcess(t, dir, 1)
+	got := false
+	zktest.Eventually(t, testserver.Patience, "a try", func() bool { // a busy machine can be slow to give a place up
+		giveBack(t, p.hold(t))
+		p.forgetHabit()
+		l, err := other.Acquire(expect.Patient(t), true)
+		if got = err == nil; got {
+			giveBack(t, l)
+		}
+		testserver.WaitChildren(t, dir, 0)
+		return got
+	})
+	l := p.hold(t)
+	if _, err := other.Acquire(expect.Patient(t), true); !errors.Is(err, queue.ErrBusy) {
+		t.Errorf("while it is held: %v", err)
+	}
+	giveBack(t, l)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Two processes that take turns soon keep no places, and keep them again once there is some use in it.
+func TestKeepHabit(t *testing.T) {
+	dir := testserver.Path(t)
+	p, other := newKeeper(t, dir, 0), newProcess(t, dir, 1)
+	var kept []bool
+	for range 12 {
+		giveBack(t, p.hold(t))
+		kept = append(kept, p.in() == keeping)
+		giveBack(t, other.hold(t))
+		p.want(t, idle)
+	}
+	want := []bool{true, false, true, false, false, true, false, false, false, false, true, false}
+	for i := range want {
+		if kept[i] != want[i] {
+			t.Fatalf("kept %v, want %v", kept, want)
+		}
+	}
+	for p.in() != keeping {
+		giveBack(t, p.hold(t))
+	}
+	giveBack(t, p.hold(t))
+	giveBack(t, other.hold(t))
+	p.want(t, idle)
+	if p.habit != (habit{}) {
+		t.Errorf("after a place that was used again: %+v", p.habit)
+	}
+}
+
+// A node that an operator deletes while it is kept is gone, and no loss of a hold.
+func TestKeepDeleted(t *testing.T) {
+	dir := testserver.Path(t)
+	losses := 0
+	p := newKeeper(t, dir, 0, session.WithTrace(session.Trace{
+		Loss: func(context.Context, session.HoldInfo, error) { losses++ },
+	}))
+	l := p.kept(t)
+	token, turn := tokenOf(t, l), p.present()
+	testserver.Delete(t, l.Path())
+	p.want(t, idle)
+	// The event for the directory follows that for the node. It must not end the next watch.
+	zktest.Eventually(t, testserver.Patience, "both events", func() bool { return isClosed(turn.disturbed) })
+	p.forgetHabit()
+	next := p.hold(t)
+	if next.Path() == l.Path() || tokenOf(t, next) <= token {
+		t.Errorf("%s again, tokens %d and %d", l.Path(), token, tokenOf(t, next))
+	}
+	giveBack(t, next)
+	if losses > 0 {
+		t.Errorf("%d losses", losses)
+	}
+	testserver.Delete(t, next.Path())
+	testserver.WaitChildren(t, dir, 0)
+	p.want(t, idle)
+}
+
+// No place is used again after a reconnect: what has come meanwhile is not known.
+func TestKeepReconnect(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	l := p.kept(t)
+	p.proxy.Disconnect()
+	p.want(t, idle)
+	p.forgetHabit()
+	next := p.hold(t)
+	if next.Path() == l.Path() {
+		t.Error("the place was used again")
+	}
+	testserver.WaitChildren(t, dir, 1)
+	turn := p.present()
+	p.proxy.Disconnect() // while it is in use
+	zktest.Eventually(t, testserver.Patience, "the news", func() bool { return isClosed(turn.disturbed) })
+	giveBack(t, next)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A place whose session has ended is gone.
+func TestKeepSessionLost(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	l := p.kept(t)
+	session := p.present().Session().ID()
+	expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
+	p.want(t, idle)
+	p.forgetHabit() // the end of the node may have been told before that of the session
+	next := p.hold(t)
+	if next.Path() == l.Path() || p.present().Session().ID() == session {
+		t.Error("the place of the old session was used")
+	}
+	giveBack(t, next)
+	testserver.WaitChildren(t, dir, 1)
+	expect.NoError(t, p.m.Close())
+	testserver.WaitChildren(t, dir, 0)
+	if p.in() != idle {
+		p.want(t, idle)
+	}
+}
+
+// A contender of the same process gets what its process keeps, also one that only tries.
+func TestKeepOwnProcess(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	second := turnsOn(t, p.m, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, longestKeep) })
+	giveBack(t, p.hold(t))
+	l, err := second.Acquire(expect.Patient(t), true)
+	for errors.Is(err, queue.ErrBusy) { // a busy machine can take longer than a try waits for kept places
+		l, err = second.Acquire(expect.Patient(t), true)
+	}
+	expect.NoError(t, err)
+	if p.in() != idle {
+		t.Errorf("state %v", p.in())
+	}
+	giveBack(t, l)
+	giveBack(t, p.hold(t))
+	if s := second.in(); s != idle {
+		t.Errorf("state %v", s)
+	}
+}
+
+// A contender that has come before the listing is seen by it, and the place is not kept.
+func TestKeepCrowdedListing(t *testing.T) {
+	dir := testserver.Path(t)
+	p, other := newKeeper(t, dir, 0), newProcess(t, dir, 1)
+	giveBack(t, other.hold(t)) // so that there is a directory
+	listing := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
+	mine := p.begin(expect.Patient(t))
+	<-listing.Hit()
+	testserver.WaitChildren(t, dir, 1)
+	theirs := other.wait(t, 1)
+	testserver.WaitChildren(t, dir, 2)
+	listing.Release()
+	l := mine.lease(t)
+	if p.present().disturbed != nil {
+		t.Error("nobody was seen to wait")
+	}
+	giveBack(t, l)
+	giveBack(t, theirs.lease(t))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A holder that is asked to give the lock up does not keep its place, and a place that is kept is given
+// up.
+func TestKeepRevoked(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	l := p.hold(t)
+	revoke(t, l)
+	expect.Receive(t, "the request", l.Revoked())
+	giveBack(t, l)
+	if p.in() != idle {
+		t.Errorf("state %v", p.in())
+	}
+	l = p.hold(t)
+	tokenOf(t, l) // the watch on the node is set
+	giveBack(t, l)
+	revoke(t, l)
+	p.want(t, idle)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Contenders tells a place that is kept from one that is held.
+func TestKeepContenders(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	look := func(by *process) queue.Contender {
+		t.Helper()
+		all, err := by.q.Contenders(expect.Patient(t), mutex.Kind)
+		expect.NoError(t, err)
+		if len(all) != 1 {
+			t.Fatalf("%d contenders", len(all))
+		}
+		return all[0]
+	}
+	l := p.hold(t)
+	if c := look(p); c.Kept || c.HeldSince.IsZero() || !c.Holder {
+		t.Errorf("held: %+v", c)
+	}
+	giveBack(t, l)
+	if c := look(p); !c.Kept || !c.HeldSince.IsZero() || !c.Own {
+		t.Errorf("kept: %+v", c)
+	}
+	other := newProcess(t, dir, 1)
+	if c := look(other); c.Kept || c.Own {
+		t.Errorf("kept by another: %+v", c)
+	}
+	giveBack(t, p.hold(t)) // looking is no acquiring
+	testserver.WaitChildren(t, dir, 1)
+}
+
+// Hooks are told of an acquisition and a hold that use a place again, and the data of its node names no
+// acquisition.
+func TestKeepHooks(t *testing.T) {
+	dir := testserver.Path(t)
+	acquired, held, ended := 0, 0, 0
+	p := newKeeper(t, dir, 0, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, i session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			return ctx, func(r session.AcquireResult) {
+				if r.Err == nil && r.Attempts == min(1, 1-min(1, acquired)) {
+					acquired++
+				}
+			}
+		},
+		Hold: func(context.Context, session.HoldInfo) func(error) {
+			held++
+			return func(err error) {
+				if err == nil {
+					ended++
+				}
+			}
+		},
+	}))
+	for range 3 {
+		giveBack(t, p.hold(t))
+	}
+	if acquired != 3 || held != 3 || ended != 3 {
+		t.Errorf("%d acquisitions, %d holds, %d ends", acquired, held, ended)
+	}
+}
+
+// Nothing stays on the servers, whether places are used again, taken away or given up.
+func TestKeepLeavesNothing(t *testing.T) {
+	dir := testserver.Path(t)
+	before := testserver.Watches(t)
+	p, other := newKeeper(t, dir, 1), newProcess(t, dir, 1)
+	for range 20 {
+		giveBack(t, p.hold(t))
+		giveBack(t, p.hold(t))
+		giveBack(t, other.hold(t))
+		p.want(t, idle)
+	}
+	testserver.WaitChildren(t, dir, 0)
+	zktest.Eventually(t, testserver.Patience, "all watches to end", func() bool { return testserver.Watches(t) <= before })
+}
+
+// The place of a lease that nobody has used is not kept. That says nothing about the next one.
+func TestUnwantedIsNotKept(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	p.kept(t) // taken again, and then not used
+	unwanted(t, p.hold(t))
+	if p.in() != idle {
+		t.Errorf("state %v", p.in())
+	}
+	testserver.WaitChildren(t, dir, 0)
+	unwanted(t, p.hold(t))
+	if p.in() != idle || p.habit != (habit{}) {
+		t.Errorf("state %v, %+v", p.in(), p.habit)
+	}
+	testserver.WaitChildren(t, dir, 0)
+	p.kept(t)
+}
+
+// A waiter of the process gets the lock that another did not want, and its place is kept after that.
+func TestUnwantedIsHandedOver(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newKeeper(t, dir, 0)
+	first := p.hold(t)
+	next := p.wait(t, 1)
+	last := p.wait(t, 2)
+	unwanted(t, first)
+	second := next.lease(t)
+	if second.Path() != first.Path() {
+		t.Errorf("not handed over: %s, then %s", first.Path(), second.Path())
+	}
+	unwanted(t, second)
+	giveBack(t, last.lease(t))
+	if p.in() != keeping {
+		t.Errorf("state %v", p.in())
+	}
+}
+
+// An acquisition looks itself whether a turn that is kept may be used again. Nobody has acted on what has happened: mu is
+// locked meanwhile.
+func TestKeepLooksFirst(t *testing.T) {
+	for what, happen := range map[string]func(p *process, kept *turn){
+		"somebody has come": func(p *process, kept *turn) {
+			other := newProcess(t, p.q.Path(), 1)
+			other.begin(expect.Patient(t))
+			expect.Receive(t, "the news", kept.disturbed)
+		},
+		"the session has ended": func(p *process, kept *turn) {
+			s := testserver.Session(t, p.m)
+			expect.NoError(t, p.proxy.Expire(expect.Patient(t), s.ID()))
+			expect.Receive(t, "the end", s.Done())
+			kept.disturbed = make(chan struct{}) // as if it were pending
+		},
+		"the node is gone": func(p *process, kept *turn) {
+			testserver.Delete(t, kept.Path())
+			expect.Receive(t, "the news", kept.over)
+			kept.disturbed = make(chan struct{})
+		},
+		"another client has asked for the lock": func(p *process, kept *turn) {
+			_, err := testserver.Admin(t).Set(kept.Path(), []byte(queue.RevokeMessage), -1)
+			expect.NoError(t, err)
+			expect.Receive(t, "the request", kept.Last())
+		},
+		"its time is over":            func(p *process, kept *turn) { kept.until = time.Now() },
+		"the watch no longer counts":  func(p *process, kept *turn) { kept.limit = time.Now() },
+		"it is in use by a goroutine": func(p *process, kept *turn) { kept.holds++ },
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := newKeeper(t, testserver.Path(t), 0)
+			p.kept(t)
+			p.mu.Lock()
+			happen(p, p.turn)
+			taken := p.useAgainLocked()
+			p.mu.Unlock()
+			if taken != nil {
+				t.Error("the turn was used again")
+			}
+		})
+	}
+}
+
+// A turn that is known to be over, or that another client has asked for, is neither kept nor handed over, although nobody has
+// acted on that yet.
+func TestNothingLostGoesOn(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		p := newKeeper(t, testserver.Path(t), 9)
+		l := p.hold(t)
+		tokenOf(t, l) // the watch is set
+		lost := p.present()
+		p.mu.Lock()
+		if waits {
+			p.waiting.PushBack(&waiter{ctx: t.Context(), got: make(chan grant, 1)})
+		}
+		testserver.Delete(t, l.Path())
+		expect.Receive(t, "the news", lost.over)
+		lost.disturbed = make(chan struct{}) // as if it were pending
+		next := released{open: true, waits: waits, alone: true, left: 9, used: true}.next()
+		p.mu.Unlock()
+		if next == leave {
+			t.Fatal("nothing but the loss forbids to go on")
+		}
+		if removal := p.release(t.Context(), lost, true); removal != nil || p.present() == lost {
+			t.Errorf("waits %v: the turn goes on", waits)
+		}
+		p.mu.Lock()
+		p.waiting.Init()
+		p.mu.Unlock()
+		p.want(t, idle)
+	}
+}
+
+// A turn is given up when its time is over.
+func TestKeepTimeOver(t *testing.T) {
+	dir := testserver.Path(t)
+	p := processWith(t, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, 20*time.Millisecond) })
+	for range 3 {
+		giveBack(t, p.hold(t))
+		testserver.WaitChildren(t, dir, 0)
+		p.want(t, idle)
+	}
+	if p.habit.penalty > 0 {
+		t.Error("the next turn is not kept, although nobody has wanted this one")
+	}
+}
+
+// At most half of the nodes of a manager are kept turns. The one that was unused for longest goes. Nothing stays of those
+// that are gone.
+func TestKeepAtMostHalf(t *testing.T) {
+	dir := testserver.Path(t)
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(5))
+	var all [3]*process
+	for i := range all {
+		all[i] = &process{Turns: turnsOn(t, m, dir+string(rune('a'+i)), func(q *queue.Queue) (*Turns, error) {
+			return NewTurns(q, mutex, 0, longestKeep)
+		})}
+	}
+	use := func(p *process) { giveBack(t, p.hold(t)) }
+	use(all[0])
+	use(all[1])
+	use(all[0])
+	use(all[2])
+	all[1].want(t, idle)
+	testserver.WaitChildren(t, dir+"b", 0)
+	if a, c := all[0].in(), all[2].in(); a != keeping || c != keeping {
+		t.Errorf("%v and %v", a, c)
+	}
+	held := all[0].hold(t) // what is in use is not given up
+	use(all[1])
+	use(all[2])
+	if err := held.Err(); err != nil || all[1].in() != keeping || all[2].in() != keeping {
+		t.Errorf("%v, %v, %v", err, all[1].in(), all[2].in())
+	}
+	giveBack(t, held)
+	for _, p := range all {
+		p.GiveUpKept()
+		p.want(t, idle)
+	}
+	keptTurns.mu.Lock()
+	defer keptTurns.mu.Unlock()
+	if of := keptTurns.all[m]; of != nil {
+		t.Errorf("%d entries of turns that are gone", of.Len())
+	}
+}
+
+// A manager whose session may own one node keeps none.
+func TestKeepNoneOfOne(t *testing.T) {
+	p := newKeeper(t, testserver.Path(t), 0, session.WithMaxNodes(1))
+	giveBack(t, p.hold(t))
+	if p.in() != idle {
+		t.Error(p.in())
+	}
+}
+
+// A turn that had to be waited for is not kept.
+func TestKeepNothingAfterWait(t *testing.T) {
+	dir := testserver.Path(t)
+	p, other := newKeeper(t, dir, 0), newProcess(t, dir, 1)
+	theirs := other.hold(t)
+	mine := p.wait(t, 1)
+	testserver.WaitChildren(t, dir, 2)
+	giveBack(t, theirs)
+	giveBack(t, mine.lease(t))
+	if p.in() != idle {
+		t.Errorf("state %v", p.in())
+	}
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Near the end of the sequence numbers no turn is kept, so that the directory becomes empty.
+func TestKeepNothingAtLastNumbers(t *testing.T) {
+	defer func(old int32) { queue.RestartFrom = old }(queue.RestartFrom)
+	queue.RestartFrom = 0
+	p := newKeeper(t, testserver.Path(t), 0)
+	giveBack(t, p.hold(t))
+	if p.in() != idle {
+		t.Errorf("state %v", p.in())
+	}
+}
+
+// What follows a release, of each combination that matters.
+func TestNext(t *testing.T) {
+	alone := released{open: true, alone: true, used: true}
+	for what, c := range map[string]struct {
+		change func(*released)
+		want   step
+	}{
+		"nobody is there":                    {func(*released) {}, keep},
+		"others hold":                        {func(r *released) { r.holds = 1 }, goOn},
+		"others hold, asked for":             {func(r *released) { r.holds, r.last = 1, true }, goOn},
+		"asked for":                          {func(r *released) { r.last = true }, leave},
+		"asked for while others wait":        {func(r *released) { r.last, r.waits, r.left = true, true, 3 }, leave},
+		"closed":                             {func(r *released) { r.open = false }, leave},
+		"somebody has come":                  {func(r *released) { r.alone = false }, leave},
+		"unwanted":                           {func(r *released) { r.used = false }, leave},
+		"a waiter":                           {func(r *released) { r.waits = true }, handOver},
+		"a waiter, unwanted":                 {func(r *released) { r.waits, r.used = true, false }, handOver},
+		"a waiter, somebody has come":        {func(r *released) { r.waits, r.alone = true, false }, leave},
+		"a waiter, somebody has come, left":  {func(r *released) { r.waits, r.alone, r.left = true, false, 1 }, handOver},
+		"readers await a look":               {func(r *released) { r.readers, r.alone, r.looks = true, false, true }, keep},
+		"readers and others await a look":    {func(r *released) { r.readers, r.alone, r.looks, r.waits = true, false, true, true }, keep},
+		"readers await a look, unwanted":     {func(r *released) { r.readers, r.alone, r.looks, r.used = true, false, true, false }, leave},
+		"readers behind whom a writer waits": {func(r *released) { r.readers, r.alone, r.left = true, false, 1 }, leave},
+	} {
+		r := alone
+		c.change(&r)
+		if got := r.next(); got != c.want {
+			t.Errorf("%s: %s, want %s", what, got, c.want)
+		}
+	}
+}
+
+// The habit skips one turn more each time that one was kept for nothing, up to a bound, and is forgotten with time.
+func TestHabit(t *testing.T) {
+	var h habit
+	now := time.Now()
+	for _, want := range []int{0, 1, 2, 4, 8, 16, 32, 64, 64} {
+		skipped := 0
+		for !h.next() {
+			skipped++
+		}
+		if skipped != want {
+			t.Errorf("%d turns are not kept, want %d", skipped, want)
+		}
+		h.takenAway(now.Add(time.Second))
+	}
+	if h.isForgotten(now) || !h.isForgotten(now.Add(time.Second)) {
+		t.Error("forgotten too early, or never")
+	}
+}
+
+// Who asks is told when the Turns are idle: after a turn, after an acquisition that was called back, and when it need not be
+// remembered any more that a turn was kept for nothing.
+func TestWhenIdle(t *testing.T) {
+	dir := testserver.Path(t)
+	p := processWith(t, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, 300*time.Millisecond) })
+	if !p.WhenIdle(func() { t.Error("told of the present") }) {
+		t.Fatal("not idle")
+	}
+	idle := func(what string) {
+		t.Helper()
+		told := make(chan struct{})
+		if p.WhenIdle(func() { close(told) }) {
+			t.Errorf("%s: idle already", what)
+			return
+		}
+		expect.Receive(t, what, told)
+		if !p.WhenIdle(nil) {
+			t.Errorf("%s: not idle", what)
+		}
+	}
+	giveBack(t, p.hold(t))
+	idle("a kept turn")
+
+	other := newProcess(t, dir, 1)
+	theirs := other.hold(t)
+	mine := p.wait(t, 1)
+	testserver.WaitChildren(t, dir, 2)
+	mine.cancel()
+	idle("a call that has ended")
+	mine.fails(t, context.Canceled)
+	giveBack(t, theirs)
+
+	giveBack(t, p.hold(t))
+	giveBack(t, other.hold(t))
+	if p.habit.penalty == 0 && p.in() != keeping { // on a busy machine its time may be over by then
+		return
+	}
+	idle("what was learned")
+}
+
+// A turn that is granted when nobody waits any more is left.
+func TestGrantedToNobody(t *testing.T) {
+	for name, open := range map[string]func(*testing.T, string, ...session.Option) *process{
+		"kept": func(t *testing.T, dir string, _ ...session.Option) *process { return newKeeper(t, dir, 3) }, "readers": newReaders,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			other := queueOn(t, testserver.Connect(t, testserver.Server(t).Addr(0)), dir)
+			r := mutex
+			if name == "readers" {
+				r = writer
+			}
+			theirs, err := other.Acquire(expect.Patient(t), r)
+			expect.NoError(t, err)
+			p := open(t, dir)
+			mine := p.wait(t, 1)
+			testserver.WaitChildren(t, dir, 2)
+			p.mu.Lock() // the acquisition is granted, and cannot tell
+			giveBack(t, theirs)
+			testserver.WaitChildren(t, dir, 1)
+			p.nextLocked() <- grant{err: context.Canceled} // the last one gives up
+			p.mu.Unlock()
+			mine.fails(t, context.Canceled)
+			testserver.WaitChildren(t, dir, 0)
+			p.want(t, idle)
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package share
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// longestKeep is the longest time for which a turn is kept.
+const longestKeep = time.Minute
+
+// CheckKeep returns an error that matches session.ErrInvalid if no turn can be kept for d, the value of WithLazyRelease.
+func CheckKeep(d time.Duration) error {
+	if d <= 0 || d > longestKeep {
+		return misuse.Invalidf("WithLazyRelease(%v): want more than 0 and at most %v", d, longestKeep)
+	}
+	return nil
+}
+
+// habit says whether it is worth while to keep the next turn.
+type habit struct {
+	skip    int       // so many of the next turns are not kept
+	penalty int       // the last value that skip was set to; 0 after a turn that was used again
+	until   time.Time // then it need no longer be remembered
+}
+
+// maxPenalty bounds how many turns in a row are not kept.
+const maxPenalty = 64
+
+// next reports whether the next turn is worth keeping. It is called once for each turn.
+func (h *habit) next() bool {
+	if h.skip > 0 {
+		h.skip--
+		return false
+	}
+	return true
+}
+
+// takenAway notes that a turn was kept for nothing: it would have been kept until the given time.
+func (h *habit) takenAway(until time.Time) {
+	h.penalty = min(max(1, 2*h.penalty), maxPenalty)
+	h.skip, h.until = h.penalty, until
+}
+
+func (h *habit) isForgotten(now time.Time) bool { return h.penalty == 0 || !now.Before(h.until) }
+
+// keptTurns has the turns that are kept, and those that are in use after that, by manager. The first was not kept for longest.
+// At most half of the nodes that a manager allows are kept, so that ten thousand keys that are used once each do not fill a
+// session.
+var keptTurns = keeper{all: make(map[*session.Manager]*list.List)}
+
+type keeper struct {
+	mu  sync.Mutex
+	all map[*session.Manager]*list.List // of *turn; none is empty
+}
+
+func mostKept(m *session.Manager) int { return m.MaxNodes() / 2 }
+
+// add adds a turn that begins to be kept. If that are too many, it takes another one out, for the caller to give up if it is
+// not in use.
+func (k *keeper) add(t *turn) (beyond *turn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := t.of.q.Manager()
+	of := k.all[m]
+	if t.at != nil {
+		of.MoveToBack(t.at)
+		return nil
+	}
+	if of == nil {
+		of = list.New()
+		k.all[m] = of
+	}
+	if of.Len() >= mostKept(m) {
+		beyond = of.Remove(of.Front()).(*turn)
+		beyond.at = nil
+	}
+	t.at = of.PushBack(t)
+	return beyond
+}
+
+// remove removes a turn that is over, if add has added it.
+func (k *keeper) remove(t *turn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.at == nil {
+		return
+	}
+	m := t.of.q.Manager()
+	of := k.all[m]
+	of.Remove(t.at)
+	t.at = nil
+	if of.Len() == 0 {
+		delete(k.all, m)
+	}
+}

@@ -1,0 +1,364 @@
+package share
+
+import (
+	"container/list"
+	"context"
+	"time"
+
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// turn is a turn in the queue, and what the goroutines of this process know of it. Turns.mu guards it.
+//
+// A turn that nobody uses is kept by one rule:
+//
+//	It is used again only while a watch on the children is pending that was set, on this connection, by a listing that
+//	shows our node and nobody whom it keeps waiting.
+//
+// So a contender of any library ends that: its node is a child. A server that takes the right to read the directory away
+// drops the event without a word, so the watch counts for a session timeout and no longer. To keep a turn, to use it again
+// and to leave it are each one transition under Turns.mu, in which the clock is asked last. A turn that is left is not used
+// again.
+type turn struct {
+	*queue.Turn
+	of   *Turns
+	over <-chan struct{}                                       // closed when the turn is over
+	stop func()                                                // cancels what follows the end of the turn
+	back func(ctx context.Context, used bool) *session.Removal // follows the release of a lease
+
+	holds     int             // leases that have it; 0: it is kept, or has been left
+	left      int             // hand-overs that it has left
+	disturbed <-chan struct{} // closed once somebody of another process may have come; nil: that is not known
+	limit     time.Time       // until then disturbed counts
+	used      bool            // it was used again after a release, or joined
+	until     time.Time       // while it is kept: when that ends
+	followed  bool            // a goroutine follows it, or has ended because it can no longer be kept
+	looks     int             // listings that have set a new watch since a reader came last
+
+	at *list.Element // in keptTurns, which guards it; nil if it is not there
+}
+
+// isAlone reports whether nobody of another process has come, as far as the server has told.
+func (t *turn) isAlone(now time.Time) bool {
+	return t.disturbed != nil && !isClosed(t.disturbed) && now.Before(t.limit)
+}
+
+// stands reports whether the turn is not over. It looks at the clock. Turn.Err would also tell of a loss that it is the first
+// to see, which calls functions of the program.
+func (t *turn) stands() bool { return !isClosed(t.over) && t.Session().Err() == nil }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// leave leaves a turn that leaveLocked has returned. t may be nil.
+func (t *turn) leave(ctx context.Context) *session.Removal {
+	if t == nil {
+		return nil
+	}
+	return t.Turn.Leave(ctx)
+}
+
+// beginLocked begins a turn that so many hold.
+func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
+	t := &turn{Turn: granted, of: s, holds: holds, left: s.handovers, disturbed: granted.Undisturbed()}
+	t.over = granted.Done()
+	t.limit = granted.Begun().Add(granted.Session().Timeout())
+	t.back = func(ctx context.Context, used bool) *session.Removal { return s.release(ctx, t, used) }
+	t.stop = granted.AfterEnd(func() { s.lost(t) })
+	if s.turn == nil && s.acquiring == nil { // otherwise a reader that tries has a turn of its own
+		s.turn = t
+		if s.readers && t.disturbed != nil {
+			t.followed = true
+			go s.follow(t)
+		}
+	}
+	return t
+}
+
+// useAgainLocked returns the turn that is kept, or that readers hold, with one more hold. It returns nil if there is none, or
+// none that may be used.
+func (s *Turns) useAgainLocked() *turn {
+	t := s.turn
+	if t == nil || t.holds > 0 && !s.readers {
+		return nil
+	}
+	now := time.Now()
+	if !t.isAlone(now) || t.holds == 0 && !now.Before(t.until) || t.IsLast() || !t.stands() { // the clock comes last
+		return nil
+	}
+	t.holds++
+	t.used, t.looks = true, 0
+	s.habit = habit{}
+	return t
+}
+
+// closeLocked ends what a newcomer must not share or use again: a turn that is kept, which the caller leaves, or that of
+// readers, who go on without newcomers.
+func (s *Turns) closeLocked() (gone *turn) {
+	switch t := s.turn; {
+	case t == nil || s.awaitsLookLocked(t):
+	case t.holds == 0:
+		return s.leaveLocked(t, isClosed(t.disturbed))
+	case s.readers:
+		s.turn = nil
+	}
+	return nil
+}
+
+// released says how things are after the release of a lease.
+type released struct {
+	holds   int  // leases that still have the turn
+	open    bool // newcomers share the turn or wait for it
+	last    bool // it must be neither kept nor handed over
+	readers bool
+	waits   bool // a goroutine of this process waits
+	alone   bool // nobody of another process has come
+	looks   bool // a listing is about to say whether somebody has come whom these readers keep waiting
+	left    int  // hand-overs that the turn has left
+	used    bool // the caller of the acquisition has got the lock
+}
+
+// step is what follows a release.
+type step string
+
+const (
+	goOn     step = "go on" // others hold
+	leave    step = "leave"
+	handOver step = "hand over"
+	keep     step = "keep"
+)
+
+func (r released) next() step {
+	switch {
+	case r.holds > 0:
+		return goOn
+	case r.last || !r.open:
+		return leave
+	case r.waits && !r.readers && (r.alone || r.left > 0):
+		return handOver
+	case r.waits && !r.readers || !r.used:
+		return leave
+	case r.alone || r.looks:
+		return keep
+	}
+	return leave
+}
+
+// release follows the release of a lease. used is false if the hold was of no use: then the turn is not kept.
+func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Removal {
+	s.mu.Lock()
+	t.holds--
+	now := time.Now()
+	r := released{
+		holds: t.holds, open: s.turn == t, last: t.IsLast(), readers: s.readers, waits: s.waiting.Len() > 0,
+		alone: t.isAlone(now), looks: s.awaitsLookLocked(t), left: t.left, used: used,
+	}
+	do := r.next()
+	if do != leave && do != goOn && !t.stands() { // the clock comes last
+		do = leave
+	}
+	switch do {
+	case goOn:
+		s.mu.Unlock()
+	case handOver:
+		if !r.alone {
+			t.left--
+		}
+		t.holds++
+		s.nextLocked() <- grant{t, again, nil}
+		s.mu.Unlock()
+		t.WatchNow()
+	case keep:
+		beyond := s.keepLocked(t, now)
+		s.mu.Unlock()
+		beyond.giveUp(false)
+	case leave:
+		s.leaveLocked(t, false)
+		next := s.contendLocked()
+		s.unlock()
+		removal := t.leave(ctx)
+		s.start(next)
+		return removal
+	}
+	return nil
+}
+
+// keepLocked begins to keep a turn. It returns another one for the caller to give up if too many are kept.
+func (s *Turns) keepLocked(t *turn, now time.Time) (beyond *turn) {
+	t.until = now.Add(s.keep)
+	if !t.followed {
+		t.followed = true
+		go s.follow(t)
+	}
+	return keptTurns.add(t)
+}
+
+// leaveLocked notes that a turn is about to be left, by the caller. taken says that it was kept until somebody of another
+// process has come.
+func (s *Turns) leaveLocked(t *turn, taken bool) *turn {
+	if s.turn == t {
+		s.turn = nil
+	}
+	t.stop()
+	if taken && !t.used {
+		s.habit.takenAway(t.until)
+		time.AfterFunc(time.Until(t.until), func() { // it is forgotten
+			s.mu.Lock()
+			s.unlock()
+		})
+	}
+	keptTurns.remove(t)
+	return t
+}
+
+// lost follows the loss of a turn. It does not concern those that wait: they get another one.
+func (s *Turns) lost(t *turn) {
+	s.mu.Lock()
+	keptTurns.remove(t)
+	if s.turn == t {
+		s.turn = nil
+	}
+	next := s.contendLocked()
+	s.unlock()
+	s.start(next)
+}
+
+// GiveUpKept gives up the turn that is kept, if there is one. It is for a contender of this process that the turn would keep
+// waiting: to give it up is quicker than to wait for the event.
+func (s *Turns) GiveUpKept() {
+	s.mu.Lock()
+	t := s.turn
+	s.mu.Unlock()
+	t.giveUp(true)
+}
+
+// giveUp leaves a turn if it is still kept. t may be nil.
+func (t *turn) giveUp(taken bool) {
+	if t == nil {
+		return
+	}
+	s := t.of
+	s.mu.Lock()
+	var gone *turn
+	if s.turn == t && t.holds == 0 {
+		gone = s.leaveLocked(t, taken)
+	}
+	next := s.contendLocked()
+	s.unlock()
+	gone.leave(context.Background())
+	s.start(next)
+}
+
+// follow gives a turn up when it is kept and somebody of another process comes, or its time is over. Readers look first
+// who has come, also while they hold. The holder of another lock sees that somebody has come when it gives the turn back.
+func (s *Turns) follow(t *turn) {
+	timer := time.NewTimer(s.keep)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		disturbed := t.disturbed
+		s.mu.Unlock()
+		select {
+		case <-disturbed:
+		case <-t.Last():
+		case <-timer.C:
+		case <-t.Done():
+			return
+		}
+		after := s.tend(t)
+		if after == 0 {
+			return
+		}
+		timer.Reset(after)
+	}
+}
+
+// tend does what follow says, and returns when to do so again: 0 means never.
+func (s *Turns) tend(t *turn) (again time.Duration) {
+	s.mu.Lock()
+	if s.turn == t && s.awaitsLookLocked(t) {
+		s.lookLocked(t)
+	}
+	now := time.Now()
+	alone := t.isAlone(now)
+	open := s.turn == t && !t.IsLast()
+	left := earlier(t.until, t.limit).Sub(now)
+	var gone *turn
+	switch {
+	case s.turn != t:
+	case open && s.awaitsLookLocked(t): // others have come and gone since
+		again = s.keep
+	case t.holds > 0 && open && alone && s.readers:
+		again = max(s.keep, shortestRest)
+	case t.holds > 0 && open && alone:
+		t.followed = false // until it is kept again
+	case t.holds > 0 && s.readers:
+		s.turn = nil // for those that hold
+	case t.holds > 0: // it is left at its release
+	case open && alone && left > 0:
+		again = left
+	default:
+		gone = s.leaveLocked(t, open && !alone && left > 0)
+	}
+	next := s.contendLocked()
+	s.unlock()
+	gone.leave(context.Background())
+	s.start(next)
+	return again
+}
+
+// shortestRest is the least time after which a turn that readers hold is looked at again, to find out that it is kept for
+// too long.
+const shortestRest = time.Millisecond
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Contenders of other processes come and go beside readers, who have to know only of writers. So when their watch on the
+// children ends, readers list again with a new one. Until that is answered, newcomers wait.
+
+// maxLooks is how often readers list again before another reader of this process comes. So others that come and go cost a
+// turn that nobody uses no more than that.
+const maxLooks = 16
+
+// awaitsLookLocked reports whether readers are about to list again: they find out whether newcomers may share the turn.
+func (s *Turns) awaitsLookLocked(t *turn) bool {
+	return s.readers && t.disturbed != nil && isClosed(t.disturbed) && !t.IsLast()
+}
+
+// lookLocked lists again, and admits those that wait if the readers are alone. If another contender has come by then,
+// those that wait wait no longer. mu is unlocked meanwhile.
+func (s *Turns) lookLocked(t *turn) {
+	if t.looks++; t.looks > maxLooks {
+		t.disturbed = nil
+		return
+	}
+	s.mu.Unlock()
+	asked := time.Now()
+	disturbed := t.LookAround()
+	s.mu.Lock()
+	t.disturbed, t.limit = disturbed, asked.Add(t.Session().Timeout())
+	if s.turn != t || s.waiting.Len() == 0 {
+		return
+	}
+	if !t.isAlone(time.Now()) || t.IsLast() || !t.stands() {
+		t.disturbed = nil
+		return
+	}
+	t.used, t.looks = true, 0
+	for s.waiting.Len() > 0 {
+		t.holds++
+		s.nextLocked() <- grant{t, again, nil}
+	}
+}
