@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/queue2"
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
 )
 
 // EndError returns the error of work under a lease, such as that of a Do, which has two parts: work is the error of its

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/queue2"
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/session"
 )

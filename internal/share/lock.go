@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/turnstile-go/turnstile/internal/queue2"
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )

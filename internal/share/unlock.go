@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/queue2"
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
 )
 
 // Unlock gives back one Lock, of the hold that choose returns. The slot is free as soon as the lease has ended. Then Unlock

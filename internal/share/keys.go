@@ -1,0 +1,113 @@
+package share
+
+import (
+	"sync"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
+
+// Keys has a lock object for each key that is in use, for the Keyed types of zklock and rwlock. All goroutines of a process
+// share the object of a key. It is forgotten when nobody uses it.
+//
+// A key is in use while a call is under way, and while its object has a state that later calls depend on: a hold that waits
+// for its Unlock, lost or not, or a turn that calls of this process may share. So a new object is as good as the one that was
+// forgotten.
+//
+// Keys has no goroutine. Keys.mu is the first mutex that a call takes. Under it, the object is asked whether it is in use,
+// which takes its own mutexes. All methods may be called by several goroutines at once.
+type Keys[T KeyLock] struct {
+	prefix string // of all paths
+
+	mu   sync.Mutex
+	all  map[string]*Key[T]
+	most int // how many keys there were at a time, since the map was made
+}
+
+// KeyLock is the lock object of a key.
+type KeyLock interface {
+	// WhenIdle reports whether the object has no state that later calls depend on. If it has such a state, and that can end
+	// without a call for the key, f is called in a goroutine of its own when it has ended, once. A further call of WhenIdle
+	// replaces f.
+	WhenIdle(f func()) bool
+}
+
+// Key is a key in use. Its user calls Leave.
+type Key[T KeyLock] struct {
+	Lock T
+
+	in    *Keys[T]
+	key   string
+	calls int // under way; guarded by Keys.mu
+}
+
+// NewKeys returns the keys in a directory, an absolute path or /. Its error matches session.ErrInvalid.
+func NewKeys[T KeyLock](dir string) (*Keys[T], error) {
+	if dir != "/" {
+		if err := misuse.ValidatePath(dir); err != nil {
+			return nil, err
+		}
+		dir += "/"
+	}
+	return &Keys[T]{prefix: dir, all: make(map[string]*Key[T])}, nil
+}
+
+// Path returns the path of a key's lock.
+func (k *Keys[T]) Path(key string) string { return k.prefix + Escape(key) }
+
+// Longest returns the longest path of a lock, for a constructor that sees whether one can be made there.
+func (k *Keys[T]) Longest() string { return k.prefix + longest }
+
+// Enter returns the key for one call. If the key is not in use, open makes its lock.
+func (k *Keys[T]) Enter(key string, open func(path string) (T, error)) *Key[T] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.all[key]
+	if e == nil {
+		lock, err := open(k.Path(key))
+		if err != nil {
+			panic("share: " + err.Error()) // the constructor has tried it
+		}
+		e = &Key[T]{Lock: lock, in: k, key: key}
+		k.all[key] = e
+		k.most = max(k.most, len(k.all))
+	}
+	e.calls++
+	return e
+}
+
+// Leave ends a call.
+func (e *Key[T]) Leave() {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	e.calls--
+	e.forgetLocked()
+}
+
+// roomy is how many keys an empty map may have room for.
+const roomy = 64
+
+// forgetLocked forgets the key if it is not in use. It may have been forgotten before, and be in use again.
+func (e *Key[T]) forgetLocked() {
+	k := e.in
+	if e.calls > 0 || k.all[e.key] != e || !e.Lock.WhenIdle(e.forget) {
+		return
+	}
+	delete(k.all, e.key)
+	if len(k.all) == 0 && k.most > roomy { // a map keeps the room for all entries that it ever had
+		k.all, k.most = make(map[string]*Key[T]), 0
+	}
+}
+
+// forget follows a change of the lock without a call.
+func (e *Key[T]) forget() {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	e.forgetLocked()
+}
+
+// Len returns how many keys are in use.
+func (k *Keys[T]) Len() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.all)
+}
