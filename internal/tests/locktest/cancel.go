@@ -133,7 +133,7 @@ func maxWait(w *world) {
 	for _, way := range p.ways() {
 		h, err := way.take(bounded)
 		w.must(way.name, err)
-		pass(2 * most)
+		w.pass(2 * most)
 		w.want("held for longer", h.err(), nil)
 		w.want("release", h.end(), nil)
 		w.gone(way.name, 0)

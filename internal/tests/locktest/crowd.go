@@ -119,7 +119,7 @@ func (w *world) wantOrder(processes []*process) {
 		synctest.Wait()
 	}
 	cancel()
-	pass(time.Second)
+	w.pass(time.Second)
 	release()
 	all.Wait()
 	close(grants)
@@ -172,7 +172,7 @@ func leaks(w *world) {
 			acquire(i)
 		}
 		w.gone("after many acquisitions", 0)
-		pass(settling)
+		w.pass(settling)
 		return w.watches(), w.goroutines()
 	}
 	watches, running := acquisitions(first)

@@ -41,6 +41,9 @@ type Subject struct {
 	SharesPlace bool
 	// KeepsPlace says that a place can stay after the release, for at most [KeptFor].
 	KeepsPlace bool
+	// Gate says that each call takes another lock first, and gives it up behind the grant. Hooks are told of both. A lease
+	// that is lost meanwhile is returned.
+	Gate bool
 	// Campaigns says that queue.WithMaxWait does not bound the call, and that a request to leave does not end a wait.
 	Campaigns bool
 }

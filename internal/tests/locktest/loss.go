@@ -15,7 +15,7 @@ import (
 // expire ends the session of a process, which learns of it when it has connected again.
 func (p *process) expire() {
 	p.must("Expire", p.server.Expire(p.Context(), p.session()))
-	pass(time.Second)
+	p.pass(time.Second)
 }
 
 // losses are the ways to lose a lock that is held.
@@ -24,7 +24,7 @@ var losses = map[string]func(*process){
 	"node":    func(p *process) { p.must("delete", p.server.DeleteNode(p.nodes()[0])) },
 	"network": func(p *process) {
 		p.server.Blackhole(zktest.Both)
-		pass(timeout)
+		p.pass(timeout)
 		p.server.Heal()
 	},
 }
@@ -37,7 +37,7 @@ func loseHold(t *testing.T, s Subject) {
 			eachCall(t, s, func(w *world, c call) {
 				p := w.process()
 				h := p.take(c.of(p))
-				pass(time.Second) // it watches its node by now
+				w.pass(time.Second) // it watches its node by now
 				lose(p)
 				synctest.Wait()
 				w.want("the lost hold", h.err(), session.ErrLost)
@@ -88,7 +88,7 @@ func lostSlot(t *testing.T, s Subject) {
 				ctx, cancel := context.WithCancel(w.Context())
 				calls := p.waits(w.Context(), lock) // this one begins before the loss
 				lose(p)
-				pass(time.Minute)
+				w.pass(time.Minute)
 				calls = append(calls, p.waits(w.Context(), lock)...)
 				quits := p.waits(ctx, lock)[0]
 				got, err := p.lock.TryLock(w.Context())
@@ -101,19 +101,19 @@ func lostSlot(t *testing.T, s Subject) {
 				cancel()
 				_, err = quits.wait()
 				w.want("the call that is cancelled", err, context.Canceled)
-				pass(time.Minute)
+				w.pass(time.Minute)
 				if n := len(w.nodes()); n != s.Nodes {
 					w.Errorf("%d nodes, want those of the rival: %d", n, s.Nodes)
 				}
 				w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
 				w.want("a second one", p.lock.Unlock(), zklock.ErrNotHeld)
-				pass(time.Second)
+				w.pass(time.Second)
 				w.want("the rival's hold", next.err(), nil)
 				w.want("its release", next.end(), nil)
-				pass(time.Second)
+				w.pass(time.Second)
 				for range calls {
 					w.want("Unlock", p.lock.Unlock(), nil)
-					pass(time.Second)
+					w.pass(time.Second)
 				}
 				for _, c := range calls {
 					if _, _, returned := c.now(); !returned {

@@ -37,7 +37,7 @@ func owner(w *world) {
 	}
 	next := rival.waits(w.Context(), rival.ways()[0])[0]
 	for range 3 {
-		pass(time.Second)
+		w.pass(time.Second)
 		if _, err, returned := next.now(); returned {
 			w.Fatalf("a rival's acquisition returns %v before the last Unlock", err)
 		}

@@ -33,7 +33,7 @@ func releaseWithoutAnswer(t *testing.T, s Subject) {
 				p, rival := w.process(), w.rival()
 				h := p.take(c.of(p))
 				next := rival.waits(w.Context(), rival.ways()[0])[0]
-				pass(time.Second)
+				w.pass(time.Second)
 				was := p.session()
 				silence.begin(w)
 				start, want := time.Now(), silence.wait
@@ -78,7 +78,7 @@ func askHolder(t *testing.T, s Subject) {
 		for _, end := range []error{nil, errors.New("failure of the function"), context.Canceled} {
 			p := w.process()
 			h := p.take(c.of(p))
-			pass(10 * time.Millisecond) // it watches its node by now
+			w.pass(10 * time.Millisecond) // it watches its node by now
 			w.write(w.nodes()[0], queue.RevokeMessage)
 			synctest.Wait()
 			w.wantAsked(h)
@@ -121,7 +121,7 @@ func askWaiter(t *testing.T, s Subject) {
 		before := w.nodes()
 		call := p.waits(w.Context(), c.of(p))[0]
 		w.write(added(before, w.nodes())[0], queue.RevokeMessage)
-		pass(time.Second)
+		w.pass(time.Second)
 		release()
 		h, err := call.wait()
 		if c.name == "Do" {

@@ -75,7 +75,7 @@ func keptPlace(t *testing.T, s Subject) {
 
 // A kept place that is lost, or whose time is over, is gone, and the next call does without.
 func keptPlaceEnds(t *testing.T, s Subject) {
-	ends := map[string]func(*process){"time": func(*process) { pass(2 * KeptFor) }}
+	ends := map[string]func(*process){"time": func(p *process) { p.pass(2 * KeptFor) }}
 	for what, lose := range losses {
 		ends[what] = lose
 	}
@@ -85,7 +85,7 @@ func keptPlaceEnds(t *testing.T, s Subject) {
 				p := w.process()
 				p.wantKept()
 				end(p)
-				pass(time.Second)
+				w.pass(time.Second)
 				if what != "node" {
 					w.gone("the kept place", 0)
 				}

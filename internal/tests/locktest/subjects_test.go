@@ -169,6 +169,8 @@ func TestSemaphore(t *testing.T) {
 		return locktest.Lock{Acquire: locktest.Leases(func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, 3) })}
 	}
 	run(t, locktest.Subject{Zero: of(nil), Rival: make(3, all), Holders: 3}, variant{name: "of three", make: make(3, of)})
+	run(t, locktest.Subject{Zero: of(nil), Holders: 1, Gate: true},
+		variant{name: "of one, in Curator's layout", make: make(1, of, semaphore.WithCuratorLayout())})
 }
 
 // A candidate runs for one term in each Do.

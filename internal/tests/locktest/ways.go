@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -159,11 +158,4 @@ func (c taking) wait() (*hold, error) {
 	case <-time.After(2 * longest):
 		return nil, errors.New("it does not return")
 	}
-}
-
-// inOrder sorts the paths of nodes by the sequence in their names.
-func inOrder(paths []string) []string {
-	sequence := func(p string) string { return p[max(len(p)-10, 0):] }
-	slices.SortStableFunc(paths, func(a, b string) int { return cmp.Compare(sequence(a), sequence(b)) })
-	return paths
 }
