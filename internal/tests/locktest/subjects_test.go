@@ -201,3 +201,22 @@ func TestElection(t *testing.T) {
 		Zero: locktest.Lock{Do: (&election.Election{}).Run}, Holders: 1, Campaigns: true, Asked: election.ErrResigned,
 	}, variant{name: "candidate", make: campaign})
 }
+
+// A Queue alone has leases.
+func TestQueue(t *testing.T) {
+	of := func(q *queue.Queue, kind *queue.Kind, n int) locktest.Lock {
+		r := queue.Request{Kind: kind, Weight: n}
+		return locktest.Lock{
+			Acquire:    locktest.Leases(func(ctx context.Context) (*queue.Lease, error) { return q.Acquire(ctx, r) }),
+			TryAcquire: locktest.Leases(func(ctx context.Context) (*queue.Lease, error) { return q.TryAcquire(ctx, r) }),
+		}
+	}
+	make := func(kind *queue.Kind, n int) maker {
+		return made(queue.New, func(q *queue.Queue) locktest.Lock { return of(q, kind, n) })
+	}
+	zero := of(&queue.Queue{}, queue.Mutex(), 1)
+	run(t, locktest.Subject{Zero: zero, Holders: 1}, variant{name: "mutex", make: make(queue.Mutex(), 1)})
+	run(t, locktest.Subject{Zero: zero, Rival: make(queue.Writer(), 1)}, variant{name: "reader", make: make(queue.Reader(), 1)})
+	three := queue.Semaphore(3)
+	run(t, locktest.Subject{Zero: zero, Rival: make(three, 3), Holders: 3}, variant{name: "semaphore", make: make(three, 1)})
+}
