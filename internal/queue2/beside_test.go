@@ -394,8 +394,8 @@ func TestBesideReleased(t *testing.T) {
 	p.waitNodes(queue.PrefixRead, 0)
 }
 
-// A turn that was handed over lasts, but whoever had it before cannot take another beside it: a reader would hold together with
-// the next writer. And once somebody has begun to, the turn is not handed over any more.
+// A turn that was handed over lasts, but the former holder cannot take another beside it: a reader would hold together with
+// the next writer. And once a holder has begun to, the turn is not handed over any more.
 func TestBesideHandedOver(t *testing.T) {
 	p := sharedPlace(t)
 	ctx := expect.Patient(t)
