@@ -22,7 +22,7 @@ func counted(limit int) *Kind {
 	}}
 }
 
-// Who asks for more than there is gets an error, and keeps out nobody: one that comes, one that tries while others are in its
+// A contender that asks for more than there is gets an error, and keeps out nobody: one that comes, one that tries while others are in its
 // way, and one that waits when the limit is lowered. The nodes of others that ask for more are no error to anybody.
 func TestMoreThanThereIs(t *testing.T) {
 	ctx := expect.Patient(t)

@@ -49,8 +49,8 @@ type Config struct {
 // changed while it is in use. Waiting contenders then decide again. Package semaphore is made this way.
 //
 // A change that makes the lock stricter, such as a lower limit, must not leave more holders than the new data allows.
-// Who makes it first acquires what is to be taken away, and sets the data while it holds that: then those ahead go by
-// the new data, and those behind wait for the holder.
+// The client that makes it first acquires what is to be taken away, and sets the data while it holds that: then those
+// ahead go by the new data, and those behind wait for the holder.
 //
 // The functions must be pure, as those of a [Policy]. A lock of such a kind keeps no places.
 type Configuration struct {

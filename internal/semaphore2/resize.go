@@ -41,7 +41,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 
 // Resize sets the number of leases for everybody, and lets in the waiters that now fit. If there are
 // fewer leases than before, no holder loses one: Resize waits in the queue, first come, first served, until it
-// has the leases that are to go, and then sets the limit. Who holds some of these leases waits for itself. A
+// has the leases that are to go, and then sets the limit. A caller that holds one of these leases waits for itself. A
 // waiter behind it that asks for more leases than there are fails with [session.ErrInvalid] then.
 //
 // The limit stays until the next Resize or until [Semaphore.ResetLimit], also while the semaphore is

@@ -322,7 +322,7 @@ func TestResizeInDoubt(t *testing.T) {
 }
 
 // A holds all leases, and B and C wait. B's network is cut, and C is let in when A leaves. B, which is ahead of C, does not know
-// yet that it may go. Resize counts B, and so waits: whoever goes in by the old limit is in before the new one is set.
+// yet that it may go. Resize counts B, and so waits: every contender that goes in by the old limit is in before the new one is set.
 func TestResizeWhileOneIsAway(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
