@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // One contender holds, a try is busy, a wait that ends says who holds, and a waiter gets the lock with a token.
@@ -63,5 +64,30 @@ func TestContend(t *testing.T) {
 	}
 	if err := l.Release(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// A lease is lost from the moment at which its turn is over, also if the goroutine that has found the loss has not ended the
+// lease yet.
+func TestLeaseOfLostTurn(t *testing.T) {
+	q, err := New(testserver.Connect(t, testserver.Server(t).ConnectString()), testserver.Path(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := q.Acquire(t.Context(), Request{Kind: Mutex()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.t.over.end(failed("lock", q.dir, session.ErrLost))
+	if err := l.Err(); !errors.Is(err, session.ErrLost) {
+		t.Errorf("the lease says %v", err)
+	}
+	select {
+	case <-l.Done():
+	default:
+		t.Error("the lease has not ended")
+	}
+	if err := l.Release(t.Context()); !errors.Is(err, session.ErrLost) {
+		t.Errorf("the release says %v", err)
 	}
 }

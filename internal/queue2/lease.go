@@ -73,7 +73,9 @@ func (l *Lease) Err() error {
 	if cause := l.made().over.why(); cause != nil {
 		return cause
 	}
-	_ = l.t.Err() // that ends the lease if the clock has run out
+	if cause := l.t.Err(); cause != nil { // the clock has run out, or the goroutine that has ended the turn is on its way here
+		l.t.lose(cause)
+	}
 	return l.over.why()
 }
 

@@ -164,11 +164,10 @@ func (t *Turn) removeOnce(ctx context.Context) *session.Removal {
 	return t.removal
 }
 
-// lose ends the turn and its leases by a loss.
+// lose ends the turn by a loss, and its leases by that with which the turn has ended.
 func (t *Turn) lose(cause error) {
-	loss := failed("lock", t.q.dir, cause)
-	first, deleted := t.over.end(loss), errors.Is(cause, errDeleted)
-	lost := 0
+	first := t.over.end(failed("lock", t.q.dir, cause))
+	loss, deleted, lost := t.over.why(), errors.Is(cause, errDeleted), 0
 	for _, l := range t.present() {
 		if l.finish(loss) {
 			lost++
