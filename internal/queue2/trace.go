@@ -38,12 +38,12 @@ func (q *Queue) traceRetry(ctx context.Context, try int, cause error) {
 // traceparent: the acquisition that creates it has ended by the first hand-over, so a label would not be the holder's, nor a
 // link lead to it.
 func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
-	d, parent := nodedata.New(), ""
+	d, label, parent := nodedata.New(), labelOf(ctx), ""
 	if hook := q.m.Trace().Traceparent; hook != nil {
 		parent = hook(ctx)
 	}
 	if !r.Shared {
-		d.Label, d.Traceparent = labelOf(ctx), parent
+		d.Label, d.Traceparent = label, parent
 	}
 	return d.Encode()
 }
