@@ -158,7 +158,7 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Look")
 	c := &contender{q: q, r: &r, position: -1}
-	err := q.inSession(ctx, func(ctx context.Context, s *session.Session) error {
+	err := q.inSession(ctx, q.newPace(), func(ctx context.Context, s *session.Session) error {
 		c.s = s
 		return c.lookFirst(ctx)
 	})

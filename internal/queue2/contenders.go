@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -59,7 +60,7 @@ func (q *Queue) Contenders(ctx context.Context, kind *Kind) (out []Contender, er
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Contenders")
 	if err = kind.Check(); err == nil {
-		err = q.inSession(ctx, func(ctx context.Context, s *session.Session) (err error) {
+		err = q.inSession(ctx, q.newPace(), func(ctx context.Context, s *session.Session) (err error) {
 			out, err = q.contendersIn(ctx, s, kind)
 			return err
 		})
@@ -145,7 +146,7 @@ func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err err
 	if err := kind.Check(); err != nil {
 		return Contender{}, errQueue(err)
 	}
-	err = q.inSession(ctx, func(ctx context.Context, s *session.Session) error {
+	err = q.inSession(ctx, &rounds.Pace{New: rounds.Brief(q.m.BackOff)}, func(ctx context.Context, s *session.Session) error {
 		nodes, _, err := q.listed(ctx, s, kind)
 		if err != nil || len(nodes) == 0 {
 			first = Contender{}

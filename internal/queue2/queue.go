@@ -98,9 +98,11 @@ func (q *Queue) staying(s *session.Session, names []string) []string {
 }
 
 // inSession calls f with the live session, until it returns an error that another session does not mend.
-func (q *Queue) inSession(ctx context.Context, f func(ctx context.Context, s *session.Session) error) error {
+func (q *Queue) inSession(
+	ctx context.Context, pace *rounds.Pace, f func(ctx context.Context, s *session.Session) error,
+) error {
 	ctx, end := BeginWait(ctx)
-	for pace := q.newPace(); ; {
+	for {
 		s, err := q.m.Session(ctx)
 		if err == nil {
 			if err = f(ctx, s); isLoss(err) {
