@@ -41,19 +41,27 @@ func takeAndRelease(w *world) {
 func contextBoundsWait(w *world) {
 	p := w.process()
 	for _, way := range p.ways() {
-		ctx, cancel := context.WithCancel(w.Context())
+		ctx, cancel := context.WithCancelCause(w.Context())
 		h, err := way.take(ctx)
 		w.must(way.name, err)
-		cancel()
+		why := errors.New("the reason of the caller")
+		cancel(why)
 		w.pass(time.Second)
-		if h.finish != nil {
-			w.want("context of the function", h.ctx.Err(), context.Canceled)
-			h.finish <- h.ctx.Err()
-			w.want(way.name, h.end(), context.Canceled)
-			continue
+		if n := len(w.nodes()); n != w.subject.Nodes {
+			w.Errorf("%s: %d nodes, want %d", way.name, n, w.subject.Nodes)
 		}
-		w.want(way.name+" after its context has ended", h.err(), nil)
-		w.want("release", h.end(), nil)
+		var want error
+		if h.finish == nil {
+			w.want(way.name+" after its context has ended", h.err(), nil)
+		} else {
+			w.want("cause of the end of the function's context", context.Cause(h.ctx), why)
+			want = h.ctx.Err()
+			h.finish <- want
+		}
+		w.want("release", h.end(), want)
+		if n := len(w.nodes()); n != 0 && !w.subject.Async && !w.subject.KeepsPlace {
+			w.Errorf("%s: %d nodes when the release has returned", way.name, n)
+		}
 	}
 	w.gone("in the end", 0)
 }
@@ -75,8 +83,39 @@ func busyTries(w *world) {
 		}
 		w.gone(way.name, nodes)
 	}
+	p.notHeld()
 	release()
 	w.usable(p, rival)
+}
+
+// Of many processes that try at the same time, some get the lock, and no more than can hold it. The others leave nothing.
+func manyTries(w *world) {
+	const many = 8
+	var processes []*process
+	for range many {
+		processes = append(processes, w.process())
+	}
+	var calls []taking
+	for i, p := range processes {
+		tries := p.ways()[len(p.waiting()):]
+		calls = append(calls, tries[i%len(tries)].begin(w.Context()))
+	}
+	var winners []*hold
+	for _, c := range calls {
+		if h, err := c.wait(); err == nil {
+			winners = append(winners, h)
+		} else {
+			w.want("a try that loses", err, queue.ErrBusy)
+		}
+	}
+	if n, most := len(winners), w.subject.Holders; n == 0 || most > 0 && n > most {
+		w.Errorf("%d of %d tries got the lock", n, many)
+	}
+	w.gone("beside the winners", len(winners)*w.subject.Nodes)
+	for _, h := range winners {
+		w.want("release", h.end(), nil)
+	}
+	w.usable(processes...)
 }
 
 // A function that panics, or that ends its goroutine, unlocks. Its panic goes on.

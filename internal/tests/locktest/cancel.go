@@ -100,6 +100,7 @@ func endedContext(w *world) {
 	if n := w.server.Count(of(p.session())); n != 0 {
 		w.Errorf("%d requests of calls whose context had ended: %v", n, w.server.Requests())
 	}
+	p.notHeld()
 }
 
 // A call waits no longer than WithMaxWait says, and its error says so. What it does under the lock is not bounded. If

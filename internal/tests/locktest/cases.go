@@ -18,6 +18,7 @@ func cases() []testCase {
 		{"take and release", nil, inBubble(takeAndRelease)},
 		{"a context bounds the wait only", nil, inBubble(contextBoundsWait)},
 		{"busy", tries, inBubble(busyTries)},
+		{"many tries", tries, inBubble(manyTries)},
 		{"a function that panics", nil, inBubble(panicking)},
 
 		{"cancel at each request", nil, cancelAtEachRequest},
@@ -56,6 +57,7 @@ func cases() []testCase {
 		{"owner", lock, inBubble(owner)},
 		{"owner of a lost lock", lock, inBubble(ownerOfLost)},
 		{"no owner", lock, inBubble(noOwner)},
+		{"unlock of a lost one of several", lock, inBubble(unlockLostFirst)},
 		{"close while waiting", nil, inBubble(closeWaiting)},
 		{"close while held", nil, closeHeld},
 		{"on the shared server", nil, onSharedServer},

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,18 @@ func (p *process) expire() {
 var losses = map[string]func(*process){
 	"session": (*process).expire,
 	"node":    func(p *process) { p.must("delete", p.server.DeleteNode(p.nodes()[0])) },
+	"node after a reconnect": func(p *process) {
+		p.server.Disconnect()
+		p.pass(time.Second)
+		p.must("delete", p.server.DeleteNode(p.nodes()[0]))
+	},
+	"node without a connection": func(p *process) {
+		p.server.Refuse(true)
+		p.server.Disconnect()
+		p.must("delete", p.server.DeleteNode(p.nodes()[0]))
+		p.server.Refuse(false)
+		p.pass(time.Second)
+	},
 	"network": func(p *process) {
 		p.server.Blackhole(zktest.Both)
 		p.pass(timeout)
@@ -52,7 +65,7 @@ func loseHold(t *testing.T, s Subject) {
 					w.want("context of the hold", h.ctx.Err(), context.Canceled)
 					w.want("cause of its end", context.Cause(h.ctx), session.ErrLost)
 				}
-				if what == "node" && s.Nodes > 1 { // its other locks are not lost
+				if strings.HasPrefix(what, "node") && s.Nodes > 1 { // its other locks are not lost
 					w.wantNoCancel(h, session.ErrLost)
 					w.usable(p)
 					return
@@ -77,7 +90,7 @@ func lostSlot(t *testing.T, s Subject) {
 		return
 	}
 	for what, lose := range losses {
-		if what == "node" && s.Nodes > 1 {
+		if strings.HasPrefix(what, "node") && s.Nodes > 1 {
 			continue // its other locks are not lost
 		}
 		t.Run(what, func(t *testing.T) {
@@ -89,8 +102,6 @@ func lostSlot(t *testing.T, s Subject) {
 				calls := p.waits(w.Context(), lock) // this one begins before the loss
 				lose(p)
 				w.pass(time.Minute)
-				calls = append(calls, p.waits(w.Context(), lock)...)
-				quits := p.waits(ctx, lock)[0]
 				got, err := p.lock.TryLock(w.Context())
 				if got || err != nil {
 					w.Errorf("TryLock before the Unlock of a lost lock: %v, %v", got, err)
@@ -98,13 +109,15 @@ func lostSlot(t *testing.T, s Subject) {
 				w.gone("beside the lost hold", 0)
 				rival := w.rival()
 				next := rival.take(rival.ways()[0])
+				calls = append(calls, p.waits(w.Context(), lock)...)
+				quits := p.waits(ctx, lock)[0]
+				if n := len(w.nodes()); n != s.Nodes {
+					w.Errorf("%d nodes, want those of the rival: %d", n, s.Nodes)
+				}
 				cancel()
 				_, err = quits.wait()
 				w.want("the call that is cancelled", err, context.Canceled)
 				w.pass(time.Minute)
-				if n := len(w.nodes()); n != s.Nodes {
-					w.Errorf("%d nodes, want those of the rival: %d", n, s.Nodes)
-				}
 				w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
 				w.want("a second one", p.lock.Unlock(), zklock.ErrNotHeld)
 				w.pass(time.Second)
@@ -126,15 +139,19 @@ func lostSlot(t *testing.T, s Subject) {
 	}
 }
 
-// wantNoCancel ends a hold. If a function ends with the error of its context, that of the Do has the reason, and does not
-// look like the end of the caller's context.
+// wantNoCancel ends a hold. If a function ends with the error of its context, that of the Do has the reason, and what else
+// has failed, and does not look like the end of the caller's context.
 func (w *world) wantNoCancel(h *hold, reason error) {
 	w.Helper()
+	failure := errors.New("failure of the function")
 	if h.finish != nil {
-		h.finish <- h.ctx.Err()
+		h.finish <- errors.Join(h.ctx.Err(), failure)
 	}
 	err := h.end()
 	w.want("release", err, reason)
+	if h.finish != nil {
+		w.want("release", err, failure)
+	}
 	if errors.Is(err, context.Canceled) {
 		w.Errorf("the error %v matches that of a context, and the caller's has not ended", err)
 	}

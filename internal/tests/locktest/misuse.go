@@ -88,11 +88,19 @@ func badArguments(w *world) {
 	w.usable(p)
 }
 
+// notHeld wants nothing to unlock.
+func (p *process) notHeld() {
+	p.Helper()
+	if p.lock.Unlock != nil {
+		p.want("Unlock", p.lock.Unlock(), zklock.ErrNotHeld)
+	}
+}
+
 // Unlock gives back a Lock of the same object, and nothing else.
 func notHeld(w *world) {
 	p := w.process()
 	other := w.object(p.m)
-	w.want("Unlock at first", p.lock.Unlock(), zklock.ErrNotHeld)
+	p.notHeld()
 	for _, way := range p.ways() {
 		h := p.take(way)
 		w.want("Unlock of another object", other.lock.Unlock(), zklock.ErrNotHeld)
@@ -101,17 +109,32 @@ func notHeld(w *world) {
 		}
 		w.want("while it is held", h.err(), nil)
 		w.want("release", h.end(), nil)
-		w.want("Unlock after the release", p.lock.Unlock(), zklock.ErrNotHeld)
+		p.notHeld()
 	}
 	w.gone("in the end", 0)
 }
 
-// A lease is released once.
+// A lease is released once, also by several goroutines at a time.
 func releaseTwice(w *world) {
 	p := w.process()
 	l, err := p.lock.Acquire(w.Context())
 	w.must("Acquire", err)
-	w.want("Release", l.Release(w.Context()), nil)
+	const all = 8
+	results := make(chan error, all)
+	for range all {
+		go func() { results <- l.Release(w.Context()) }()
+	}
+	first := 0
+	for range all {
+		if err := <-results; err == nil {
+			first++
+		} else {
+			w.want("another Release", err, queue.ErrReleased)
+		}
+	}
+	if first != 1 {
+		w.Errorf("%d of %d goroutines released the lease", first, all)
+	}
 	next := p.take(p.ways()[0])
 	w.want("a second Release", l.Release(w.Context()), queue.ErrReleased)
 	w.want("Err", l.Err(), queue.ErrReleased)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // An owner that holds a lock enters it again, with one node, and gives it up by the last of as many Unlocks.
@@ -35,6 +34,24 @@ func owner(w *world) {
 	if n := len(w.nodes()); n != w.subject.Nodes {
 		w.Errorf("%d nodes of one owner, want %d", n, w.subject.Nodes)
 	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	w.want("Lock with a context that has ended", p.lock.Lock(ended), context.Canceled)
+	if w.subject.Holders == 1 {
+		soon, cancel := context.WithTimeout(ctx, time.Second)
+		_, err = p.lock.Acquire(soon)
+		w.want("Acquire, which does not look at owners", err, context.DeadlineExceeded)
+		cancel()
+		for who, other := range map[string]context.Context{"another owner": queue.WithOwner(ctx), "no owner": w.Context()} {
+			soon, cancel := context.WithTimeout(other, time.Second)
+			w.want("Lock of "+who, p.lock.Lock(soon), context.DeadlineExceeded)
+			cancel()
+		}
+		got, err := w.object(p.m).lock.TryLock(ctx)
+		if got || err != nil {
+			w.Errorf("TryLock of another object by the owner: %v, %v", got, err)
+		}
+	}
 	next := rival.waits(w.Context(), rival.ways()[0])[0]
 	for range 3 {
 		w.pass(time.Second)
@@ -46,10 +63,16 @@ func owner(w *world) {
 		}
 		w.want("Unlock", p.lock.Unlock(), nil)
 	}
-	w.want("one Unlock too many", p.lock.Unlock(), zklock.ErrNotHeld)
+	p.notHeld()
 	h, err := next.wait()
 	w.must("the rival's acquisition", err)
 	w.want("the rival's release", h.end(), nil)
+	w.want("Do", p.lock.Do(ctx, func(ctx context.Context) error {
+		w.want("Lock inside", p.lock.Lock(ctx), nil)
+		w.want("its Unlock", p.lock.Unlock(), nil)
+		p.notHeld()
+		return ctx.Err()
+	}), nil)
 	w.usable(p)
 }
 
@@ -71,8 +94,9 @@ func ownerOfLost(w *world) {
 		return nil
 	}), session.ErrLost)
 	w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
+	w.want("Lock between the Unlocks", p.lock.Lock(ctx), session.ErrLost)
 	w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
-	w.want("one Unlock too many", p.lock.Unlock(), zklock.ErrNotHeld)
+	p.notHeld()
 	w.want("Lock after that", p.lock.Lock(ctx), nil)
 	w.want("Unlock after that", p.lock.Unlock(), nil)
 	w.gone("in the end", 0)
@@ -102,7 +126,27 @@ func noOwner(w *world) {
 		for range most {
 			w.want("Unlock", p.lock.Unlock(), nil)
 		}
-		w.want("one Unlock too many", p.lock.Unlock(), zklock.ErrNotHeld)
+		p.notHeld()
 		w.gone("in the end", 0)
 	}
+}
+
+// Of several holds of an object, Unlock gives up the lost one first.
+func unlockLostFirst(w *world) {
+	if w.subject.Holders == 1 || w.subject.SharesPlace {
+		return
+	}
+	p := w.process()
+	w.must("Lock", p.lock.Lock(w.Context()))
+	w.must("Lock again", p.lock.Lock(w.Context()))
+	w.pass(time.Second)
+	w.must("delete", w.server.DeleteNode(w.nodes()[1]))
+	w.pass(time.Second)
+	w.want("Unlock", p.lock.Unlock(), session.ErrLost)
+	if n := len(w.nodes()); n != 1 || !p.lock.Held() {
+		w.Errorf("%d nodes after the Unlock of the lost hold, held %v", n, p.lock.Held())
+	}
+	w.want("Unlock", p.lock.Unlock(), nil)
+	p.notHeld()
+	w.usable(p)
 }
