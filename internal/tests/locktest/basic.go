@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Each call takes a lock that is free, and its end releases it. Meanwhile a rival has to wait.
@@ -75,17 +76,29 @@ func busyTries(w *world) {
 		if !way.try {
 			continue
 		}
-		start := time.Now()
+		start, written := time.Now(), p.writes()
 		_, err := way.take(w.Context())
 		w.want(way.name, err, queue.ErrBusy)
 		if d := time.Since(start); d > 250*time.Millisecond && w.server != nil {
 			w.Errorf("%s takes %v to say that the lock is busy", way.name, d)
 		}
 		w.gone(way.name, nodes)
+		if n := p.writes() - written; n > 0 && !w.subject.KeepsPlace { // a place that may be kept goes only for a node
+			w.Errorf("%s: %d writes to say that the lock is busy", way.name, n)
+		}
 	}
 	p.notHeld()
 	release()
 	w.usable(p, rival)
+}
+
+// writes returns how many nodes the process has made so far, or has tried to.
+func (p *process) writes() int {
+	if p.server == nil {
+		return 0
+	}
+	mine, creates := of(p.session()), zktest.Any(zktest.OpCreate, zktest.OpCreate2, zktest.OpMulti)
+	return p.server.Count(func(r zktest.Request) bool { return mine(r) && creates(r) })
 }
 
 // Of many processes that try at the same time, some get the lock, and no more than can hold it. The others leave nothing.

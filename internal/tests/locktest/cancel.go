@@ -17,13 +17,18 @@ func cancelAtEachRequest(t *testing.T, s Subject) {
 	for _, c := range calls(t, s) {
 		for _, busy := range []bool{false, true} {
 			t.Run(c.label(busy), func(t *testing.T) {
-				walk(t, s, append(held, cut...), func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, busy, arm) })
+				walk(t, s, append(held, cut...), func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, busy, false, arm) })
 			})
 		}
+		t.Run(c.name+" and a break after that", func(t *testing.T) {
+			walk(t, s, held[1:], func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, false, true, arm) })
+		})
 	}
 }
 
-func cancelOne(w *world, c call, busy bool, arm func(*process) *zktest.Fault) {
+// cancelOne cancels a call when its fault has struck. The connection breaks after that if breaks is true, before the answer
+// has come.
+func cancelOne(w *world, c call, busy, breaks bool, arm func(*process) *zktest.Fault) {
 	p, rival := w.process(), w.rival()
 	release := func() {}
 	if busy {
@@ -55,6 +60,9 @@ func cancelOne(w *world, c call, busy bool, arm func(*process) *zktest.Fault) {
 		}
 	} else if err != nil && !(busy && c.try) {
 		w.Errorf("returned %v before its context has ended", err)
+	}
+	if breaks {
+		w.server.Disconnect()
 	}
 	fault.Release()
 	if h != nil {
