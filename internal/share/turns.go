@@ -90,9 +90,6 @@ func newTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	if mostKept(q.Manager()) == 0 {
-		keep = 0
-	}
 	return &Turns{q: q, r: r, handovers: handovers, keep: keep, readers: readers}, nil
 }
 
@@ -204,7 +201,9 @@ func (s *Turns) contendLocked() *acquisition {
 }
 
 // mayKeepLocked reports whether the next turn may be kept. It is called once for each.
-func (s *Turns) mayKeepLocked() bool { return s.keep > 0 && s.habit.next() }
+func (s *Turns) mayKeepLocked() bool {
+	return s.keep > 0 && mostKept(s.q.Manager()) > 0 && s.habit.next()
+}
 
 func (s *Turns) start(a *acquisition) {
 	if a != nil {
