@@ -146,13 +146,13 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) (*Listing, 
 	case err == nil:
 		e.isMade(made, c.upTo, c.noted)
 		return e.shown(ctx, l, unlisted)
-	case e.s.Err() != nil:
-		return nil, err // the node goes with the session
 	case errors.Is(err, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
 		e.flight = nil
-		made, err := e.s.MakeDirectory(ctx, e.Dir)
+		made, err := e.s.MakeDirectory(ctx, e.Dir) // if the session has ended since the answer, the error says that
 		e.founded = e.founded || made
 		return nil, err
+	case e.s.Err() != nil:
+		return nil, err // the node goes with the session
 	case Uncertain(err):
 		e.doubt = true
 		found, unknown := e.seek(ctx, c)
