@@ -46,7 +46,7 @@ type contender struct {
 // news that they are gone.
 const keptPatience = 250 * time.Millisecond
 
-// whom says for whom a contender waits that has entered.
+// whom says which others a contender waits for, once it has entered.
 type whom byte
 
 const (

@@ -1,0 +1,165 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/internal/share"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Keyed is a mutex for each key of a directory, for example one for each invoice. There may be any number of keys, and
+// nobody has to make or to remove their locks:
+//
+//	invoices, err := zklock.NewKeyed(m, "/locks/invoices")
+//	...
+//	err = invoices.Do(ctx, id, work)
+//
+// The lock of a key is the [Mutex] at [Keyed.Path]. All goroutines that use the Keyed share one Mutex for a key: Unlock
+// gives back the Lock of another goroutine, owners enter their holds again ([queue.WithOwner]), and goroutines share
+// the place of [WithLocalHandover] and [WithLazyRelease]. Other processes, of any library, meet them at that path.
+// Another Keyed or Mutex at the path excludes this one, also in one process, and shares nothing else with it.
+//
+// The Keyed forgets a key, with all memory, when nobody uses it: no call is under way, none of its holds waits for its
+// Unlock, lost or not, and no place of WithLocalHandover or WithLazyRelease is held or kept. With WithLazyRelease(d) it
+// remembers for d whether the places of a key are worth keeping. It has no goroutine of its own. On the servers, the key's
+// directory is a container node, which they remove once it is not used: see the package documentation.
+//
+// A call costs a lookup more than that of a Mutex, and a new Mutex if nobody used the key: a microsecond, and no request.
+//
+// All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made the
+// Keyed. Those that take a context panic if it is nil.
+type Keyed struct {
+	_ misuse.NoCopy
+
+	m    *session.Manager
+	c    *config
+	keys *share.Keys[keyMutex]
+}
+
+// keyMutex is the mutex of a key.
+type keyMutex struct{ *Mutex }
+
+// WhenIdle is for [share.Keys]. A hold that waits for its Unlock ends by a call for the key.
+func (k keyMutex) WhenIdle(f func()) bool {
+	return !k.holds.Any() && (k.turns == nil || k.turns.WhenIdle(f))
+}
+
+// made returns k. It panics if k is nil or a zero value.
+func (k *Keyed) made() *Keyed {
+	if k == nil || k.keys == nil {
+		panic("zklock: Keyed not made by NewKeyed")
+	}
+	return k
+}
+
+// open makes the mutex of a key.
+func (k *Keyed) open(path string) (keyMutex, error) {
+	mx, err := k.c.open(k.m, path)
+	return keyMutex{mx}, err
+}
+
+// enter begins a call for a key, which ends with Leave.
+func (k *Keyed) enter(key string) *share.Key[keyMutex] { return k.made().keys.Enter(key, k.open) }
+
+// called begins a call for a key. It panics if there is no context.
+func (k *Keyed) called(ctx context.Context, key, call string) *share.Key[keyMutex] {
+	k.made()
+	misuse.Context(ctx, call)
+	return k.enter(key)
+}
+
+// NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
+// have the same options.
+//
+// A key is any string. Its lock is at dir/EscapePath(key), so different keys have different locks: see [EscapePath] for
+// empty and very long keys, and for slashes, bytes that are not UTF-8 and the like. Use dir for these locks alone.
+//
+// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
+// A dir that leaves no room for a key of 255 bytes is a bad path.
+func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
+	c, err := configOf(opts)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	k := &Keyed{m: m, c: c}
+	if k.keys, err = share.NewKeys[keyMutex](dir); err == nil {
+		_, err = k.open(k.keys.Longest())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	return k, nil
+}
+
+// Do is [Mutex.Do] of the key's lock. It calls f while it holds the lock, and unlocks when f returns, panics or ends its
+// goroutine.
+func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
+	e := k.called(ctx, key, "zklock: Keyed.Do")
+	defer e.Leave()
+	return e.Lock.Do(ctx, f)
+}
+
+// TryDo is [Mutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
+func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
+	e := k.called(ctx, key, "zklock: Keyed.TryDo")
+	defer e.Leave()
+	return e.Lock.TryDo(ctx, f)
+}
+
+// Lock is [Mutex.Lock] of the key's lock. The key stays in memory until its Unlock.
+func (k *Keyed) Lock(ctx context.Context, key string) error {
+	e := k.called(ctx, key, "zklock: Keyed.Lock")
+	defer e.Leave()
+	return e.Lock.Lock(ctx)
+}
+
+// TryLock is [Mutex.TryLock] of the key's lock. It returns false and nil if the lock is busy.
+func (k *Keyed) TryLock(ctx context.Context, key string) (bool, error) {
+	e := k.called(ctx, key, "zklock: Keyed.TryLock")
+	defer e.Leave()
+	return e.Lock.TryLock(ctx)
+}
+
+// Unlock is [Mutex.Unlock] of the key's lock: it gives back what one Lock or TryLock of this key took, and never what a Do
+// or an Acquire holds.
+func (k *Keyed) Unlock(key string) error {
+	e := k.enter(key)
+	defer e.Leave()
+	return e.Lock.Unlock()
+}
+
+// Acquire is [Mutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
+func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
+	e := k.called(ctx, key, "zklock: Keyed.Acquire")
+	defer e.Leave()
+	return e.Lock.Acquire(ctx)
+}
+
+// TryAcquire is [Mutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
+func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
+	e := k.called(ctx, key, "zklock: Keyed.TryAcquire")
+	defer e.Leave()
+	return e.Lock.TryAcquire(ctx)
+}
+
+// Held is [Mutex.Held] of the key's lock: whether Lock, TryLock or Do of this Keyed holds it, in any goroutine.
+func (k *Keyed) Held(key string) bool {
+	e := k.enter(key)
+	defer e.Leave()
+	return e.Lock.Held()
+}
+
+// Contenders is [Mutex.Contenders] of the key's lock: its holder and its waiters, of all processes. It returns zk.ErrNoNode
+// if the servers have no directory for the key, which nobody uses then.
+func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
+	e := k.called(ctx, key, "zklock: Keyed.Contenders")
+	defer e.Leave()
+	return e.Lock.Contenders(ctx)
+}
+
+// Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have, such as
+// [Multi] and [Mutex.Locker].
+func (k *Keyed) Path(key string) string { return k.made().keys.Path(key) }
