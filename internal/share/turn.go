@@ -76,7 +76,7 @@ func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 		s.turn = t
 		if s.readers && t.disturbed != nil {
 			t.followed = true
-			go s.follow(t)
+			go s.follow(t, t.rest(t.Begun()))
 		}
 	}
 	return t
@@ -195,7 +195,7 @@ func (s *Turns) keepLocked(t *turn, now time.Time) (beyond *turn) {
 	t.until = now.Add(s.keep)
 	if !t.followed {
 		t.followed = true
-		go s.follow(t)
+		go s.follow(t, t.rest(now))
 	}
 	return keptTurns.add(t)
 }
@@ -258,8 +258,9 @@ func (t *turn) giveUp(taken bool) {
 
 // follow gives a turn up when it is kept and somebody of another process comes, or its time is over. Readers look first
 // who has come, also while they hold. The holder of another lock sees that somebody has come when it gives the turn back.
-func (s *Turns) follow(t *turn) {
-	timer := time.NewTimer(s.keep)
+// after is when to look at the time first.
+func (s *Turns) follow(t *turn, after time.Duration) {
+	timer := time.NewTimer(after)
 	defer timer.Stop()
 	for {
 		s.mu.Lock()
@@ -269,11 +270,10 @@ func (s *Turns) follow(t *turn) {
 		case <-disturbed:
 		case <-t.Last():
 		case <-timer.C:
-		case <-t.Done():
+		case <-t.over:
 			return
 		}
-		after := s.tend(t)
-		if after == 0 {
+		if after = s.tend(t); after == 0 {
 			return
 		}
 		timer.Reset(after)
@@ -296,7 +296,7 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 	case open && s.awaitsLookLocked(t): // others have come and gone since
 		again = s.keep
 	case t.holds > 0 && open && alone && s.readers:
-		again = max(s.keep, shortestRest)
+		again = t.rest(now)
 	case t.holds > 0 && open && alone:
 		t.followed = false // until it is kept again
 	case t.holds > 0 && s.readers:
@@ -314,9 +314,10 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 	return again
 }
 
-// shortestRest is the least time after which a turn that readers hold is looked at again, to find out that it is kept for
-// too long.
-const shortestRest = time.Millisecond
+// rest returns after what time a turn that is in use, or has just been released, can have been kept for too long.
+func (t *turn) rest(now time.Time) time.Duration {
+	return max(min(t.of.keep, t.limit.Sub(now)), time.Millisecond) // readers who hold for long must not keep a goroutine busy
+}
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
