@@ -283,11 +283,19 @@ func TestKeepRevoked(t *testing.T) {
 	if p.in() != idle {
 		t.Errorf("state %v", p.in())
 	}
+	testserver.WaitChildren(t, dir, 0)
 	l = p.hold(t)
 	tokenOf(t, l) // the watch on the node is set
 	giveBack(t, l)
+	turn := p.present()
+	if p.in() != keeping {
+		t.Fatalf("state %v", p.in())
+	}
 	revoke(t, l)
 	p.want(t, idle)
+	if !time.Now().Before(turn.limit) {
+		t.Error("given up because its time was over")
+	}
 	testserver.WaitChildren(t, dir, 0)
 }
 
@@ -442,6 +450,27 @@ func TestKeepLooksFirst(t *testing.T) {
 				t.Error("the turn was used again")
 			}
 		})
+	}
+}
+
+// A turn that may not be used again is left by the next call, which does not wait for others to leave it. A try too gets another
+// one.
+func TestKeepLeavesWhatIsOver(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		dir := testserver.Path(t)
+		p := newKeeper(t, dir, 0)
+		node := p.kept(t).Path()
+		p.mu.Lock()
+		p.turn.until = time.Now()
+		p.mu.Unlock()
+		l, err := p.Acquire(expect.Patient(t), try)
+		expect.NoError(t, err)
+		if l.Path() == node {
+			t.Error("used again")
+		}
+		giveBack(t, l)
+		p.GiveUpKept()
+		testserver.WaitChildren(t, dir, 0)
 	}
 }
 
@@ -646,11 +675,14 @@ func TestWhenIdle(t *testing.T) {
 	mine.fails(t, context.Canceled)
 	giveBack(t, theirs)
 
-	giveBack(t, p.hold(t))
-	giveBack(t, other.hold(t))
-	if p.habit.penalty == 0 && p.in() != keeping { // on a busy machine its time may be over by then
-		return
-	}
+	zktest.Eventually(t, testserver.Patience, "a turn that was kept for nothing", func() bool {
+		giveBack(t, p.hold(t))
+		giveBack(t, other.hold(t))
+		testserver.WaitChildren(t, dir, 0)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.habit.penalty > 0
+	})
 	idle("what was learned")
 }
 

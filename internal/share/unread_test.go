@@ -31,6 +31,23 @@ func inBubble(t *testing.T, f func(*testing.T, *zktest.Server, *session.Manager)
 	})
 }
 
+// A turn is kept for a session timeout after its listing at most, also if it was used since.
+func TestKeptForATimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, m *session.Manager) {
+		p := &process{Turns: turnsOn(t, m, "/a", func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, 6*time.Second) })}
+		began := time.Now()
+		giveBack(t, p.hold(t))
+		time.Sleep(5 * time.Second)
+		giveBack(t, p.hold(t))
+		for p.in() == keeping {
+			time.Sleep(time.Second / 10)
+		}
+		if passed := time.Since(began); passed < long-time.Second || passed > long+time.Second/2 {
+			t.Errorf("kept for %v", passed)
+		}
+	})
+}
+
 // A server that takes the right to read the directory away does not tell of those who come. So a turn that is used again and
 // again is given up when a session timeout has passed since its listing, and one that nobody uses as well.
 func TestKeptForATimeoutWithoutTheRightToRead(t *testing.T) {
