@@ -137,7 +137,7 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) (*Listing, 
 	}
 	e.flight = c
 	info := hooks.RequestInfo{Op: "getChildren", Path: e.Dir}
-	l, _, unlisted := try(ctx, e.s, info, always, e.listing(ctx))
+	l, _, unlisted := try(ctx, e.s, info, always, e.listing(ctx, nil))
 	if err := e.answer(ctx, c); err != nil {
 		return nil, e.failed(err)
 	}
@@ -153,6 +153,9 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) (*Listing, 
 		return nil, err
 	case e.s.Err() != nil:
 		return nil, err // the node goes with the session
+	case errors.Is(err, zk.ErrNodeExists) && !e.Fixed: // past the end of the counter, servers give a number again
+		e.flight = nil
+		return nil, e.failed(fmt.Errorf("%w: it gave one again", ErrSequence))
 	case Uncertain(err):
 		e.doubt = true
 		found, unknown := e.seek(ctx, c)
@@ -203,7 +206,7 @@ func (e *entry) shown(ctx context.Context, l Listing, unlisted error) (*Listing,
 	if unlisted == nil && slices.Contains(l.Names, name) {
 		return &l, nil
 	}
-	l, err := do(ctx, e.s, hooks.RequestInfo{Op: "getChildren", Path: e.Dir}, always, e.listing(ctx))
+	l, err := do(ctx, e.s, hooks.RequestInfo{Op: "getChildren", Path: e.Dir}, always, e.listing(ctx, nil))
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(l.Names, name): // somebody has deleted it
 		e.s.room.Gone(e.noted)
@@ -235,14 +238,14 @@ func (e *entry) isOurs(name string) bool {
 }
 
 // listing starts a list of the directory, with the read of its data and the watches that were asked for. The watch of an
-// earlier listing of the entry is forgotten.
-func (e *entry) listing(ctx context.Context) starter[Listing] {
+// earlier listing of the entry is forgotten. agreed is that of listed.
+func (e *entry) listing(ctx context.Context, agreed func() bool) starter[Listing] {
 	return func(done func(Listing, error)) {
 		e.forgetWatch()
 		if e.Watch {
 			e.watch = e.s.watches.Children.Alone(e.s.outward(e.Dir))
 		}
-		e.s.listed(ctx, e.Dir, ListOptions{Data: e.Directory, Watch: e.Directory}, e.watch)(done)
+		e.s.listed(ctx, e.Dir, ListOptions{Data: e.Directory, Watch: e.Directory}, e.watch, agreed)(done)
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 // behindWrite starts a read behind a write, and counts the answer to the read only if the write was answered before it,
 // over the same connection. Otherwise it says that the connection was lost, and both are sent again. The write checks
 // the version of a node and changes nothing. It names the node that the read is for, so that both wait in one line.
-func behindWrite[T any](ctx context.Context, s *Session, about string, read starter[T]) starter[T] {
+func behindWrite[T any](ctx context.Context, s *Session, about string, read func(agreed func() bool) starter[T]) starter[T] {
 	return func(done func(T, error)) {
 		traced := s.traceRequest(ctx, multiInfo)
 		over := s.present()
@@ -36,7 +36,7 @@ func behindWrite[T any](ctx context.Context, s *Session, about string, read star
 			agreed.Store(err == nil)
 			s.withHooks(func() { traced(s.verdict(err)) })
 		})
-		read(func(v T, err error) {
+		read(agreed.Load)(func(v T, err error) {
 			if classify(err) == answered && !errors.Is(err, errNotSent) && !(agreed.Load() && s.present() == over) {
 				err = zk.ErrConnectionClosed
 			}
@@ -50,7 +50,7 @@ func behindWrite[T any](ctx context.Context, s *Session, about string, read star
 // none, seek returns nothing: there will be none.
 func (e *entry) seek(ctx context.Context, lost *Creation) (*Listing, error) {
 	info := hooks.RequestInfo{Op: "getChildren", Path: e.Dir}
-	l, err := do(ctx, e.s, info, always, behindWrite(ctx, e.s, e.asked, e.listing(ctx)))
+	l, err := do(ctx, e.s, info, always, behindWrite(ctx, e.s, e.asked, func(agreed func() bool) starter[Listing] { return e.listing(ctx, agreed) }))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
@@ -194,8 +194,10 @@ func (e *entry) sweep(ctx context.Context) {
 	lost := e.flight
 	p := e.s.persistence(ctx, "find and remove the node of a create, "+e.asked, nil, func(ctx context.Context) error {
 		names, err := do(ctx, e.s, hooks.RequestInfo{Op: "getChildren", Path: e.Dir}, always,
-			behindWrite(ctx, e.s, e.asked, func(done func([]string, error)) {
-				e.s.listing(ctx, e.s.outward(e.Dir), false)(func(c children, err error) { done(c.names, err) })
+			behindWrite(ctx, e.s, e.asked, func(func() bool) starter[[]string] {
+				return func(done func([]string, error)) {
+					e.s.listing(ctx, e.s.outward(e.Dir), false)(func(c children, err error) { done(c.names, err) })
+				}
 			}))
 		if err != nil {
 			return ignoreNoNode(err)
@@ -241,7 +243,7 @@ func (e *entry) eraseFixed(ctx context.Context) {
 func (e *entry) erase(ctx context.Context) error {
 	full := e.s.outward(e.asked)
 	info := hooks.RequestInfo{Op: "exists", Path: e.asked}
-	stat, err := do(ctx, e.s, info, always, behindWrite(ctx, e.s, e.asked, e.s.exists(ctx, full)))
+	stat, err := do(ctx, e.s, info, always, behindWrite(ctx, e.s, e.asked, func(func() bool) starter[*zk.Stat] { return e.s.exists(ctx, full) }))
 	switch {
 	case err != nil:
 		return err

@@ -36,7 +36,7 @@ func (s *Session) ListWith(ctx context.Context, path string, o ListOptions) (Lis
 		if o.Children {
 			w = s.watches.Children.Alone(full)
 		}
-		s.listed(ctx, path, o, w)(done)
+		s.listed(ctx, path, o, w, nil)(done)
 	})
 	if err != nil && w != nil {
 		s.watches.Children.Drop(full, w)
@@ -64,8 +64,10 @@ func (s *Session) SyncedChildren(ctx context.Context, path string) ([]string, *z
 
 // listed starts a listing, and ahead of it in one flight what else the options ask for. w is to be set on the children,
 // or nil. A server answers in order. So the listing counts only if what left ahead of it was answered before it, over the
-// same connection. Otherwise listed says that the connection was lost, and all of it is sent again.
-func (s *Session) listed(ctx context.Context, path string, o ListOptions, w *Watch) starter[Listing] {
+// same connection. Otherwise listed says that the connection was lost, and all of it is sent again. agreed, if it is not
+// nil, says whether a write that left ahead of the listing was answered. It is asked when the listing is, and not when the
+// data is, which can be later.
+func (s *Session) listed(ctx context.Context, path string, o ListOptions, w *Watch, agreed func() bool) starter[Listing] {
 	return func(done func(Listing, error)) {
 		over, full := s.present(), s.outward(path)
 		var caughtUp atomic.Bool
@@ -98,7 +100,7 @@ func (s *Session) listed(ctx context.Context, path string, o ListOptions, w *Wat
 			if w != nil {
 				s.watches.Children.Land(full, w, nil, nil, err)
 			}
-			if err == nil && (s.present() != over || o.Sync && !caughtUp.Load()) {
+			if err == nil && (s.present() != over || o.Sync && !caughtUp.Load() || agreed != nil && !agreed()) {
 				err = zk.ErrConnectionClosed
 			}
 			if err == nil && data != nil && !data.Answered() { // another caller shares the watch, and is about to set it
