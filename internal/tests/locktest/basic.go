@@ -102,6 +102,7 @@ func (p *process) writes() int {
 }
 
 // Of many processes that try at the same time, some get the lock, and no more than can hold it. The others leave nothing.
+// Those that try several locks can keep each other out.
 func manyTries(w *world) {
 	const many = 8
 	var processes []*process
@@ -121,7 +122,7 @@ func manyTries(w *world) {
 			w.want("a try that loses", err, queue.ErrBusy)
 		}
 	}
-	if n, most := len(winners), w.subject.Holders; n == 0 || most > 0 && n > most {
+	if n, most := len(winners), w.subject.Holders; n == 0 && w.subject.Nodes == 1 || most > 0 && n > most {
 		w.Errorf("%d of %d tries got the lock", n, many)
 	}
 	w.gone("beside the winners", len(winners)*w.subject.Nodes)
