@@ -1,0 +1,146 @@
+package rwlock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/internal/share"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
+// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines
+// share the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of
+// a key again.
+//
+// It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no Unlock
+// and no RUnlock, which could give back the hold of another goroutine.
+//
+// All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made the
+// Keyed. Those that take a context panic if it is nil.
+type Keyed struct {
+	_ misuse.NoCopy
+
+	m    *session.Manager
+	c    *config
+	keys *share.Keys[keyLock]
+}
+
+// keyLock is the lock of a key. No hold outlasts its call, since a Keyed has no Unlock.
+type keyLock struct{ *RWMutex }
+
+// WhenIdle is for [share.Keys].
+func (k keyLock) WhenIdle(f func()) bool {
+	return k.writers == nil || k.writers.WhenIdle(f) && k.readers.WhenIdle(f)
+}
+
+// made returns k. It panics if k is nil or a zero value.
+func (k *Keyed) made() *Keyed {
+	if k == nil || k.keys == nil {
+		panic("rwlock: Keyed not made by NewKeyed")
+	}
+	return k
+}
+
+// open makes the lock of a key.
+func (k *Keyed) open(path string) (keyLock, error) {
+	rw, err := k.c.open(k.m, path)
+	return keyLock{rw}, err
+}
+
+// enter begins a call for a key, which ends with Leave. It panics if there is no context.
+func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[keyLock] {
+	k.made()
+	misuse.Context(ctx, call)
+	return k.keys.Enter(key, k.open)
+}
+
+// NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
+// have the same options. The lock of a key is the [RWMutex] at [Keyed.Path].
+//
+// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
+// A dir that leaves no room for a key of 255 bytes is a bad path.
+func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
+	c, err := configOf(opts)
+	if err != nil {
+		return nil, fmt.Errorf("rwlock: %w", err)
+	}
+	k := &Keyed{m: m, c: c}
+	if k.keys, err = share.NewKeys[keyLock](dir); err == nil {
+		_, err = k.open(k.keys.Longest())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rwlock: %w", err)
+	}
+	return k, nil
+}
+
+// Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or
+// ends its goroutine.
+func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
+	e := k.enter(ctx, key, "rwlock: Keyed.Do")
+	defer e.Leave()
+	return e.Lock.Do(ctx, f)
+}
+
+// TryDo is [RWMutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
+func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
+	e := k.enter(ctx, key, "rwlock: Keyed.TryDo")
+	defer e.Leave()
+	return e.Lock.TryDo(ctx, f)
+}
+
+// RDo is [Reader.Do] of the key's lock: Do with the read lock.
+func (k *Keyed) RDo(ctx context.Context, key string, f func(context.Context) error) error {
+	e := k.enter(ctx, key, "rwlock: Keyed.RDo")
+	defer e.Leave()
+	return e.Lock.Reader().Do(ctx, f)
+}
+
+// TryRDo is [Reader.TryDo] of the key's lock: TryDo with the read lock.
+func (k *Keyed) TryRDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
+	e := k.enter(ctx, key, "rwlock: Keyed.TryRDo")
+	defer e.Leave()
+	return e.Lock.Reader().TryDo(ctx, f)
+}
+
+// Acquire is [RWMutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
+func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
+	e := k.enter(ctx, key, "rwlock: Keyed.Acquire")
+	defer e.Leave()
+	return e.Lock.Acquire(ctx)
+}
+
+// TryAcquire is [RWMutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
+func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
+	e := k.enter(ctx, key, "rwlock: Keyed.TryAcquire")
+	defer e.Leave()
+	return e.Lock.TryAcquire(ctx)
+}
+
+// RAcquire is [Reader.Acquire] of the key's lock: Acquire of the read lock.
+func (k *Keyed) RAcquire(ctx context.Context, key string) (*queue.Lease, error) {
+	e := k.enter(ctx, key, "rwlock: Keyed.RAcquire")
+	defer e.Leave()
+	return e.Lock.Reader().Acquire(ctx)
+}
+
+// TryRAcquire is [Reader.TryAcquire] of the key's lock: TryAcquire of the read lock.
+func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, error) {
+	e := k.enter(ctx, key, "rwlock: Keyed.TryRAcquire")
+	defer e.Leave()
+	return e.Lock.Reader().TryAcquire(ctx)
+}
+
+// Contenders is [RWMutex.Contenders] of the key's lock: readers and writers of all processes, in the order of the queue. It
+// returns zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
+func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
+	e := k.enter(ctx, key, "rwlock: Keyed.Contenders")
+	defer e.Leave()
+	return e.Lock.Contenders(ctx)
+}
+
+// Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have.
+func (k *Keyed) Path(key string) string { return k.made().keys.Path(key) }
