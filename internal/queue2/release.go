@@ -81,7 +81,7 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	switch {
 	case r.made().removal == nil:
 		return r.conclude(nil)
-	case patience <= 0:
+	case patience == 0:
 		return r.leave()
 	}
 	timer := time.NewTimer(patience)

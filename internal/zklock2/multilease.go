@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -184,8 +185,8 @@ func (h multiHold) Unlock(patience time.Duration) error {
 	var errs []error
 	until := time.Now().Add(patience)
 	for _, one := range h.start(func(one *queue.Lease) *queue.Releasing { return one.StartRelease(context.Background()) }) {
-		if patience > 0 {
-			patience = max(1, time.Until(until)) // not 0, which tells the log nothing
+		if patience != 0 { // otherwise nobody waits, and the log is not told
+			patience = cmp.Or(time.Until(until), -1)
 		}
 		errs = append(errs, one.Unlock(patience))
 	}
