@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,8 +28,11 @@ func TestMultiConnectionBreaksAtEachRequest(t *testing.T) {
 						}
 						ours, err := j.m.Session(ctx)
 						j.must(err)
+						var mu sync.Mutex // the connections of both processes are looked at
 						seen := make(map[int32]bool)
 						fault := cut(j.server, func(r zktest.Request) bool {
+							mu.Lock()
+							defer mu.Unlock()
 							if r.Session == ours.ID() && r.Xid > 0 && r.Op != zktest.OpConnect && r.Op != zktest.OpSync {
 								seen[r.Xid] = true
 							}

@@ -215,9 +215,12 @@ func TestMultiOverlap(t *testing.T) {
 		}
 		// The last create of the first one is held back until the second one has a node there. The second one's node stays until
 		// the first one has met it.
+		var mu sync.Mutex // the connections of both are looked at
 		creates := make(map[string]bool)
 		where := ""
 		lastCreate := j.server.HoldRequest(func(r zktest.Request) bool {
+			mu.Lock()
+			defer mu.Unlock()
 			if r.Op == zktest.OpCreate && r.Session == sessions[0] {
 				where = path.Dir(r.Path)
 				creates[where] = true
