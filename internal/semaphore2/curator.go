@@ -52,7 +52,7 @@ func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 	}, nil
 }
 
-// acquire takes a lease. If the gate is lost on the way, it begins again at the end of the queue.
+// acquire takes a lease. If the gate or the lease is lost on the way, it begins again at the end of the queue.
 func (c *curator) acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	for pace := newPace(c.top); ; {
 		gate, err := c.enterGate(ctx, try)
@@ -60,7 +60,7 @@ func (c *curator) acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 			return nil, err
 		}
 		lease, err := c.passGate(ctx, gate, try)
-		if !errors.Is(err, errGateLost) {
+		if !errors.Is(err, errLostOnTheWay) {
 			return lease, err
 		}
 		if err := pace.Wait(ctx, nil); err != nil {
@@ -91,8 +91,9 @@ func (c *curator) enterGate(ctx context.Context, try bool) (*queue.Lease, error)
 	})
 }
 
-// errGateLost says that the gate was lost before there was a lease.
-var errGateLost = errors.New("the gate was lost")
+// errLostOnTheWay says that the gate was lost before there was a lease, or the lease before it was known that nobody uses the
+// other layout.
+var errLostOnTheWay = errors.New("lost on the way")
 
 // passGate takes a lease at the gate, and leaves the gate. That waits for the servers, as long as ctx lasts, so that the next
 // try does not find the gate held.
@@ -112,7 +113,7 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (le
 	defer cancel()
 	lease, err = c.takeLease(inside, try)
 	if err != nil && gate.Err() != nil {
-		return nil, errGateLost
+		return nil, errLostOnTheWay
 	}
 	leaving := gate.StartRelease(ctx)
 	if err != nil {
@@ -121,6 +122,9 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (le
 	}
 	rivals := c.meetOwnLayout(ctx, lease)
 	if err := share.Join(leftGate(leaving.Wait(ctx)), rivals); err != nil {
+		if lease.Err() != nil {
+			return lease, errLostOnTheWay
+		}
 		return lease, c.failed(err)
 	}
 	whole = true
