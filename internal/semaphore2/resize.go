@@ -7,17 +7,20 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 const (
 	// pin is the child that keeps the servers from removing the directory while a limit of Resize is in force.
 	pin = "limit"
-	// raising begins the name of the node that stands while a limit is set without an acquisition. It is no contender.
+	// raising begins the name of the node that stands while a limit is set without an acquisition. It is no contender, and takes
+	// no number: it can be made also when the counter of the directory is used up.
 	raising = "resize-"
 )
 
@@ -52,8 +55,8 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // an error that matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may
 // have been set. If the manager is closed, it returns [session.ErrClosed]. It returns [session.ErrInvalid], before any I/O, for less than one lease and in
 // Curator's layout. It returns [queue.ErrConflict], and changes nothing, if the directory has data that
-// is not a semaphore's. Like an acquisition, it needs a node: [session.ErrTooManyNodes] and
-// [queue.ErrSequence] are errors too. Other errors are what the servers refuse.
+// is not a semaphore's. It needs a node: [session.ErrTooManyNodes] is an error too, and, for fewer leases than before,
+// [queue.ErrSequence]. Other errors are what the servers refuse.
 //
 // If several calls change the limit at the same time, one of them comes after the others.
 //
@@ -66,7 +69,8 @@ func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 
 // ResetLimit undoes a limit that was set with [Semaphore.Resize]. From then on the limit is
 // the one that New was given for this Semaphore, and all others must be given the same. ResetLimit
-// waits, returns and fails as Resize does.
+// waits, returns and fails as Resize does. If it returns [queue.ErrSequence], the limit stays in force, and goes with the
+// directory once all contenders have left.
 func (s *Semaphore) ResetLimit(ctx context.Context) error {
 	s.called(ctx, "semaphore: Semaphore.ResetLimit")
 	return s.failed("reset the limit of", s.change(ctx, s.max, true))
@@ -86,7 +90,7 @@ func (s *Semaphore) change(ctx context.Context, most int, byDefault bool) error 
 		if err == nil && most < old {
 			err = s.lower(ctx, old, most, byDefault)
 		} else if err == nil {
-			err = s.raise(ctx, most, byDefault)
+			err = s.raise(ctx, limit{MaxLeases: most, Default: byDefault}, !byDefault)
 		}
 		if !errors.Is(err, errMoved) && !errors.Is(err, session.ErrLost) {
 			return waited(err)
@@ -113,21 +117,24 @@ func (s *Semaphore) lower(ctx context.Context, old, most int, byDefault bool) er
 	kind := &queue.Kind{Name: s.r.Kind.Name, Prefixes: s.r.Kind.Prefixes, Configuration: &config}
 	r := queue.Request{Kind: kind, Prefix: queue.PrefixLease, Weight: old - most, Name: s.r.Name}
 	t, _, err := s.q.Begin(ctx, r, false, nil)
+	if byDefault && errors.Is(err, queue.ErrSequence) { // the directory has to go, and its limit with it
+		return share.Join(err, s.raise(ctx, limit{MaxLeases: old}, false))
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { left(ctx, t.Leave(ctx)) }()
-	return s.replace(ctx, t.Session(), t.Path(), t.Config().Version, limit{MaxLeases: most, Default: byDefault})
+	return s.replace(ctx, t.Session(), t.Path(), t.Config().Version, limit{MaxLeases: most, Default: byDefault}, !byDefault)
 }
 
 // raise sets a limit that is not below the present one. That needs no lease. But it needs a node, which was there before the
 // limit was read: while that stands, nobody can have made the directory anew, where the version of the data starts again.
-func (s *Semaphore) raise(ctx context.Context, most int, byDefault bool) error {
+func (s *Semaphore) raise(ctx context.Context, l limit, pinned bool) error {
 	on, err := s.q.Manager().Session(ctx)
 	if err != nil {
 		return err
 	}
-	node, err := on.Enter(ctx, session.NewNode{Dir: s.q.Path(), Name: raising, Directory: true})
+	node, err := on.Enter(ctx, session.NewNode{Dir: s.q.Path(), Name: raising + uuid.NewString(), Fixed: true, Directory: true})
 	if err != nil {
 		return err
 	}
@@ -135,10 +142,10 @@ func (s *Semaphore) raise(ctx context.Context, most int, byDefault bool) error {
 	if err := foreign(node.Data); err != nil {
 		return err
 	}
-	if s.inForce(node.Data) > most || node.DataStat.Mzxid != node.Stat.Mzxid { // the data can be older than the node
+	if s.inForce(node.Data) > l.MaxLeases || node.DataStat.Mzxid != node.Stat.Mzxid { // the data can be older than the node
 		return errMoved
 	}
-	return s.replace(ctx, on, node.Path, node.DataStat.Version, limit{MaxLeases: most, Default: byDefault})
+	return s.replace(ctx, on, node.Path, node.DataStat.Version, l, pinned)
 }
 
 // left waits until a node is gone, as long as ctx lasts. That it goes is certain, so an error is no news.
@@ -164,12 +171,14 @@ func foreign(data []byte) error {
 // one transaction, which fails unless our node stands. So what was sent can change nothing once the node has gone, whenever
 // it arrives. If the reply is lost, replace sends it again: either that succeeds, or the data tells that the first has.
 // The caller holds the node meanwhile.
-func (s *Semaphore) replace(ctx context.Context, on *session.Session, node string, version int32, l limit) error {
+func (s *Semaphore) replace(
+	ctx context.Context, on *session.Session, node string, version int32, l limit, pinned bool,
+) error {
 	dir, child := s.q.Path(), s.q.Path()+"/"+pin
 	l.Version = version + 1
 	data := l.encode()
 	for pace := newPace(s.q); ; {
-		pinned, err := on.Exists(ctx, child)
+		stat, err := on.Exists(ctx, child)
 		if err != nil {
 			return err
 		}
@@ -178,11 +187,11 @@ func (s *Semaphore) replace(ctx context.Context, on *session.Session, node strin
 			&zk.SetDataRequest{Path: dir, Data: data, Version: version},
 		}
 		switch {
-		case !l.Default && pinned == nil:
+		case pinned && stat == nil:
 			ops = append(ops, &zk.CreateRequest{Path: child})
-		case !l.Default:
+		case pinned:
 			ops = append(ops, &zk.CheckVersionRequest{Path: child, Version: -1})
-		case pinned != nil:
+		case stat != nil:
 			ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
 		}
 		_, err = on.Multi(ctx, ops...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -441,4 +442,34 @@ func TestResizeUnderLoad(t *testing.T) {
 	busy(t, s, 1)
 	release(t, held...)
 	r.check(t)
+}
+
+// The counter of a directory is used up, and a limit of Resize keeps the directory. A higher limit can be set all the same.
+// ResetLimit lets the directory go, so that counting starts again.
+func TestResizeAtTheEndOfTheCounter(t *testing.T) {
+	ctx := patient(t)
+	const dir = "/limits/old"
+	server := zktest.Start(t)
+	m := testserver.Connect(t, server.ConnectString(), session.WithTimeout(long))
+	s := newSem(t, m, dir, 2)
+	must(t, s.Resize(ctx, 5))
+	l := take(t, s, 1)
+	must(t, server.SetSequence(dir, math.MaxInt32))
+	must(t, s.Resize(ctx, 6))
+	wantErr(t, "Resize to fewer", s.Resize(ctx, 4), queue.ErrSequence)
+	wantLimit(t, s, 6)
+	wantErr(t, "ResetLimit", s.ResetLimit(ctx), queue.ErrSequence)
+	wantLimit(t, s, 6)
+	must(t, l.Err())
+	release(t, l)
+	zktest.Eventually(t, testserver.Patience, "a new directory", func() bool {
+		l, err := s.Acquire(ctx)
+		if err == nil {
+			release(t, l)
+		} else {
+			wantErr(t, "Acquire", err, queue.ErrSequence)
+		}
+		return err == nil
+	})
+	wantLimit(t, s, 2)
 }
