@@ -181,6 +181,12 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 			revoke(t, l)
 			expect.Receive(t, "the request", p.present().Last())
 		},
+		"it is kept, and its time is over": func(t *testing.T, p *process, l *queue.Lease, _ *queue.Queue) {
+			giveBack(t, l)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.turn.until = time.Now()
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := testserver.Path(t)

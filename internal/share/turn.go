@@ -44,6 +44,12 @@ func (t *turn) isAlone(now time.Time) bool {
 	return t.disturbed != nil && !isClosed(t.disturbed) && now.Before(t.limit)
 }
 
+// isUsable reports whether the turn may be used again, or shared, by what the server has told. While a listing is under way, the
+// time of a turn that is kept can end.
+func (t *turn) isUsable(now time.Time) bool {
+	return t.isAlone(now) && (t.holds > 0 || now.Before(t.until)) && !t.IsLast() && t.stands() // the clock comes last
+}
+
 // stands reports whether the turn is not over. It looks at the clock. Turn.Err would also tell of a loss that it is the first
 // to see, which calls functions of the program.
 func (t *turn) stands() bool { return !isClosed(t.over) && t.Session().Err() == nil }
@@ -89,8 +95,7 @@ func (s *Turns) useAgainLocked() *turn {
 	if t == nil || t.holds > 0 && !s.readers {
 		return nil
 	}
-	now := time.Now()
-	if !t.isAlone(now) || t.holds == 0 && !now.Before(t.until) || t.IsLast() || !t.stands() { // the clock comes last
+	if !t.isUsable(time.Now()) {
 		return nil
 	}
 	t.holds++
@@ -353,7 +358,7 @@ func (s *Turns) lookLocked(t *turn) {
 	if s.turn != t || s.waiting.Len() == 0 {
 		return
 	}
-	if !t.isAlone(time.Now()) || t.IsLast() || !t.stands() {
+	if !t.isUsable(time.Now()) {
 		t.disturbed = nil
 		return
 	}
