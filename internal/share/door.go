@@ -7,7 +7,7 @@ type Member struct {
 	Queue   *queue.Queue
 	Request queue.Request
 	// Apart says that the lock is more than a node of its own in Queue: goroutines share the place, or a second queue comes
-	// behind the first one. Then Multi takes it by the methods that users call.
+	// behind the first one. Then Multi takes it by the methods that users call, and at its place in the order.
 	Apart bool
 	// LookAlso has further queues that a try of the lock has to pass.
 	LookAlso []Look

@@ -81,9 +81,9 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 //
 // Unlock waits for the servers unless all of the locks have [WithAsyncRelease].
 //
-// A semaphore in Curator's layout, and a lock whose place goroutines of this process share ([WithLocalHandover],
-// [WithLazyRelease]), enter by a try of the lock, which looks first. So they take a round trip more, and hooks are told of
-// that try by itself. A place that the process keeps is used again.
+// If one of the locks is a semaphore in Curator's layout, or a lock whose place goroutines of this process share
+// ([WithLocalHandover], [WithLazyRelease]), the MultiLock takes the locks in order from the beginning. A place that the process
+// keeps is used again.
 //
 // Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if one is nil, the zero
 // Reader of rwlock, or of a type that [ContextLocker] does not name, if they are of several managers, or if two have

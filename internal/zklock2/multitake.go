@@ -57,6 +57,9 @@ func (m *MultiLock) refuseOwner(ctx context.Context) error {
 
 // take takes all of the locks once: at once if nobody is in the way, and otherwise one after another, in order. So it never
 // stands in a queue while it waits in an earlier one. Each wait ends when a lock that was taken is lost.
+//
+// Locks whose place goroutines share are taken in order from the beginning, unless it is a try: two goroutines that each take
+// some of the places at once, and give them up again, would neither keep nor hand over any.
 func (m *MultiLock) take(ctx context.Context, try bool) (*MultiLease, error) {
 	l := newMultiLease(m.given, m.paths)
 	inside, cancel := l.context(ctx)
@@ -65,7 +68,7 @@ func (m *MultiLock) take(ctx context.Context, try bool) (*MultiLease, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = queue.ErrBusy; try || len(all) > 1 {
+	if err = queue.ErrBusy; try || len(all) > 1 && !all.someApart() {
 		err = all.enterAtOnce(inside, try, l)
 	}
 	if !try && errors.Is(err, queue.ErrBusy) {
@@ -122,6 +125,10 @@ func (all entrants) conclude(why error) {
 			e.end = nil
 		}
 	}
+}
+
+func (all entrants) someApart() bool {
+	return slices.ContainsFunc(all, func(e *entrant) bool { return e.Apart })
 }
 
 // each calls f for all at the same time. So their requests leave in one flight.
