@@ -482,9 +482,10 @@ func TestNothingLostGoesOn(t *testing.T) {
 		l := p.hold(t)
 		tokenOf(t, l) // the watch is set
 		lost := p.present()
+		w := &waiter{ctx: t.Context(), got: make(chan grant, 1)}
 		p.mu.Lock()
 		if waits {
-			p.waiting.PushBack(&waiter{ctx: t.Context(), got: make(chan grant, 1)})
+			w.at = p.waiting.PushBack(w)
 		}
 		testserver.Delete(t, l.Path())
 		expect.Receive(t, "the news", lost.over)
@@ -497,9 +498,7 @@ func TestNothingLostGoesOn(t *testing.T) {
 		if removal := p.release(t.Context(), lost, true); removal != nil || p.present() == lost {
 			t.Errorf("waits %v: the turn goes on", waits)
 		}
-		p.mu.Lock()
-		p.waiting.Init()
-		p.mu.Unlock()
+		p.withdraw(w)
 		p.want(t, idle)
 	}
 }
@@ -706,7 +705,9 @@ func TestGrantedToNobody(t *testing.T) {
 			p.mu.Lock() // the acquisition is granted, and cannot tell
 			giveBack(t, theirs)
 			testserver.WaitChildren(t, dir, 1)
-			p.nextLocked() <- grant{err: context.Canceled} // the last one gives up
+			last := p.waiting.Front().Value.(*waiter)
+			p.withdrawLocked(last)
+			last.got <- grant{err: context.Canceled}
 			p.mu.Unlock()
 			mine.fails(t, context.Canceled)
 			testserver.WaitChildren(t, dir, 0)

@@ -216,11 +216,13 @@ func (s *Turns) contend(a *acquisition) {
 	granted, effort, err := s.q.Begin(a.ctx, a.r, false, &a.shown)
 
 	s.mu.Lock()
-	s.acquiring = nil
-	var next *acquisition
-	wanted := s.waiting.Len() > 0
+	calledBack := s.acquiring != a // by the last that waited; those that have come since have another one
+	if !calledBack {
+		s.acquiring = nil
+	}
 	switch {
-	case err == nil && wanted:
+	case calledBack:
+	case err == nil:
 		n := 1
 		if s.readers {
 			n = s.waiting.Len()
@@ -230,19 +232,16 @@ func (s *Turns) contend(a *acquisition) {
 			s.nextLocked() <- grant{t, effort, nil}
 			effort = again
 		}
-	case a.ctx.Err() != nil: // called back by the last that waited; others may have come since
-		next = s.contendLocked()
-	case wanted:
+	default:
 		for s.waiting.Len() > 0 {
 			s.nextLocked() <- grant{nil, effort, err}
 		}
 	}
 	s.unlock()
 	a.cancel()
-	if err == nil && !wanted {
+	if err == nil && calledBack {
 		granted.Leave(a.ctx)
 	}
-	s.start(next)
 }
 
 // nextLocked removes the first waiter. What it gets is sent to the returned channel, which has room for it.
@@ -257,6 +256,10 @@ func (s *Turns) nextLocked() chan<- grant {
 func (s *Turns) withdraw(w *waiter) bool {
 	s.mu.Lock()
 	defer s.unlock()
+	return s.withdrawLocked(w)
+}
+
+func (s *Turns) withdrawLocked(w *waiter) bool {
 	if w.at == nil {
 		return false
 	}
@@ -264,6 +267,7 @@ func (s *Turns) withdraw(w *waiter) bool {
 	w.at = nil
 	if s.waiting.Len() == 0 && s.acquiring != nil {
 		s.acquiring.cancel()
+		s.acquiring = nil // nobody waits for its end
 	}
 	return true
 }
