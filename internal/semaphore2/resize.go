@@ -53,10 +53,14 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 //
 // Resize returns nil when the servers have confirmed the limit. If ctx ends before that, Resize returns
 // an error that matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may
-// have been set. If the manager is closed, it returns [session.ErrClosed]. It returns [session.ErrInvalid], before any I/O, for less than one lease and in
-// Curator's layout. It returns [queue.ErrConflict], and changes nothing, if the directory has data that
-// is not a semaphore's. It needs a node: [session.ErrTooManyNodes] is an error too, and, for fewer leases than before,
-// [queue.ErrSequence]. Other errors are what the servers refuse.
+// have been set. Other errors are:
+//
+//   - [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
+//   - [queue.ErrConflict] if the directory has data that is not a semaphore's, or, for fewer leases than before, if
+//     another kind of lock is in use there;
+//   - [session.ErrTooManyNodes], since Resize needs a node, and [queue.ErrSequence], for fewer leases than before;
+//   - [session.ErrClosed] if the manager is closed;
+//   - what the servers refuse.
 //
 // If several calls change the limit at the same time, one of them comes after the others.
 //
