@@ -224,3 +224,18 @@ func TestLayoutsRace(t *testing.T) {
 	}
 	t.Logf("%d of %d were granted", granted, 2*rounds)
 }
+
+// The session is lost while Curator's side looks for us. It begins again in the next session.
+func TestLayoutsMeetWithoutASession(t *testing.T) {
+	m := meeting{testserver.Path(t)}
+	proxy := testserver.Proxy(t)
+	mgr := behind(t, proxy)
+	look := proxy.HoldRequest(listing(m.dir))
+	c := begin(t, newSem(t, mgr, m.dir, 1, semaphore.WithCuratorLayout()), 1)
+	receive(t, "the look", look.Hit())
+	expire(t, proxy, mgr)
+	look.Release()
+	l := c.get(t)
+	must(t, l.Err())
+	release(t, l)
+}
