@@ -220,7 +220,8 @@ func TestLostHoldKeepsSlot(t *testing.T) {
 		}
 		defer m.Close()
 		h := &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true}
-		ctx := t.Context()
+		ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
+		defer cancelAll()
 		lost := lock(t, h, ctx, "lost")
 		lost.lose(session.ErrLost)
 		if ok, err := h.TryLock(ctx, never(t)); ok || err != nil {
@@ -252,7 +253,8 @@ func TestLeaseWithoutSlotIsGivenUp(t *testing.T) {
 		}
 		defer m.Close()
 		h := &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true}
-		ctx := t.Context()
+		ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
+		defer cancelAll()
 		granted := make(chan *lease)
 		locked := make(chan error, 1)
 		go func() {
@@ -283,7 +285,8 @@ func TestInterruptedAtLoss(t *testing.T) {
 		}
 		defer m.Close()
 		h := &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true, Several: true}
-		ctx := t.Context()
+		ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
+		defer cancelAll()
 		holder := lock(t, h, ctx, "holder")
 		calls := make(chan int, 10)
 		locked := make(chan error, 1)
