@@ -84,8 +84,8 @@ ifeq ($(KIND),)
 endif
 
 .PHONY: mutants
-mutants: ## Break the protocol in one place at a time, and see that the simulation notices; MUTANT=name for one
-	go test -count=1 -timeout 30m -v -run 'TestMutants$$' ./internal/tests/proofs/simulation $(if $(MUTANT),-mutant '$(MUTANT)')
+mutants: ## Break the code in one place at a time, and see that a test notices; MUTANT='some words of its name' for one
+	go test -count=1 -timeout 1h -p 1 -v -run 'TestMutants$$' ./internal/tests/proofs/mutants ./internal/tests/proofs/simulation $(if $(MUTANT),-mutant '$(MUTANT)')
 
 CLOCK ?= 60s
 

@@ -11,11 +11,6 @@ type mutant struct {
 
 // noticedBy has the package and the test that must notice a mutant, where no seed can.
 var noticedBy = map[string]string{
-	// It costs a part of the lease, and no session that a seed has.
-	"held-back": "internal/wire TestBeatsAreNotHeldBack",
-	// In virtual time the timer is never late, so no answer comes after the clock has run out
-	// and before the session has ended by that.
-	"revival": "internal/core TestLateAnswers",
 	// Somebody has to delete one of the nodes between the transaction and the look for them.
 	"some-for-all": "zklock TestTogetherFoundInSome",
 	// Two who make all their nodes by one transaction have one order in all queues, so the seeds come to
@@ -47,7 +42,6 @@ var noticedBy = map[string]string{
 	// The candidate has to come between two requests of one observer.
 	"observer-gap": "election TestObserveArrival",
 	// The simulation has no jobs. These have a day of their own.
-	"tick-unguarded":    "schedule TestRecordIsGuarded",
 	"tick-old-look":     "schedule TestOldLook",
 	"tick-done-first":   "schedule TestHours",
 	"tick-older":        "schedule TestHours",
@@ -82,10 +76,6 @@ var mutants = []mutant{
 		[]edit{{"internal/place/look.go", "\tcase core.WatchDeleted:\n", "\tcase core.WatchChanged:\n\t\treturn decide.Stands\n\tcase core.WatchDeleted:\n"}}},
 	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
 		[]edit{{"internal/place/leave.go", "\tif !a.created() {\n", "\tif !a.created() || ctx.Err() != nil {\n"}}},
-	{"trust-watches", "mutex", "events are told in another order after a reconnect",
-		[]edit{{"internal/core/link.go", "\tif !up {\n\t\t// No watch", "\tif !up && s.err != nil {\n\t\t// No watch"}}},
-	{"no-id-check", "mutex", "another session answers on the connection, and the old one's locks count on",
-		[]edit{{"internal/core/wireevents.go", "if !first && s.ID() != g.Session {", "if false {"}}},
 	{"uncertain-forgotten", "mutex", "a node whose create's reply was lost stays when the call gives up",
 		[]edit{{"internal/place/leave.go", "a.doubt = a.doubt || core.Uncertain(err)", "a.doubt = false"}}},
 	{"release-once", "mutex", "a release whose connection is lost leaves the node",
@@ -263,8 +253,6 @@ var mutants = []mutant{
 		[]edit{{"internal/room/queue.go", "case some && spare != nil:", "case some && spare != nil && *yield != nil:"}}},
 
 	// Elections.
-	{"term-outlives", "election", "the context of a term goes on after the leadership is lost",
-		[]edit{{"election/term.go", "return lead(context.WithValue(ctx, termKey{}, lease))", "return lead(context.WithValue(context.WithoutCancel(ctx), termKey{}, lease))"}}},
 	{"term-not-over", "election", "Resign ends a term that is over",
 		[]edit{{"election/term.go", "\te.now = nil\n", ""}}},
 	{"resign-deaf", "election", "a term goes on after Resign",
@@ -289,8 +277,6 @@ var mutants = []mutant{
 		[]edit{{"internal/core/transaction.go", "r.s.isReady() && r.deleteAll(ctx) {", "r.s.begin(func() { r.deleteAll(ctx) }) == nil {"}}},
 
 	// Jobs at ticks.
-	{"tick-unguarded", "", "a replica that has lost the lock writes that the tick is done",
-		[]edit{{"schedule/record.go", "s.Multi(ctx, lease.Guard(), set)", "s.Multi(ctx, append([]any{lease.Guard()}[1:], set)...)"}}},
 	{"tick-old-look", "", "a replica that is told an old record by a server that is behind runs a tick that is done",
 		[]edit{{"schedule/record.go", "j.write(ctx, lease, begun, last.version)", "j.write(ctx, lease, begun, -1)"}}},
 	{"tick-done-first", "", "a tick counts as done before its job has run, and is left out if the replica dies",
@@ -307,34 +293,14 @@ var mutants = []mutant{
 		[]edit{{"schedule/run.go", "case <-changed:\n", "case <-changed:\n\t\t\treturn false\n"}}},
 
 	// The lease clock: each of these says too much in a world with followers.
-	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
-		[]edit{{"internal/clock/trail.go", "s.proof = t.proof(at)", "s.proof = at"}}},
 	{"write-for-request", leaseKind, "takes the write itself for the request before it: when that was sent the last list can be old",
 		[]edit{{"internal/clock/trail.go", "at, ok := t.request(now)\n\tif !ok {", "at, ok := now, true\n\tif !ok {"}}},
-	{"no-gap", leaseKind, "takes a request whose answer came just before the write: the pings that a leader owes after a standstill come later",
-		[]edit{
-			{"internal/clock/trail.go", "return t.through.sent(write.Add(-gap))", "return t.through.sent(write)"},
-			// and heartbeats that do not wait for it either
-			{"internal/clock/beat.go", "b.agree = append(b.agree, now.Add(gap))", "b.agree = append(b.agree, now)"},
-		}},
-	{"half-a-tenth", leaseKind, "takes a tenth of the timeout for half a tick",
-		[]edit{{"internal/clock/link.go", "l.trail.half = slowHalf(half)", "l.trail.half = l.timeout / 10"}}},
 	{"sent-for-answered", leaseKind, "counts a frame that was on its way when the list was made",
 		[]edit{{"internal/clock/trail.go", "t.frames.add(sent, now)", "t.frames.add(sent, sent)"}}},
-	{"sync-proves", leaseKind, "takes a sync for a proof: a leader that was cut off answers it alone",
-		[]edit{
-			{"internal/clock/trail.go", "if shows(op, codec.CodeOK) == evidenceQuorum {", "if shows(op, codec.CodeOK) >= evidenceLeader {"},
-			{"internal/clock/lease.go", "\tif a.Quorum {\n", "\tif true {\n"},
-			// And asks for nothing else, since behind a write no sync is answered either.
-			{"internal/wire/send.go", "codec.AgreeFrame(w.out.Number())", "codec.SyncFrame(w.out.Number())"},
-			{"internal/wire/serve.go", "codec.AgreeFrame(w.out.Number())", "codec.SyncFrame(w.out.Number())"},
-		}},
 	{"handshake-proves", leaseKind, "takes the handshake for a proof, as if what was proven on another connection were true of this one's leader",
 		[]edit{{"internal/core/wireevents.go", "\t\ts.clock.Heard(sent)\n", "\t\ts.clock.Prove(sent)\n"}}},
 	{"refusal-proves", leaseKind, "takes what a follower refuses by itself for a quorum's answer",
 		[]edit{{"internal/clock/evidence.go", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty:", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty, codec.CodeNoAuth, codec.CodeThrottled:"}}},
-	{"longer-timeout", leaseKind, "goes by the longer of two timeouts, and the server by the shorter",
-		[]edit{{"internal/core/wireevents.go", "if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {", "if !first {"}}},
 	{"kept-is-busy", "", "a try takes a place that nobody uses for that of a holder",
 		[]edit{{"internal/place/tries.go", "if ahead != nil && a.inUse(ahead) {", "if ahead != nil {"}}},
 	{"own-leaves-is-busy", "", "a try takes a node of its session that is being deleted for that of a holder",
@@ -345,8 +311,4 @@ var mutants = []mutant{
 		[]edit{{"internal/place/run.go", "case ahead.MayGo():", "case ahead.MayGo() || a.entry.Try && a.limited == nil:"}}},
 	{"ready-first", "", "takes a connection for ready, and counts its heartbeats, before the server knows who the client is",
 		[]edit{{"internal/wire/serve.go", "\tif err := w.prove(p); err != nil {\n", "\tw.begin(sent, now, g.Timeout())\n\tif err := w.prove(p); err != nil {\n"}}},
-	{"held-back", "", "sends no heartbeat while one is unanswered, and knows less of its session where all is slow",
-		[]edit{{"internal/clock/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
-	{"revival", "", "an answer revives a clock that has run out",
-		[]edit{{"internal/core/wireevents.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.latest", "\ts.latest"}}},
 }

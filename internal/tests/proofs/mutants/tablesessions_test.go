@@ -1,0 +1,124 @@
+package mutants
+
+// sessions are the mutants of what a lock relies on: the lease clock, the session, its connection; and of what stands beside
+// the locks.
+var sessions = []mutant{
+	{
+		"a write counts from its sending",
+		"a forwarded write touches no session: the servers end it half a tick earlier",
+		one("clock", "(*trail).sends", put(value("s.proof"), "at")),
+		by("clock", "TestAnswerProvesWhatItsRequestDid").andSeeds("lease"),
+	},
+	{
+		"half a tick is not taken off",
+		"the server's last list can be older than the frame that is counted",
+		one("clock", "(*trail).reach", put(argument("t.frames.sent"), "at")), by("clock", "TestProof"),
+	},
+	{
+		"a request counts without the gap",
+		"the pings that a leader owes after a standstill come later",
+		one("clock", "(*trail).request", put(argument("t.through.sent"), "write")), by("clock", "TestProof"),
+	},
+	{
+		"a sync proves what a write does",
+		"a leader that has been cut off answers a sync alone",
+		one("clock", "shows", put(result("evidenceLeader"), "evidenceQuorum")), by("clock", "TestShows"),
+	},
+	{
+		"a handshake or a sync is enough for a session that owns nodes",
+		"others wait for such a session to end, and nothing proves that it has not",
+		one("clock", "(*Clock).Remaining", always(test("owns"))), by("clock", "TestClock"),
+	},
+	{
+		"a late answer revives a session",
+		"what is lost comes back, and others hold its locks by then",
+		one("core", "(*wireEvents).Answered", never(test("s.Err()"))), by("core", "TestLateAnswers"),
+	},
+	{
+		"Err waits for a timer",
+		"after a pause of the process the first answer is wrong",
+		one("core", "(*Session).Err", never(test("s.remaining()"))), by("core", "TestErrComputedWhenAsked"),
+	},
+	{
+		"the id of a greeting is not compared",
+		"another session answers, and the locks of the old one count on",
+		one("core", "(*wireEvents).Greeted", never(test("s.ID()"))), by("session", "TestAnotherSessionAnswers"),
+	},
+	{
+		"the timeout of the first greeting counts for ever",
+		"the servers go by a shorter one that a later connection was granted",
+		one("core", "(*Session).grant", always(test("g.TimeoutMillis", "s.greeting.TimeoutMillis"))),
+		by("core", "TestShorterTimeoutAtReconnect").andSeeds("lease"),
+	},
+	{
+		"watches are trusted across a reconnect",
+		"an event that came meanwhile is never told",
+		one("core", "(*Session).setConnected", without(doing("s.watches.Break()"))),
+		by("session", "TestWatchAgainAfterDisconnection").andSeeds("mutex"),
+	},
+	{
+		"no write before the search",
+		"a leader that has been cut off says that there is no node, and makes it later",
+		[]change{
+			{"core", "behindWrite", both(without(doing("call()")), always(test("agreed.Load()")),
+				put(argument("read", "agreed.Load"), "func() bool { return true }"))},
+			// A new connection begins with a write of its own, behind which the search would be.
+			{"clock", "(*beat).begin", put(result("owns"), "false")},
+		},
+		by("session", "TestEnterAtCutOffLeader"),
+	},
+	{
+		"the node of another session is adopted",
+		"it goes with that session, and its lock is believed to be held",
+		one("core", "(*entry).owns", always(test("stat.EphemeralOwner"))), by("session", "TestEnterLosesName"),
+	},
+	{
+		"an Enter that fails leaves its node",
+		"it blocks everybody for as long as its session lasts",
+		one("core", "(*Session).Enter", without(doing("e.abandon()"))), by("session", "TestEnterIsCancelled"),
+	},
+	{
+		"who was in doubt does not look again when it leaves",
+		"a second node of a create that was sent twice stays",
+		one("core", "(*entry).remove", never(test("e.doubt"))), by("session", "TestEnterRemovesTwins"),
+	},
+	{
+		"a delete without a connection is forgotten",
+		"a lock that was given up stays held",
+		one("core", "(*persistence).send", without(doing("append()", "s.owed"))), by("session", "TestRemoveAcrossDisconnection"),
+	},
+	{
+		"a lost session is not closed on the servers",
+		"its nodes keep others waiting",
+		one("core", "(*Session).tearDown", without(doing("s.closeOnServer()"))),
+		by("session", "TestLostSessionIsClosedOnServer"),
+	},
+	{
+		"heartbeats wait for the answer to the last one",
+		"where answers are slow a session knows less of itself, and is lost",
+		one("clock", "(*beat).roundDue", put(test("f.proven"), "len(b.syncs)+len(b.agree) == 0")), by("wire", "TestBeatsAreNotHeldBack"),
+	},
+	{
+		"a heartbeat goes behind the calls that wait",
+		"a session's own load costs the session",
+		one("wire", "(*Conn).send", put(value("out"), "append(w.out.Take(now, oldest), w.urgent...)")),
+		by("wire", "TestIdentitiesComeFirst"),
+	},
+	{
+		"a term outlives the leadership",
+		"two lead at a time",
+		one("election", "(*Election).serve", put(argument("context.WithValue", "ctx"), "context.WithoutCancel(ctx)")),
+		by("election", "TestLoss/session"),
+	},
+	{
+		"a record is written without the guard of the lease",
+		"a replica that has lost the lock says that the tick is done",
+		one("schedule", "(*Job).write", put(value("results"), "s.Multi(ctx, set)")),
+		by("schedule", "TestRecordIsGuarded"),
+	},
+	{
+		"a claim with a lower token is accepted",
+		"a former holder writes over what the present one has written",
+		one("fence", "claim.run", never(test("highest", "token", ">"))), by("databases", "TestOwnSecondClaim"),
+	},
+}
