@@ -108,7 +108,7 @@ var sessions = []mutant{
 		"a term outlives the leadership",
 		"two lead at a time",
 		one("election", "(*Election).serve", put(argument("context.WithValue", "ctx"), "context.WithoutCancel(ctx)")),
-		by("election", "TestLoss/session"),
+		by("election", "TestPausedLeader"),
 	},
 	{
 		"a record is written without the guard of the lease",
