@@ -57,7 +57,7 @@ starvation: ## The longest waits beside others that take the lock again and agai
 	cd internal/tests/proofs/cost && go test -count=1 -run TestStarvation -write
 
 HOT ?= Decide|Parse|Conn|Clock
-COMPARE := ./internal/place ./session ./internal/core ./internal/callout ./internal/wire ./internal/outbox ./internal/clock ./zklock
+COMPARE := ./queue ./session ./internal/core ./internal/callout ./internal/wire ./internal/outbox ./internal/clock ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 .PHONY: bench-compare
@@ -85,7 +85,7 @@ endif
 
 .PHONY: mutants
 mutants: ## Break the code in one place at a time, and see that a test notices; MUTANT='some words of its name' for one
-	go test -count=1 -timeout 1h -p 1 -v -run 'TestMutants$$' ./internal/tests/proofs/mutants ./internal/tests/proofs/simulation $(if $(MUTANT),-mutant '$(MUTANT)')
+	go test -count=1 -timeout 1h -p 1 -v -run 'TestMutants$$' ./internal/tests/proofs/mutants $(if $(MUTANT),-mutant '$(MUTANT)')
 
 CLOCK ?= 60s
 
@@ -94,11 +94,10 @@ clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestCut|TestHeld|TestLeader' -clock $(CLOCK)
 
 .PHONY: models
-models: ## The lease clock as a theorem that z3 proves, and its code and places in the queue explored; WRITE=1 puts the results into docs
+models: ## The lease clock as a theorem that z3 proves, its code explored, and the decisions of a contender; WRITE=1 puts the results into docs
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
-	TURNSTILE_LONG=1 go test -count=1 -v ./internal/tests/proofs/placemodel $(WRITTEN)
-	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/queue2
+	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./queue
 
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
 

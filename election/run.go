@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -51,7 +51,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		return e.failed(fmt.Errorf("%w: another Run has not returned", session.ErrInvalid))
 	}
 	defer e.stop()
-	ctx = maxwait.Without(ctx) // a campaign waits for as long as another candidate leads
+	ctx = queue.WithoutMaxWait(ctx) // a campaign waits for as long as another candidate leads
 	pace := rounds.Pace{}
 	for {
 		if err := pace.Wait(ctx, nil); err != nil {

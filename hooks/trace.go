@@ -43,8 +43,8 @@ type Trace struct {
 	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
 
 	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a
-	// MultiLock of package zklock is an acquisition. Those whose nodes one transaction makes begin
-	// together, and the transaction belongs to the call of the MultiLock.
+	// MultiLock of package zklock is an acquisition, and those whose creates leave in one flight begin
+	// together.
 	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
 
 	// Release surrounds a release, from the call to its confirmation. It also surrounds the
@@ -57,8 +57,8 @@ type Trace struct {
 
 	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
 	// lease. The returned function is called at the end of the hold, with nil for a release and
-	// the cause for a loss. The next hold can begin before it is called: a release ends the hold, and hands
-	// the lock on or sends the delete, before it calls this function and the Release hook.
+	// the cause for a loss. A release ends the hold, calls this function and the Release hook, and then hands
+	// the lock on or sends the delete.
 	Hold func(ctx context.Context, h HoldInfo) func(error)
 
 	// Loss is called when a hold is lost, with the holder's context, and before the function that

@@ -51,7 +51,7 @@ type acquisition struct {
 
 // watch is a wait for a node ahead.
 type watch struct {
-	of    *acquisition // for a Local, that of the waiter that was the first; nil if it is not known
+	of    *acquisition // of goroutines that share a place, that of the first; nil if it is not known
 	began time.Time
 	info  session.WatchInfo
 }

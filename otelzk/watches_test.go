@@ -155,7 +155,7 @@ func TestManyWatches(t *testing.T) {
 	if got := attr(watch, "zklock.watched.count"); got != strconv.Itoa(limit) {
 		t.Errorf("%s nodes are watched, want %d", got, limit)
 	}
-	const asked = limit + 3 // also for its own node, and twice for the limit
+	const asked = limit + 2 // also for its own node, and for the limit
 	zktest.Eventually(t, testserver.Patience, "all requests to be measured", func() bool {
 		return c.count(t, "db.client.operation.duration", attribute.String("db.operation.name", "getData")) == asked
 	})

@@ -66,42 +66,6 @@ func takeAll(t *testing.T, srv *zktest.Server, all []*queue.Queue) (reply *zktes
 	return reply, leases
 }
 
-// If the reply to a batch is lost, each of its callers finds its own node, and one sync is enough for all.
-func TestBatchLost(t *testing.T) {
-	for name, cut := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
-		"before": (*zktest.Server).CutBefore,
-		"after":  (*zktest.Server).CutAfterCommit,
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv, s, all := batched(t)
-				reply, leases := takeAll(t, srv, all)
-				fault := cut(srv, zktest.On(zktest.OpMulti, ""))
-				srv.ResetRequests()
-				reply.Release()
-				<-fault.Hit()
-				srv.Refuse(true)
-				synctest.Wait()
-				srv.Refuse(false)
-				for range all {
-					if l := <-leases; l == nil || l.Err() != nil {
-						t.Fatal("a lock is not held")
-					}
-				}
-				if n := srv.Count(zktest.On(zktest.OpSync, "")); n != 1 {
-					t.Errorf("%d syncs", n)
-				}
-				for i := range all {
-					names, _, err := s.Children(t.Context(), fmt.Sprint("/", i))
-					if err != nil || len(names) != 1 {
-						t.Errorf("directory %d has %v, %v", i, names, err)
-					}
-				}
-			})
-		})
-	}
-}
-
 // The listing of a contender is sent after the batch with its create. If it were sent before, it would
 // not show the node, and the contender would have to list again.
 func TestBatchThenListing(t *testing.T) {

@@ -2,13 +2,10 @@ package queue_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
 	"testing"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -19,25 +16,25 @@ import (
 // limited is a kind whose configuration says how many contenders may hold at a time.
 func limited(limit string) *queue.Kind {
 	return configured(&queue.Kind{Name: "limited", Prefixes: []string{queue.PrefixLease}}, limit,
-		func(_ queue.Node, config queue.Config) (p queue.Policy, t queue.Tightening, err error) {
+		func(_ queue.Node, config queue.Config) (queue.Policy, error) {
 			n, err := strconv.Atoi(string(config.Data))
 			if err != nil {
-				return p, t, fmt.Errorf("%w: %q", queue.ErrConflict, config.Data)
+				return queue.Policy{}, fmt.Errorf("%w: %q", queue.ErrConflict, config.Data)
 			}
-			return queue.Policy{Slack: n - 1}, t, nil
+			return queue.Policy{Slack: n - 1}, nil
 		})
 }
 
 // configured gives a kind a configuration.
 func configured(k *queue.Kind, config string,
-	policy func(queue.Node, queue.Config) (queue.Policy, queue.Tightening, error)) *queue.Kind {
+	policy func(queue.Node, queue.Config) (queue.Policy, error)) *queue.Kind {
 	k.Configuration = &queue.Configuration{Config: []byte(config), Policy: policy}
 	return k
 }
 
 // strict is a policy under every configuration.
-func strict(queue.Node, queue.Config) (p queue.Policy, t queue.Tightening, err error) {
-	return p, t, nil
+func strict(queue.Node, queue.Config) (queue.Policy, error) {
+	return queue.Policy{}, nil
 }
 
 // The first contender sets the configuration of the directory, and the others go by it.
@@ -60,12 +57,12 @@ func TestConfig(t *testing.T) {
 
 // Waiters decide again when the configuration changes. More of them go if it allows more. If it is
 // invalid, they get the error. If it allows less, none goes by the old one.
-func TestReconfigure(t *testing.T) {
+func TestConfigChanges(t *testing.T) {
 	dir := persistentDir(t)
 	q := client(t, dir)
 	set := func(to string) {
 		t.Helper()
-		mustBe(t, q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) { return []byte(to), nil }), nil)
+		configure(t, dir, to)
 	}
 	var held []*queue.Lease
 	for range 2 {
@@ -93,32 +90,11 @@ func TestReconfigure(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Reconfigure makes the directory if there is none, and returns the error of its function.
-func TestReconfigureMakesDirectory(t *testing.T) {
-	dir := testserver.Path(t)
-	q := client(t, dir)
-	refusal := errors.New("refused")
-	mustBe(t, q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) { return nil, refusal }), refusal)
-	mustBe(t, q.Reconfigure(patient(t), "pin", false, func(old queue.Config) ([]byte, error) {
-		if len(old.Data) > 0 {
-			t.Errorf("old data %q", old.Data)
-		}
-		return []byte("3"), nil
-	}), nil)
-	if data, _, err := testserver.Admin(t).Get(dir); err != nil || string(data) != "3" {
-		t.Errorf("%q, %v", data, err)
-	}
-}
-
-// The reply to Reconfigure is lost. The change is made all the same, and once.
-func TestReconfigureReplyLost(t *testing.T) {
-	dir := persistentDir(t)
-	q, proxy, _ := proxied(t, dir)
-	fault := proxy.CutAfterCommit(func(r zktest.Request) bool { return r.Op == zktest.OpMulti })
-	mustBe(t, q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) { return []byte("3"), nil }), nil)
-	await(t, fault.Hit(), "the fault")
-	if data, _, err := testserver.Admin(t).Get(dir); err != nil || string(data) != "3" {
-		t.Errorf("%q, %v", data, err)
+// configure sets the data of a directory, as another process would.
+func configure(t *testing.T, dir, data string) {
+	t.Helper()
+	if _, err := testserver.Admin(t).Set(dir, []byte(data), -1); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -132,13 +108,10 @@ func TestConfigOlderThanListing(t *testing.T) {
 		mustBe(t, err, nil)
 		held = append(held, l)
 	}
-	configRead, goOn, watching := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	configRead, watching := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	late := client(t, dir, session.WithTrace(session.Trace{
+	late, proxy, _ := proxied(t, dir, session.WithTrace(session.Trace{
 		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-			if r.Op == "getChildren" {
-				<-goOn
-			}
 			return ctx, func(error) {
 				if r.Op == "getData" && r.Path == dir {
 					once.Do(func() { close(configRead) })
@@ -150,13 +123,14 @@ func TestConfigOlderThanListing(t *testing.T) {
 			return ctx, nil
 		},
 	}))
+	list := proxy.HoldRequest(ofContenders(dir, zktest.OpGetChildren2))
 	third := begin(t, late, queue.Request{Kind: limited("2")})
 	await(t, configRead, "the configuration to be read")
 	if _, err := testserver.Admin(t).Set(dir, []byte("1"), -1); err != nil {
 		t.Fatal(err)
 	}
 	release(t, held[0])
-	close(goOn)
+	list.Release()
 	select {
 	case <-watching:
 	case <-third.done:
@@ -213,20 +187,4 @@ func TestFramesNotEnough(t *testing.T) {
 	}
 	release(t, second)
 	release(t, held[0])
-}
-
-// The error of change ends the call, even if it matches an error that Reconfigure retries.
-func TestReconfigureEndsByItsOwnError(t *testing.T) {
-	q := client(t, persistentDir(t))
-	for _, own := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrConnectionClosed, session.ErrLost, errors.New("no")} {
-		calls := 0
-		err := q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) {
-			calls++
-			return nil, fmt.Errorf("change: %w", own)
-		})
-		mustBe(t, err, own)
-		if calls != 1 {
-			t.Errorf("%v: %d calls", own, calls)
-		}
-	}
 }

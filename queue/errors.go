@@ -1,40 +1,162 @@
 package queue
 
-import "github.com/turnstile-go/turnstile/internal/place"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+)
 
 var (
 	// ErrBusy is returned by TryAcquire if it would have to wait for another contender.
-	ErrBusy = place.ErrBusy
+	ErrBusy = errors.New("lock is busy")
 
 	// ErrReleased is returned by a lease that was released: by Err, and by a second Release.
-	ErrReleased = place.ErrReleased
+	ErrReleased = errors.New("lease released")
 
 	// ErrReleasePending is returned by the Release of a lease if the servers have not confirmed it before the context
 	// or the session has ended. The lease has ended, and the delete of its node goes on in the background. The next
 	// contender goes when the server has deleted the node. Unlock of a lock, and the end of a Do, never return it.
-	ErrReleasePending = place.ErrReleasePending
+	ErrReleasePending = errors.New("release not yet confirmed")
 
 	// ErrRevoked is the cause of the end of the context of a Do when another client has asked for the lock, with Revoke
 	// of package zklock, with Curator's Revoker or with the command turnstile break. The lock stays held until the
 	// function returns. If the function then returns an error, the error of the Do matches ErrRevoked. If the request
 	// came before the lock was granted, the Do returns ErrRevoked and does not call the function. See [Lease.Revoked].
-	ErrRevoked = place.ErrRevoked
+	ErrRevoked = errors.New("another client has asked for the lock")
 
-	// ErrConflict is returned when a lock of another kind, or with another configuration
-	// (a semaphore's limit), is in use at the same path.
-	ErrConflict = place.ErrConflict
+	// ErrConflict is returned when a lock of another kind, or with another configuration (a semaphore's limit), is in
+	// use at the same path.
+	ErrConflict = errors.New("another kind of lock, or another configuration, at this path")
 
-	// ErrSequence is returned when the sequence counter of the lock's directory is used up, after
-	// 2³¹ contenders: 25 days at 1,000 acquisitions a second.
+	// ErrSequence is returned when the sequence counter of the lock's directory is used up, after 2³¹ contenders: 25
+	// days at 1,000 acquisitions a second.
 	//
-	// Counting starts again when the directory is deleted. From the 2³⁰th contender on, the
-	// client that leaves the directory empty deletes it. If a lock is contended without a pause,
-	// its directory is never empty in the 12 days that remain at that rate, and the error comes
-	// in the end. To avoid it, keep all clients from the lock for a moment, until the
-	// directory is gone. Once a week is enough.
+	// Counting starts again when the directory is deleted. From the 2³⁰th contender on, the client that leaves the
+	// directory empty deletes it. If a lock is contended without a pause, its directory is never empty in the 12 days
+	// that remain at that rate, and the error comes in the end. To avoid it, keep all clients from the lock for a
+	// moment, until the directory is gone. Once a week is enough.
 	//
-	// After the error, the holder and the waiters keep their places, and new acquisitions fail
-	// until all of them have left. Callers should wait before they try again: an attempt
-	// that fails has a node in the directory for a moment too.
-	ErrSequence = place.ErrSequence
+	// After the error, the holder and the waiters keep their places, and new acquisitions fail until all of them have
+	// left. Callers should wait before they try again: an attempt that fails has a node in the directory for a moment
+	// too.
+	ErrSequence = session.ErrSequence
+
+	// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see [WithMaxWait].
+	ErrMaxWait = errors.New("waited for as long as allowed")
+
+	// errCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine with
+	// runtime.Goexit.
+	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
+
+	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
+	errDeleted error = deletedError{}
 )
+
+type deletedError struct{}
+
+func (deletedError) Error() string { return "its node was deleted" }
+
+// ErrorType is for telemetry.
+func (deletedError) ErrorType() string { return "node_deleted" }
+
+// OpError says which operation failed on which lock, and why. [errors.As] finds it in the errors of locks, queues and
+// leases. The first that it finds is the operation that the program has called.
+type OpError struct {
+	Op   string // the operation, such as "acquire", "unlock" or "resize"; "lock" for the loss of a lock
+	Path string // of the lock; those of several locks have ", " between them
+	Err  error  // why
+}
+
+// Error returns the operation, the path and the reason. If the reason is that a part of the operation failed on the
+// same lock, the text says why that failed.
+func (e *OpError) Error() string {
+	why := e.Err
+	for {
+		part, ok := why.(*OpError) //nolint:errorlint // not what it wraps
+		if !ok || part.Path != e.Path {
+			return e.Op + " " + e.Path + ": " + why.Error()
+		}
+		why = part.Err
+	}
+}
+
+// Unwrap returns Err.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// failed returns err as the failure of an operation on a lock.
+func failed(op, path string, err error) error { return &OpError{Op: op, Path: path, Err: err} }
+
+// WaitError says why a call gave up waiting for a lock, and what was in its way. [errors.As] finds it in the error of
+// each acquisition that ended so.
+type WaitError struct {
+	// Err is what ended the wait: the error of the call's context, or [ErrMaxWait].
+	Err error
+	// Reason says for people what was in the way, or "" if that is not known.
+	Reason string
+	// Ahead is the contender that Reason names: the holder if that is known (Holder of the Contender is true then), or
+	// else the nearest one ahead. Its Path is "" if there is none. If the servers have not told yet who it is, it has a
+	// Path alone.
+	Ahead Contender
+	// Connection says why there is no connection to a server, or which server has not answered for how long. It is nil
+	// if nothing is wrong.
+	Connection error
+}
+
+// Error returns what ended the wait, with the reason.
+func (e *WaitError) Error() string {
+	if e.Reason == "" {
+		return e.Err.Error()
+	}
+	return e.Err.Error() + " (" + e.Reason + ")"
+}
+
+// Unwrap returns Err.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// called returns the kind's name with its article.
+func called(k *Kind) string {
+	if k.Name != "" && strings.Contains("aeiou", k.Name[:1]) {
+		return "an " + k.Name
+	}
+	return "a " + k.Name
+}
+
+// conflictOf returns the error of a kind for a contender of another kind of lock.
+func conflictOf(k *Kind, n Node) error {
+	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, called(k), n.Name)
+}
+
+// strangerIn returns ErrConflict if one of the nodes is of another kind of lock.
+func strangerIn(nodes []Node, k *Kind) error {
+	for _, n := range nodes {
+		if !slices.Contains(k.Prefixes, n.Prefix) {
+			return conflictOf(k, n)
+		}
+	}
+	return nil
+}
+
+func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }
+
+func ignoreNoNode(err error) error {
+	if isNoNode(err) {
+		return nil
+	}
+	return err
+}
+
+// isLoss reports whether another node, perhaps in another session, can go on.
+func isLoss(err error) bool { return errors.Is(err, session.ErrLost) || errors.Is(err, errDeleted) }
+
+// errQueue marks an error of a constructor as one of this package.
+func errQueue(err error) error { return fmt.Errorf("queue: %w", err) }
+
+// isCut reports whether a request has ended without an answer, and can be sent again.
+func isCut(err error) bool {
+	return errors.Is(err, session.ErrUncertain) || errors.Is(err, zk.ErrConnectionClosed)
+}

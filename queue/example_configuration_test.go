@@ -13,7 +13,7 @@ import (
 )
 
 // A semaphore whose limit is in its directory, so that all processes go by the same one. It is raised while
-// the lock is in use. A kind whose limit can be lowered too has to say so, by [queue.Tightening].
+// the lock is in use.
 func ExampleConfiguration() {
 	server, err := zktest.New() // in this process, in place of an ensemble
 	if err != nil {
@@ -32,9 +32,9 @@ func ExampleConfiguration() {
 		Prefixes: []string{queue.PrefixLease},
 		Configuration: &queue.Configuration{
 			Config: []byte("1"), // until somebody sets another limit
-			Policy: func(_ queue.Node, c queue.Config) (queue.Policy, queue.Tightening, error) {
+			Policy: func(_ queue.Node, c queue.Config) (queue.Policy, error) {
 				limit, err := strconv.Atoi(string(c.Data))
-				return queue.Policy{Slack: limit - 1}, queue.Tightening{}, err
+				return queue.Policy{Slack: limit - 1}, err
 			},
 		},
 	}}
@@ -48,24 +48,18 @@ func ExampleConfiguration() {
 	_, err = q.TryAcquire(ctx, semaphore)
 	fmt.Println("busy:", errors.Is(err, queue.ErrBusy))
 
-	// The child "limit" keeps the directory, and so the limit, while nobody contends.
-	raise := func(old queue.Config) ([]byte, error) {
-		limit, err := strconv.Atoi(string(old.Data))
-		return []byte(strconv.Itoa(limit + 1)), err
-	}
-	if err := q.Reconfigure(ctx, "limit", true, raise); err != nil {
-		log.Fatal(err)
-	}
-	config, err := q.ReadConfig(ctx)
+	// To raise the limit, somebody sets the data. To lower it takes more: see [queue.Configuration].
+	s, err := manager.Session(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("limit: %s\n", config.Data)
+	if _, err := s.Set(ctx, q.Path(), []byte("2"), -1); err != nil {
+		log.Fatal(err)
+	}
 	_, err = q.TryAcquire(ctx, semaphore)
 	fmt.Println("busy:", errors.Is(err, queue.ErrBusy))
 
 	// Output:
 	// busy: true
-	// limit: 2
 	// busy: false
 }

@@ -73,47 +73,6 @@ func ExampleHolders() {
 	// [true true]
 }
 
-// A mutex: the second contender finds it busy until the lease is released.
-func Example() {
-	server, err := zktest.New() // in this process, in place of an ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	ctx := context.Background()
-	manager, err := session.Connect(ctx, "zk:2181", session.WithDialer(server.Dialer()))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer manager.Close()
-
-	mutex := &queue.Kind{
-		Name:     "mutex",
-		Prefixes: []string{queue.PrefixLock},
-		Policy:   func(queue.Node) queue.Policy { return queue.Policy{} }, // no node may be ahead
-	}
-	q, err := queue.New(manager, "/reports/nightly")
-	if err != nil {
-		log.Fatal(err)
-	}
-	lease, err := q.Acquire(ctx, queue.Request{Kind: mutex})
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = q.TryAcquire(ctx, queue.Request{Kind: mutex})
-	fmt.Println("busy:", errors.Is(err, queue.ErrBusy))
-	fmt.Println("held:", lease.Err() == nil)
-	if err := lease.Release(ctx); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("released:", errors.Is(lease.Err(), queue.ErrReleased))
-
-	// Output:
-	// busy: true
-	// held: true
-	// released: true
-}
-
 // A new kind of lock: odd and even workers exclude each other, but any number of workers of
 // one parity may hold the lock together, first come, first served. In Curator this takes a
 // LockInternalsDriver. Here it takes the contenders' prefixes and a Policy.

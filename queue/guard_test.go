@@ -1,11 +1,9 @@
 package queue_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"path"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -132,8 +130,7 @@ func TestEverythingDeleted(t *testing.T) {
 	}
 }
 
-// The context of the request by which a holder watches its node ends with the lease, and not before: a
-// hook may look at it at any time.
+// The request by which a holder watches its node ends with the lease, also if it is not answered.
 func TestContextOfTheGuard(t *testing.T) {
 	dir := persistentDir(t)
 	contexts := make(chan context.Context, 1)
@@ -145,20 +142,9 @@ func TestContextOfTheGuard(t *testing.T) {
 			return ctx, nil
 		},
 	}))
-	l := acquire(t, q)
-	answered := <-contexts
-	if _, err := l.Token(patient(t)); err != nil {
-		t.Fatal(err)
-	}
-	zktest.Eventually(t, testserver.Patience, "the watch to be set", func() bool { return !settingGuard() })
-	if err := context.Cause(answered); err != nil {
-		t.Errorf("the context of a request that was answered ends before the lease: %v", err)
-	}
-	release(t, l)
-
 	hold := proxy.HoldReply(zktest.On(zktest.OpGetData, dir+"/"))
 	defer hold.Release()
-	l = acquire(t, q)
+	l := acquire(t, q)
 	inFlight := <-contexts
 	if err := inFlight.Err(); err != nil {
 		t.Errorf("the context of a request in flight ends before the lease: %v", err)
@@ -170,10 +156,4 @@ func TestContextOfTheGuard(t *testing.T) {
 	if err := context.Cause(inFlight); !errors.Is(err, queue.ErrReleased) {
 		t.Errorf("the request has ended because of %v", err)
 	}
-}
-
-// settingGuard reports whether a goroutine sets the watch on the node of a holder.
-func settingGuard() bool {
-	buf := make([]byte, 1<<20)
-	return bytes.Contains(buf[:runtime.Stack(buf, true)], []byte("queue.(*turn).setOwn("))
 }

@@ -2,134 +2,177 @@ package queue
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/session"
 )
 
-// Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never
-// becomes held again. The methods may be called by several goroutines at once. They panic if the
-// Lease was not returned by an acquisition.
-type Lease place.Lease
+// Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes held again.
+// The methods may be called by several goroutines at once. They panic if the Lease was not returned by an acquisition.
+type Lease struct {
+	_ misuse.NoCopy
 
-// place returns what l is. It panics if l is nil or a zero value.
-func (l *Lease) place() *place.Lease { return (*place.Lease)(l).Made() }
+	t     *Turn
+	ctx   context.Context // the values of the holder's context, for hooks; never ends
+	since time.Time       // of the grant
+	back  func(ctx context.Context, used bool) *session.Removal
+	over  ending
+	told  holdHook
+}
+
+// Lease begins a hold of the turn. ctx is that of the caller that gets the lease. back is called once when the lease is
+// released: it hands the turn over or keeps it and returns nil, or it leaves the turn and returns the removal. used is false
+// if the caller of the acquisition has not got the lease, after all: then the turn is not kept. If back is nil, a release
+// leaves the turn.
+func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
+	t.made()
+	misuse.Context(ctx, "queue: Turn.Lease")
+	l := &Lease{t: t, ctx: t.q.valuesFor(ctx), since: time.Now(), back: back}
+	if back == nil {
+		l.back = func(ctx context.Context, _ bool) *session.Removal { return t.Leave(ctx) }
+	}
+	t.mu.Lock() // the hook gets the lease, which can end before the hook returns: the turn has to know of it
+	t.leases = append(t.leases, l)
+	t.mu.Unlock()
+	l.tellBegin()
+	if cause := t.over.why(); cause != nil {
+		t.lose(cause) // again: the first call has not found this lease
+	}
+	return l
+}
+
+// made returns l. It panics if l is nil or a zero value.
+func (l *Lease) made() *Lease {
+	if l == nil || l.t == nil {
+		panic("queue: Lease not made by an acquisition")
+	}
+	return l
+}
 
 // Path returns the path of the lease's node.
-func (l *Lease) Path() string { return l.place().Path() }
+func (l *Lease) Path() string { return l.made().t.node.Path }
 
-// Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know
-// of a loss a moment earlier.
-func (l *Lease) Done() <-chan struct{} { return l.place().Done() }
+// Turn returns the turn that the lease has. It is for makers of locks.
+func (l *Lease) Turn() *Turn { return l.made().t }
 
-// Err returns nil while the lease is held, and [ErrReleased] after its release. After its loss it
-// returns an error that matches [session.ErrLost], or [session.ErrClosed] if the manager was
-// closed. Err looks at the clock at the time of the call.
-func (l *Lease) Err() error { return l.place().Err() }
+// Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know of a loss a moment
+// earlier.
+func (l *Lease) Done() <-chan struct{} { return l.made().over.wait() }
+
+// AfterEnd calls f in a goroutine of its own when the lease has ended. stop cancels that. It is for makers of locks.
+func (l *Lease) AfterEnd(f func()) (stop func()) { return l.made().over.after(func() { go f() }) }
+
+// Err returns nil while the lease is held, and [ErrReleased] after its release. After its loss it returns an error that
+// matches [session.ErrLost], or [session.ErrClosed] if the manager was closed. Err looks at the clock at the time of the
+// call.
+func (l *Lease) Err() error {
+	if cause := l.made().over.why(); cause != nil {
+		return cause
+	}
+	if cause := l.t.Err(); cause != nil { // the clock has run out, or the goroutine that has ended the turn is on its way here
+		l.t.lose(cause)
+	}
+	return l.over.why()
+}
 
 // Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of
-// package zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder
-// releases it when that suits the work, or not at all. Where several leases share a node, because goroutines hand a
-// lock on or readers hold it together, each lease that is held then hears of it.
+// package zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder releases
+// it when that suits the work, or not at all. Where several leases share a node, because goroutines hand a lock on or
+// readers hold it together, each lease that is held then hears of it.
 //
-// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called
-// [Lease.Token]. A contender that has waited hears of a request at the grant, also of one that came while it waited.
-// After a request the place is neither kept nor handed over to another goroutine.
-func (l *Lease) Revoked() <-chan struct{} { return l.place().Revocation().Wait() }
+// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called [Lease.Token].
+// A contender that has waited hears of a request at the grant, also of one that came while it waited. After a request
+// the place is neither kept nor handed over to another goroutine of this process. The context of a Do ends: see
+// [ErrRevoked].
+func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.wait() }
 
-// Context returns a context that ends with parent, or when the lease is released or lost. In the
-// second case its [context.Cause] is what [Lease.Err] returns. The caller must call the returned
-// function when it no longer needs the context. That does not release the lease.
+// IsRevoked reports whether Revoked is closed.
+func (l *Lease) IsRevoked() bool { return l.made().t.revoked.why() != nil }
+
+// AfterRevoke calls f when Revoked is closed, or at once if it is closed. Until then it takes no goroutine. f must not block.
+// stop cancels that. It is for makers of locks.
+func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.after(f) }
+
+// Token returns the fencing token: a number that is higher than the token of each earlier holder. Stores that compare
+// tokens refuse former holders: see package fence.
 //
-// Err and Done of the context look at the clock at the time of the call, as [Lease.Err] does. So
-// they are right immediately after the process was paused, before any timer has run. A context
-// that was derived from it before the pause, for example by [context.WithTimeout], cannot look at
-// the clock, and ends a moment later. If that moment matters, ask the context that Context
-// returned.
+// The token is the id of the transaction that created the node (czxid). It grows for as long as the ensemble keeps its
+// data, while sequence numbers start again when the directory is made anew. The leases of a turn that goroutines of this
+// process hand on share a token, and so do a writer and the reader that it becomes.
+//
+// If the token is not known yet, Token waits for the server. It returns when it is known, when ctx ends, or when the
+// lease does. The error of a server, such as zk.ErrNoAuth, says that the node may not be read.
+func (l *Lease) Token(ctx context.Context) (int64, error) {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.Token")
+	if l.t.known.Has() { // without a look at the clock
+		return l.t.token, l.t.tokenErr
+	}
+	ctx, end := BeginWait(ctx)
+	token, err := l.t.awaitToken(ctx, &l.over)
+	if errors.Is(err, ctx.Err()) && err != nil || l.over.why() != nil && err != nil {
+		return 0, end(failed("token of", l.t.q.dir, err))
+	}
+	return token, end(err)
+}
+
+// Guard returns an operation to put first into a [session.Session.Multi]. The Multi then fails with zk.ErrNoNode, and
+// changes nothing, unless the lease's node exists. The leases of one turn have the same node, and so the same guard.
+func (l *Lease) Guard() *zk.CheckVersionRequest {
+	return &zk.CheckVersionRequest{Path: l.made().t.node.Path, Version: -1}
+}
+
+// Context returns a context that ends with parent, or when the lease is released or lost. The cause of its end is then
+// what [Lease.Err] returns. The caller calls the function when the work is done.
+//
+// Err and Done of the context look at the clock at the time of the call, as [Lease.Err] does. So they are right
+// immediately after the process was paused, before any timer has run. [WithEnd] says more.
 //
 // [LeaseFrom] returns the lease of this context and of contexts derived from it. A bound of parent's waits
 // ([WithMaxWait]) does not hold in them.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	made := l.place()
+	l.made()
 	misuse.Context(parent, "queue: Lease.Context")
-	return made.Context(parent)
+	return WithEnd(context.WithValue(parent, leaseKey{}, l), l.Err, l.over.after)
 }
 
-// Token returns the fencing token: a number that is higher than the token of every lease that was
-// granted before on this path. A store that is written to under the lock can compare tokens: it
-// refuses a lower one than it has seen, and accepts an equal one. It has to compare before the holder
-// reads, in the transaction that writes. Package [github.com/turnstile-go/turnstile/fence] does that
-// in SQL databases.
-//
-// The token is the id of the transaction that created the node (czxid). It grows for as long as
-// the ensemble keeps its data, while sequence numbers start again with a new directory. Leases
-// that share a place have the same token: the leases of one turn of a [Local], and the lease of a
-// reader that was a writer before. Tokens never decrease, except from one reader to another with no
-// writer between them: readers of one process can take their place again ([WithLazyRelease]) after a
-// reader of another process has got a later place.
-//
-// If the token is not known yet, Token waits for the server. It returns when ctx ends, with an
-// error that matches ctx.Err(), or when the lease ends, with the error of [Lease.Err]. If the
-// server does not let this client read the node, it returns the server's error.
-func (l *Lease) Token(ctx context.Context) (int64, error) {
-	made := l.place()
-	misuse.Context(ctx, "queue: Lease.Token")
-	return made.Token(ctx)
+// finish ends the lease with a cause. It reports whether this was the first call, whose caller tells the hooks.
+func (l *Lease) finish(cause error) bool {
+	if !l.over.end(cause) {
+		return false
+	}
+	l.t.drop(l)
+	return true
 }
 
-// Guard returns an operation to put first into a [session.Session.Multi]. The operations that
-// follow take effect only if the lease's node still exists, and so only if no other contender was
-// let in. Guard sends no request. The leases of one turn of a [Local] have the same node, and so
-// the same guard, which does not tell them apart.
-func (l *Lease) Guard() *zk.CheckVersionRequest { return l.place().Guard() }
-
-// Beside takes another lease of the same queue next to l: at once, in the same session, with the
-// same sequence number. Then both are held, and each is released on its own. The new lease has the
-// Token of l, whose place it shares.
+// Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once. The next contender
+// goes when the server has deleted the node, or at once if the lock is handed over within this process.
 //
-// It is for kinds whose [Policy] says, by Replaces, that one node may leave another in its place: a writer
-// that becomes a reader, with no other contender in between. Package rwlock does that. If l is of a [Local],
-// its turn ends: the lock is not handed over after it.
-//
-// Beside fails with ctx's error. If l has ended, or ends in the meantime, it fails with the cause
-// ([session.ErrLost], [ErrReleased]). It fails with [session.ErrInvalid] if the policy of l does not
-// say by Replaces that its node may leave another in its place, or if the two kinds have different
-// prefixes. Otherwise it fails as [Queue.Acquire] does.
-func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
-	made := l.place()
-	misuse.Context(ctx, "queue: Lease.Beside")
-	beside, err := made.Beside(ctx, r.place())
-	return (*Lease)(beside), err
-}
-
-// Release gives the lease up. The lease ends before anything is sent: Err and Done say so at
-// once. The next contender goes when the server has deleted the node. A lease that was lost need not be
-// released.
-//
-// Release returns nil when the server has confirmed the delete, or when a [Local] has handed the lock over or
-// keeps its place. It returns [ErrReleasePending] if ctx or the session ended first: the delete is still
-// certain, and the caller has nothing more to do. After a loss it returns the cause ([session.ErrLost],
-// [session.ErrClosed]), and after a release [ErrReleased]. An error of the server, such as zk.ErrNoAuth, says
-// that it refuses to delete the node. The delete is then repeated slowly, and other contenders wait until the
-// server allows it or the session ends.
+// Release returns nil when the server has confirmed the delete, or when the lock was handed over or its place is kept. It
+// returns [ErrReleasePending] if ctx or the session ended first: the delete is certain all the same, and needs no further
+// call. After a loss it returns the cause, and after a release [ErrReleased]. An error of the server, such as
+// zk.ErrNoAuth, says that it refuses to delete the node: the session goes on to try.
 func (l *Lease) Release(ctx context.Context) error {
-	made := l.place()
+	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
-	return made.Release(ctx, place.Done)
+	return l.StartRelease(ctx).Wait(ctx)
 }
 
-// LeaseFrom returns the lease that ctx belongs to, for its token and its guard. Such a ctx is
-// passed to the function of a Do, returned by [Lease.Context], or derived from one of these. If
-// leases are nested, LeaseFrom returns the innermost. If there is none, it returns false.
-//
-// In a Do of several locks (Multi of package zklock) use MultiLeaseFrom of that package. There,
-// LeaseFrom returns only a lease from further out.
-//
-// The function of a Do must not release the lease: Do releases it.
-func LeaseFrom(ctx context.Context) (*Lease, bool) {
-	misuse.Context(ctx, "queue: LeaseFrom")
-	l, ok := place.LeaseFrom(ctx)
-	return (*Lease)(l), ok
+// Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and for
+// the given time at most. Without an answer by then it returns nil: the node goes without any further call, and the log and
+// the Release hook are told how it went. If patience is 0, Unlock waits for nothing, and only the hook and the log of a
+// refusal are told. It is for makers of locks.
+func (l *Lease) Unlock(patience time.Duration) error {
+	return l.StartRelease(context.Background()).Unlock(patience)
+}
+
+// GiveUp is Release for a lease that no caller has got. So the place is not kept. It is for makers of locks.
+func (l *Lease) GiveUp(ctx context.Context) error {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.GiveUp")
+	return l.StartGiveUp(ctx).Wait(ctx)
 }

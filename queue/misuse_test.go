@@ -3,7 +3,6 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -21,24 +20,29 @@ func TestMisuse(t *testing.T) {
 	if _, err := l.Token(patient(t)); err != nil { // the last request before the misuse
 		t.Fatal(err)
 	}
-	local, err := q.Local(ask, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	releasing := acquire(t, client(t, testserver.Path(t))).StartRelease(patient(t))
 	proxy.ResetRequests()
 	misusetest.Check(t, misusetest.Package{
 		Name: "queue",
 		Objects: []misusetest.Object{
 			{Zero: &queue.Queue{}, Made: q},
 			{Zero: &queue.Lease{}, Made: l},
-			{Zero: &queue.Local{}, Made: local},
+			{Zero: &queue.Turn{}, Made: l.Turn()},
+			{Zero: &queue.Releasing{}, Made: releasing},
 		},
-		Values: []any{&queue.Kind{}, queue.Request{}},
+		Values: []any{&queue.Kind{}, queue.Request{}, &queue.Verdict{}, &queue.OpError{Err: queue.ErrBusy}, &queue.WaitError{Err: queue.ErrBusy}},
 		Funcs: map[string]func(context.Context){
-			"LeaseFrom":   func(ctx context.Context) { queue.LeaseFrom(ctx) },
-			"WithLabel":   func(ctx context.Context) { queue.WithLabel(ctx, "request 42") },
-			"WithMaxWait": func(ctx context.Context) { queue.WithMaxWait(ctx, time.Second) },
-			"WithOwner":   func(ctx context.Context) { queue.WithOwner(ctx) },
+			"LeaseFrom":      func(ctx context.Context) { queue.LeaseFrom(ctx) },
+			"WithLabel":      func(ctx context.Context) { queue.WithLabel(ctx, "request 42") },
+			"WithMaxWait":    func(ctx context.Context) { queue.WithMaxWait(ctx, time.Second) },
+			"WithoutMaxWait": func(ctx context.Context) { queue.WithoutMaxWait(ctx) },
+			"MaxWait":        func(ctx context.Context) { queue.MaxWait(ctx) },
+			"BeginWait":      func(ctx context.Context) { queue.BeginWait(ctx) },
+			"OwnerOf":        func(ctx context.Context) { queue.OwnerOf(ctx) },
+			"WithEnd": func(ctx context.Context) {
+				queue.WithEnd(ctx, func() error { return nil }, func(func()) func() { return func() {} })
+			},
+			"WithOwner": func(ctx context.Context) { queue.WithOwner(ctx) },
 		},
 	})
 	if n := proxy.Count(inDir(q.Path())); n > 0 || l.Err() != nil {
@@ -60,17 +64,6 @@ func TestZeroRequest(t *testing.T) {
 	wantInvalid("Acquire", err)
 	_, err = q.TryAcquire(patient(t), queue.Request{})
 	wantInvalid("TryAcquire", err)
-	_, err = q.Local(queue.Request{}, 1)
-	wantInvalid("Local", err)
 	_, err = q.Acquire(patient(t), queue.Request{Kind: &queue.Kind{}})
 	wantInvalid("Acquire of no kind", err)
-	wantInvalid("Reconfigure", q.Reconfigure(patient(t), "pin", false, nil))
-	for _, pin := range []string{"", "a/b", "..", "x\x00", "lock-0000000001"} {
-		err := q.Reconfigure(patient(t), pin, true, func(queue.Config) ([]byte, error) { return []byte("1"), nil })
-		wantInvalid(fmt.Sprintf("Reconfigure with the pin %q", pin), err)
-	}
-	l := acquire(t, q)
-	_, err = l.Beside(patient(t), queue.Request{})
-	wantInvalid("Beside", err)
-	release(t, l)
 }

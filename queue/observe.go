@@ -2,10 +2,15 @@ package queue
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // Observe follows the contender that is the first in the queue: the holder of a mutex, or the leader of an election. It
@@ -39,19 +44,149 @@ import (
 // read. It works in the goroutine of the loop. A loop that has ended leaves a watch on the server until the node goes,
 // which later loops of the process share. The sequence can be used again, and by several goroutines at once.
 func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, error] {
-	made := q.place()
+	q.made()
 	misuse.Context(ctx, "queue: Queue.Observe")
 	return func(yield func(Contender, error) bool) {
 		if err := kind.Check(); err != nil {
-			yield(Contender{}, fmt.Errorf("queue: %w", err))
+			yield(Contender{}, errQueue(err))
 			return
 		}
-		line := made.Line(kind)
-		for {
-			first, err := line.Next(ctx)
+		o := observer{q: q, kind: kind, pace: rounds.Pace{New: rounds.Brief(q.m.BackOff)}}
+		for told, last := false, int64(0); ; {
+			first, err := o.next(ctx)
+			if err == nil && told && last == first.Token { // names can come again, and tokens cannot
+				continue
+			}
+			told, last = true, first.Token
 			if !yield(first, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// observer follows the first contender of a queue. It lists the directory once, and then watches the first node. When that
+// node goes, the next one of the list is the first, since nobody comes ahead of others.
+type observer struct {
+	q    *Queue
+	kind *Kind
+	pace rounds.Pace
+
+	nodes  []Node         // the first, and those behind it
+	listed int64          // the list showed all transactions on the directory up to this one
+	watch  *session.Watch // on the first node, or on the directory; nil: look at once
+	absent time.Duration  // if there was no directory: when to look again; otherwise 0
+}
+
+// next waits until there may be another first contender, and returns the one that there is.
+func (o *observer) next(ctx context.Context) (Contender, error) {
+	for {
+		if err := o.await(ctx); err != nil {
+			return Contender{}, err
+		}
+		first, err := o.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return Contender{}, ctx.Err()
+		case err == nil:
+			return first, nil
+		case !isLoss(err) && !isCut(err):
+			return Contender{}, failed("contenders of", o.q.dir, err)
+		}
+		o.watch = nil
+	}
+}
+
+// await waits for the watch.
+func (o *observer) await(ctx context.Context) error {
+	if o.watch != nil {
+		began := time.Now()
+		var again <-chan time.Time
+		if o.absent > 0 {
+			timer := time.NewTimer(o.absent)
+			defer timer.Stop()
+			again = timer.C
+		}
+		select {
+		case <-o.watch.Done():
+		case <-again:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		o.pace.Rested(time.Since(began))
+	}
+	return o.pace.Wait(ctx, nil)
+}
+
+// mostTries is how many nodes of an old list are tried before the directory is listed again.
+const mostTries = 2
+
+// look returns the first contender, or the zero value, and sets a watch that ends when that may change.
+func (o *observer) look(ctx context.Context) (Contender, error) {
+	s, err := o.q.m.Session(ctx)
+	if err != nil {
+		return Contender{}, err
+	}
+	if o.watch != nil && o.watch.Event() == session.WatchDeleted && len(o.nodes) > 0 {
+		o.nodes = o.nodes[1:]
+	}
+	if len(o.nodes) > 0 && !inOrder(o.nodes[len(o.nodes)-1]) {
+		o.nodes = nil
+	}
+	for tries := 0; tries < mostTries && len(o.nodes) > 0; tries++ {
+		if c, err := o.watchFirst(ctx, s); !errors.Is(err, errMoved) {
+			return c, err
+		}
+	}
+	if err := o.list(ctx, s); err != nil {
+		return Contender{}, err
+	}
+	if len(o.nodes) > 0 {
+		return o.watchFirst(ctx, s)
+	}
+	if o.absent > 0 && o.watch != nil && o.watch.Event() == session.WatchPending {
+		return Contender{}, nil // the watch waits for the directory
+	}
+	if _, _, o.watch, err = s.WatchChildren(ctx, o.q.dir); err != nil {
+		return Contender{}, err
+	}
+	if err := o.list(ctx, s); err != nil || len(o.nodes) == 0 {
+		return Contender{}, err
+	}
+	return o.watchFirst(ctx, s) // it came before the watch was set
+}
+
+// inOrder reports whether all that come behind a node have higher numbers. After the end of the counter, numbers are
+// negative.
+func inOrder(last Node) bool { return last.Sequence >= 0 && last.Sequence < math.MaxInt32/2 }
+
+// list lists the directory. One that is missing has no contenders.
+func (o *observer) list(ctx context.Context, s *session.Session) (err error) {
+	o.nodes, o.listed, err = o.q.listed(ctx, s, o.kind)
+	o.absent = 0
+	if isNoNode(err) {
+		o.absent = s.Timeout()
+		return nil
+	}
+	return err
+}
+
+// watchFirst reads the first of the nodes and watches it. If the node is gone, it is taken off, and the error is errMoved.
+func (o *observer) watchFirst(ctx context.Context, s *session.Session) (Contender, error) {
+	n := o.nodes[0]
+	c := Contender{Path: o.q.nodePath(n.Name), Sequence: n.Sequence, Holder: true}
+	data, stat, watch, err := s.Watch(ctx, c.Path)
+	switch {
+	case isNoNode(err):
+		o.nodes = o.nodes[1:]
+		return Contender{}, errMoved
+	case err != nil:
+		return Contender{}, err
+	case stat.Czxid > o.listed: // it has the name of one that was listed, in a directory that was made anew
+		o.nodes = nil
+		return Contender{}, errMoved
+	}
+	c.fill(s, slices.Clone(data), stat) // which other watchers of the node share
+	o.watch = watch
+	return c, nil
 }

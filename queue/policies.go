@@ -3,15 +3,13 @@ package queue
 import (
 	"fmt"
 	"slices"
-
-	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // Mutex is the kind of lock of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: each node ahead
 // weighs 1, and no weight may remain. A [Kind] of your own, with another name or other prefixes, can have the Policy of
 // this one.
 func Mutex() *Kind {
-	return &Kind{Name: "mutex", Prefixes: []string{PrefixLock, PrefixKazooLock}, Policy: decide.Exclusive}
+	return &Kind{Name: "mutex", Prefixes: []string{PrefixLock, PrefixKazooLock}, Policy: exclusive}
 }
 
 // Reader is the kind of lock of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's
@@ -21,7 +19,7 @@ func Reader() *Kind {
 	return &Kind{
 		Name:     "read",
 		Prefixes: []string{PrefixRead, PrefixWrite, PrefixKazooLock, PrefixKazooRead},
-		Policy:   decide.ReadWrite,
+		Policy:   readWrite,
 	}
 }
 
@@ -31,17 +29,44 @@ func Writer() *Kind {
 	return &Kind{
 		Name:     "write",
 		Prefixes: []string{PrefixWrite, PrefixRead, PrefixKazooLock, PrefixKazooRead},
-		Policy:   decide.ReadWrite,
+		Policy:   readWrite,
 	}
 }
 
-// Semaphore is the kind of lock of package semaphore while its limit is maxLeases: each node ahead weighs what it asks for,
-// and what remains ahead of a node may be maxLeases less what the node asks for. If maxLeases is 0, no node holds.
+// Semaphore is the kind of lock of package semaphore while its limit is maxLeases: each node ahead weighs what it asks
+// for, and what remains ahead of a node may be maxLeases less what the node asks for. If maxLeases is 0, no node holds.
 //
 // It is for pages and tools. To take leases use package semaphore, whose users agree on a limit.
 func Semaphore(maxLeases int) *Kind {
-	return &Kind{Name: "semaphore", Prefixes: []string{PrefixLease}, Policy: decide.Leases(maxLeases)}
+	return &Kind{
+		Name: "semaphore", Prefixes: []string{PrefixLease},
+		Policy: func(me Node) Policy { return LeasePolicy(me, maxLeases) },
+	}
 }
+
+// LeasePolicy is the policy of a contender for a semaphore with a limit.
+func LeasePolicy(me Node, maxLeases int) Policy {
+	return Policy{Weight: func(ahead Node) int { return ahead.Weight }, Slack: maxLeases - me.Weight}
+}
+
+func exclusive(Node) Policy { return Policy{} }
+
+// readWrite lets readers wait for writers, and writers for all. A holder that downgrades has two nodes of one sequence.
+// Neither of them waits for the other.
+func readWrite(me Node) Policy {
+	p := Policy{Weight: func(ahead Node) int {
+		if ahead.Sequence == me.Sequence || !writes(me) && !writes(ahead) {
+			return 0
+		}
+		return 1
+	}}
+	if writes(me) { // a downgrade puts a reader in the writer's place, which matters to writers only
+		p.Replaces = func(ahead Node) bool { return ahead.Prefix == PrefixWrite }
+	}
+	return p
+}
+
+func writes(n Node) bool { return n.Prefix == PrefixWrite || n.Prefix == PrefixKazooLock }
 
 // Holders says which contenders hold a lock of a kind, by the names in a listing of its directory, and by the data of
 // the directory if the kind has a [Configuration]. The nodes can be in any order. The answers are in the same order.
@@ -58,13 +83,12 @@ func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return decide.Compare(nodes[i], nodes[j]) })
+	slices.SortFunc(order, func(i, j int) int { return compareNodes(nodes[i], nodes[j]) })
 	sorted := make([]Node, len(nodes))
 	for at, i := range order {
 		sorted[at] = nodes[i]
 	}
-	ruleOf := func(n Node) (decide.Rule, error) { return decide.RuleOf(kind, n, config) }
-	holds, err := decide.Holders(sorted, ruleOf, func(int) bool { return false })
+	holds, err := holders(kind, sorted, config, func(int) bool { return false })
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
@@ -73,4 +97,26 @@ func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 		out[i] = holds[at]
 	}
 	return out, nil
+}
+
+// holders says which of the nodes, which are in order, hold. A node that has left since they were listed is in nobody's
+// way, unless another node may have taken its place. Nobody can have come ahead meanwhile.
+func holders(kind *Kind, nodes []Node, config Config, left func(i int) bool) ([]bool, error) {
+	holds := make([]bool, len(nodes))
+	for i, n := range nodes {
+		p, err := kind.policy(n, config)
+		if err != nil {
+			return nil, err
+		}
+		ahead := 0
+		for j := range nodes[:i] {
+			if w := p.weigh(nodes[j]); w > 0 && (!left(j) || p.replaces(nodes[j])) {
+				if ahead = addWeights(ahead, w); ahead > p.Slack {
+					break
+				}
+			}
+		}
+		holds[i] = ahead <= p.Slack
+	}
+	return holds, nil
 }

@@ -57,11 +57,11 @@ func TestHoldersByConfiguration(t *testing.T) {
 	unreadable := errors.New("no limit")
 	kind := &queue.Kind{Name: "pool", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
 		Config: []byte("2"),
-		Policy: func(me queue.Node, c queue.Config) (queue.Policy, queue.Tightening, error) {
+		Policy: func(me queue.Node, c queue.Config) (queue.Policy, error) {
 			if len(c.Data) == 0 {
-				return queue.Policy{}, queue.Tightening{}, unreadable
+				return queue.Policy{}, unreadable
 			}
-			return queue.Semaphore(int(c.Data[0] - '0')).Policy(me), queue.Tightening{}, nil
+			return queue.Semaphore(int(c.Data[0] - '0')).Policy(me), nil
 		},
 	}}
 	nodes := nodesOf(t, "lease-0000000001", "lease-0000000002", "lease-0000000003")

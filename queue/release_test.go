@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -161,9 +160,9 @@ func TestReleaseThenClose(t *testing.T) {
 func TestStartRelease(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
-	wait := (*place.Lease)(l).StartRelease(patient(t), place.Done)
+	wait := l.StartRelease(patient(t))
 	mustBe(t, l.Err(), queue.ErrReleased)
 	testserver.WaitChildren(t, dir, 0)
-	mustBe(t, wait.Wait(), nil)
-	mustBe(t, (*place.Lease)(l).StartRelease(patient(t), place.Done).Wait(), queue.ErrReleased)
+	mustBe(t, wait.Wait(patient(t)), nil)
+	mustBe(t, l.StartRelease(patient(t)).Wait(patient(t)), queue.ErrReleased)
 }

@@ -2,7 +2,6 @@ package queue_test
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -36,34 +35,4 @@ func TestWaitEndsWithManager(t *testing.T) {
 		t.Errorf("the error is that of a request: %v", w.err)
 	}
 	release(t, holder)
-}
-
-// A hook ends its goroutine while a call of the Watch hook is open. The wait goes on.
-func TestWaitOutlivesHook(t *testing.T) {
-	t.Parallel()
-	dir := persistentDir(t)
-	holder := acquire(t, client(t, dir))
-	hook, begun, ended := watchCalls()
-	asked := make(chan struct{}, 100)
-	q, _, _ := proxied(t, dir, session.WithTimeout(short), session.WithTrace(session.Trace{
-		Watch: hook,
-		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-			if r.Op == "exists" && strings.HasPrefix(r.Path, dir+"/") {
-				asked <- struct{}{}
-				runtime.Goexit()
-			}
-			return ctx, nil
-		},
-	}))
-	w := begin(t, q, ask)
-	await(t, begun, "the wait to begin")
-	await(t, asked, "the question whether all nodes are there")
-	select {
-	case err := <-ended:
-		t.Errorf("the call of the Watch hook has ended with %v", err)
-	default:
-	}
-	release(t, holder)
-	release(t, w.get(t))
-	mustBe(t, <-ended, nil)
 }

@@ -1,7 +1,6 @@
 package queue_test
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"strconv"
@@ -140,51 +139,5 @@ func TestHoldersAreNoGoroutines(t *testing.T) {
 		for _, l := range leases {
 			await(t, l.Done(), "the holder to be told")
 		}
-	})
-}
-
-// The node of a turn that is handed over is watched at once, and so is that of a holder that can be
-// asked to release.
-func TestWatchedAtOnce(t *testing.T) {
-	t.Run("passed on", func(t *testing.T) {
-		alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-			local, err := on(t, m, "/locks/one").Local(ask, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			first, err := local.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			passed := make(chan *queue.Lease, 1)
-			go func() {
-				l, _ := local.Acquire(t.Context())
-				passed <- l
-			}()
-			synctest.Wait()
-			release(t, first)
-			second := <-passed
-			synctest.Wait()
-			if n := server.Count(zktest.Any(zktest.OpGetData)); n != 1 {
-				t.Errorf("%d requests to watch the node", n)
-			}
-			release(t, second)
-		})
-	})
-}
-
-// Token with a context that has ended sends no request.
-func TestTokenOfEndedContext(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		l := acquire(t, on(t, m, "/locks/one"))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := l.Token(ctx)
-		mustBe(t, err, context.Canceled)
-		synctest.Wait()
-		if n := server.Count(zktest.Any(zktest.OpGetData)); n != 0 {
-			t.Errorf("%d requests", n)
-		}
-		release(t, l)
 	})
 }

@@ -3,7 +3,7 @@ package rwlock
 import (
 	"errors"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/share"
 )
 
 var (
@@ -19,5 +19,5 @@ var (
 	ErrNotHeld = errNotHeld() // "lock is not held"
 )
 
-// A function, so that go doc does not show the internal package that has the value.
-func errNotHeld() error { return hold.ErrNotHeld }
+// errNotHeld is a function, so that go doc does not show the internal package that has the value.
+func errNotHeld() error { return share.ErrNotHeld }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/keyed"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -23,22 +23,38 @@ import (
 type Keyed struct {
 	_ misuse.NoCopy
 
-	locks *keyed.Map[*RWMutex]
+	m    *session.Manager
+	c    *config
+	keys *share.Keys[keyLock]
 }
 
-// made returns the locks of k. It panics if k is nil or a zero value.
-func (k *Keyed) made() *keyed.Map[*RWMutex] {
-	if k == nil || k.locks == nil {
+// keyLock is the lock of a key. No hold outlasts its call, since a Keyed has no Unlock.
+type keyLock struct{ *RWMutex }
+
+// WhenIdle is for [share.Keys].
+func (k keyLock) WhenIdle(f func()) bool {
+	return k.writers == nil || k.writers.WhenIdle(f) && k.readers.WhenIdle(f)
+}
+
+// made returns k. It panics if k is nil or a zero value.
+func (k *Keyed) made() *Keyed {
+	if k == nil || k.keys == nil {
 		panic("rwlock: Keyed not made by NewKeyed")
 	}
-	return k.locks
+	return k
 }
 
-// enter begins a call for a key. It panics if there is no context.
-func (k *Keyed) enter(ctx context.Context, key, call string) *keyed.Entry[*RWMutex] {
-	locks := k.made()
+// open makes the lock of a key.
+func (k *Keyed) open(path string) (keyLock, error) {
+	rw, err := k.c.open(k.m, path)
+	return keyLock{rw}, err
+}
+
+// enter begins a call for a key, which ends with Leave. It panics if there is no context.
+func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[keyLock] {
+	k.made()
 	misuse.Context(ctx, call)
-	return locks.Enter(key)
+	return k.keys.Enter(key, k.open)
 }
 
 // NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
@@ -47,22 +63,18 @@ func (k *Keyed) enter(ctx context.Context, key, call string) *keyed.Entry[*RWMut
 // NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
 // A dir that leaves no room for a key of 255 bytes is a bad path.
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
-	locks, err := keyed.New(dir, keyed.Config[*RWMutex]{
-		Open: func(path string, unused func()) (*RWMutex, error) {
-			rw, err := open(m, path, opts)
-			if err == nil {
-				rw.writer.WhenUnused(unused)
-				rw.reader.WhenUnused(unused)
-			}
-			return rw, err
-		},
-		// No hold outlasts its call: there is no Unlock.
-		InUse: func(rw *RWMutex) bool { return rw.writer.InUse() || rw.reader.InUse() },
-	})
+	c, err := configOf(opts)
 	if err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &Keyed{locks: locks}, nil
+	k := &Keyed{m: m, c: c}
+	if k.keys, err = share.NewKeys[keyLock](dir); err == nil {
+		_, err = k.open(k.keys.Longest())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rwlock: %w", err)
+	}
+	return k, nil
 }
 
 // Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or
@@ -131,4 +143,4 @@ func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, 
 }
 
 // Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have.
-func (k *Keyed) Path(key string) string { return k.made().Path(key) }
+func (k *Keyed) Path(key string) string { return k.made().keys.Path(key) }

@@ -12,8 +12,12 @@ import "sync"
 // If the lock is lost between Lock and Unlock, onLost is called, once for that hold, as soon as the loss is known, on a
 // goroutine of its own, with an error that matches [session.ErrLost]. It is not called when the program itself closes the
 // manager. onLost may be nil: then only [RWMutex.Held] and [RWMutex.Done] show the loss.
-func (rw *RWMutex) Locker(onLost func(error)) sync.Locker { return rw.made().writes.Locker(onLost) }
+func (rw *RWMutex) Locker(onLost func(error)) sync.Locker {
+	return rw.made().writes.Locker(rw.write, onLost)
+}
 
 // RLocker returns the read lock as a [sync.Locker], as [RWMutex.Locker] does the write lock. Its
 // Lock is RLock, and its Unlock is RUnlock. onLost is called once for each read lock that is lost.
-func (rw *RWMutex) RLocker(onLost func(error)) sync.Locker { return rw.made().reads.Locker(onLost) }
+func (rw *RWMutex) RLocker(onLost func(error)) sync.Locker {
+	return rw.made().reads.Locker(rw.read, onLost)
+}

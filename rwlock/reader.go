@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,43 +22,46 @@ type Reader struct {
 	rw *RWMutex
 }
 
-type readDoor = hold.Door[Reader]
+type readDoor = share.Door[Reader]
 
 // Reader returns the read lock.
 func (rw *RWMutex) Reader() Reader {
-	return Reader{hold.DoorTo[Reader](&rw.made().reader), rw}
+	return Reader{share.DoorTo[Reader](rw.made().readMember), rw}
 }
 
-// check returns an error for the zero Reader.
-func (r Reader) check() error {
+var errNoMutex = fmt.Errorf("rwlock: %w: Reader of no RWMutex", session.ErrInvalid)
+
+// called begins a call. It panics if there is no context, and fails for the zero Reader.
+func (r Reader) called(ctx context.Context, method string) (*RWMutex, error) {
+	misuse.Context(ctx, method)
 	if r.rw == nil {
-		return fmt.Errorf("rwlock: %w: Reader of no RWMutex", session.ErrInvalid)
+		return nil, errNoMutex
 	}
-	return nil
+	return r.rw, nil
 }
 
 // Lock is [RWMutex.RLock].
 func (r Reader) Lock(ctx context.Context) error {
-	misuse.Context(ctx, "rwlock: Reader.Lock")
-	if err := r.check(); err != nil {
+	rw, err := r.called(ctx, "rwlock: Reader.Lock")
+	if err != nil {
 		return err
 	}
-	return r.rw.RLock(ctx)
+	return rw.RLock(ctx)
 }
 
 // TryLock is [RWMutex.TryRLock].
 func (r Reader) TryLock(ctx context.Context) (bool, error) {
-	misuse.Context(ctx, "rwlock: Reader.TryLock")
-	if err := r.check(); err != nil {
+	rw, err := r.called(ctx, "rwlock: Reader.TryLock")
+	if err != nil {
 		return false, err
 	}
-	return r.rw.TryRLock(ctx)
+	return rw.TryRLock(ctx)
 }
 
 // Unlock is [RWMutex.RUnlock].
 func (r Reader) Unlock() error {
-	if err := r.check(); err != nil {
-		return err
+	if r.rw == nil {
+		return errNoMutex
 	}
 	return r.rw.RUnlock()
 }
@@ -66,46 +69,44 @@ func (r Reader) Unlock() error {
 // Acquire is [RWMutex.Acquire] for the read lock: it returns the read lock as a handle with its own Release, apart from
 // RLock and RUnlock. It waits and fails as RLock does, but does not look at owners.
 func (r Reader) Acquire(ctx context.Context) (*queue.Lease, error) {
-	misuse.Context(ctx, "rwlock: Reader.Acquire")
-	if err := r.check(); err != nil {
+	rw, err := r.called(ctx, "rwlock: Reader.Acquire")
+	if err != nil {
 		return nil, err
 	}
-	l, err := r.rw.reader.Acquire(ctx)
-	return (*queue.Lease)(l), err
+	return rw.read(ctx, false)
 }
 
 // TryAcquire is [RWMutex.TryAcquire] for the read lock.
 func (r Reader) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	misuse.Context(ctx, "rwlock: Reader.TryAcquire")
-	if err := r.check(); err != nil {
+	rw, err := r.called(ctx, "rwlock: Reader.TryAcquire")
+	if err != nil {
 		return nil, err
 	}
-	l, err := r.rw.reader.TryAcquire(ctx)
-	return (*queue.Lease)(l), err
+	return rw.read(ctx, true)
 }
 
 // Do is [RWMutex.Do] with the read lock.
 func (r Reader) Do(ctx context.Context, f func(context.Context) error) error {
-	misuse.Context(ctx, "rwlock: Reader.Do")
-	if err := r.check(); err != nil {
+	rw, err := r.called(ctx, "rwlock: Reader.Do")
+	if err != nil {
 		return err
 	}
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return r.rw.reads.Do(ctx, f)
+	return rw.reads.Do(ctx, rw.readAsOwner, f)
 }
 
 // TryDo is [RWMutex.TryDo] with the read lock.
 func (r Reader) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	misuse.Context(ctx, "rwlock: Reader.TryDo")
-	if err := r.check(); err != nil {
+	rw, err := r.called(ctx, "rwlock: Reader.TryDo")
+	if err != nil {
 		return false, err
 	}
 	if f == nil {
 		return false, fmt.Errorf("rwlock: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return r.rw.reads.TryDo(ctx, f)
+	return rw.reads.TryDo(ctx, rw.readAsOwner, f)
 }
 
 // Held is [RWMutex.Held] for the read lock, that is for RLock, TryRLock, and Lock, TryLock and Do of a Reader of the same
@@ -116,18 +117,20 @@ func (r Reader) Held() bool { return r.rw != nil && r.rw.reads.Held() }
 // goroutines share the RWMutex, use Acquire and the Done of its lease.
 func (r Reader) Done() <-chan struct{} {
 	if r.rw == nil {
-		return hold.Closed
+		none := make(chan struct{})
+		close(none)
+		return none
 	}
 	return r.rw.reads.Done()
 }
 
 // Contenders is [RWMutex.Contenders]: readers and writers.
 func (r Reader) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	misuse.Context(ctx, "rwlock: Reader.Contenders")
-	if err := r.check(); err != nil {
+	rw, err := r.called(ctx, "rwlock: Reader.Contenders")
+	if err != nil {
 		return nil, err
 	}
-	return r.rw.Contenders(ctx)
+	return rw.Contenders(ctx)
 }
 
 // Path is [RWMutex.Path].

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/place"
-	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -43,17 +39,17 @@ type RWMutex struct {
 
 	door // of the write lock, for Multi of package zklock
 
-	q       *place.Queue
-	request place.Request // but for its Kind
-	lazy    time.Duration // of WithLazyRelease; 0: no place is kept
-	writer  hold.Lock
-	reader  hold.Lock
-
-	writes *hold.Holds[*place.Lease] // one
-	reads  *hold.Holds[*place.Lease] // any number
+	q          *queue.Queue
+	writing    queue.Request
+	reading    queue.Request
+	writers    *share.Turns // of all goroutines, as are those of readers; nil: each call has a node of its own
+	readers    *share.Turns
+	writes     *share.Holds[*queue.Lease] // one
+	reads      *share.Holds[*queue.Lease] // any number
+	readMember *share.Member              // for Multi
 }
 
-type door = hold.Door[*RWMutex]
+type door = share.Door[*RWMutex]
 
 // made returns rw. It panics if rw is nil or a zero value.
 func (rw *RWMutex) made() *RWMutex {
@@ -80,48 +76,53 @@ func (rw *RWMutex) called(ctx context.Context, method string) *RWMutex {
 // Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners
 // know only what was locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
-	rw, err := open(m, path, opts)
+	c, err := configOf(opts)
+	if err != nil {
+		return nil, fmt.Errorf("rwlock: %w", err)
+	}
+	rw, err := c.open(m, path)
 	if err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	return rw, nil
 }
 
-// open makes a lock.
-func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
-	q, err := place.New((*core.Manager)(m), path)
-	if err != nil {
-		return nil, err
-	}
-	rw := &RWMutex{q: q, writes: hold.One[*place.Lease](path, m), reads: hold.Many[*place.Lease](path, m)}
-	rw.writes.Refuse = rw.refuseReader
-	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(rw) }); err != nil {
-		return nil, err
-	}
-	if err = rw.open(&rw.writer, writing); err == nil {
-		err = rw.open(&rw.reader, reading)
-	}
-	if err != nil {
-		return nil, err
-	}
-	rw.door = hold.DoorTo[*RWMutex](&rw.writer)
-	rw.writer.Owned = []*hold.Holds[*place.Lease]{rw.writes, rw.reads}
-	rw.reader.Owned = rw.writer.Owned
-	rw.writes.Get, rw.writes.Try = rw.writer.Get(), rw.writer.TryAcquire
-	rw.reads.Get = rw.read(rw.reader.Get())
-	rw.reads.Try = func(ctx context.Context) (*place.Lease, error) {
-		return rw.readBeside(ctx, rw.reader.TryAcquire)
-	}
-	return rw, nil
-}
+// The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's. They
+// differ in the first prefix, which is that of their own nodes.
+var (
+	writer = queue.Writer()
+	reader = queue.Reader()
+)
 
-// open makes one side.
-func (rw *RWMutex) open(side *hold.Lock, kind *kinds.Kind) (err error) {
-	side.Queue, side.Request = rw.q, rw.requestOf(kind)
-	if rw.lazy > 0 {
-		side.Local, err = hold.NewLocal(rw.q, side.Request, hold.LocalConfig{Lazy: rw.lazy})
+// open makes a lock.
+func (c *config) open(m *session.Manager, path string) (*RWMutex, error) {
+	q, err := queue.New(m, path)
+	if err != nil {
+		return nil, errors.Unwrap(err) // without the name of package queue
 	}
-	return err
+	rw := &RWMutex{
+		q:       q,
+		writing: queue.Request{Kind: writer, Name: c.name},
+		reading: queue.Request{Kind: reader, Name: c.name},
+		writes:  &share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: c.async},
+		reads:   &share.Holds[*queue.Lease]{Path: path, Manager: m, Async: c.async},
+	}
+	if c.keep > 0 {
+		if rw.writers, err = share.NewTurns(q, rw.writing, 0, c.keep); err != nil {
+			return nil, err
+		}
+		if rw.readers, err = share.NewReaders(q, rw.reading, c.keep); err != nil {
+			return nil, err
+		}
+	}
+	member := func(r queue.Request) *share.Member {
+		return &share.Member{
+			Queue: q, Request: r, Apart: c.keep > 0, Async: c.async,
+			Owned: []*share.Holds[*queue.Lease]{rw.writes, rw.reads},
+		}
+	}
+	rw.door, rw.readMember = share.DoorTo[*RWMutex](member(rw.writing)), member(rw.reading)
+	return rw, nil
 }
 
 // Lock waits for its turn and takes the write lock. It returns nil when it holds the lock. If ctx ends
@@ -142,7 +143,10 @@ func (rw *RWMutex) open(side *hold.Lock, kind *kinds.Kind) (err error) {
 // returns only after that Unlock. Until then the goroutines in Lock of this RWMutex have no place in
 // the queue, so that a writer that hangs keeps out no other process.
 func (rw *RWMutex) Lock(ctx context.Context) error {
-	return rw.called(ctx, "rwlock: RWMutex.Lock").writes.Lock(ctx)
+	if err := rw.called(ctx, "rwlock: RWMutex.Lock").refuseReader(ctx); err != nil {
+		return err
+	}
+	return rw.writes.Lock(ctx, rw.writeAsOwner)
 }
 
 // TryLock takes the write lock if it is free. It returns false and nil if the lock is busy: another
@@ -158,7 +162,10 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 // such places may be in its way, TryLock enters the queue, and waits until they are given up: for a quarter of a second
 // at most.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
-	return rw.called(ctx, "rwlock: RWMutex.TryLock").writes.TryLock(ctx)
+	if err := rw.called(ctx, "rwlock: RWMutex.TryLock").refuseReader(ctx); err != nil {
+		return false, err
+	}
+	return rw.writes.TryLock(ctx, rw.writeAsOwner)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives
@@ -182,13 +189,13 @@ func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 // of ctx ([queue.WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It
 // returns [session.ErrLost] if the owner has lost that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
-	return rw.called(ctx, "rwlock: RWMutex.RLock").reads.Lock(ctx)
+	return rw.called(ctx, "rwlock: RWMutex.RLock").reads.Lock(ctx, rw.readAsOwner)
 }
 
 // TryRLock takes the read lock if no writer holds the lock or is ahead in the queue. It returns and
 // fails as [RWMutex.TryLock] does, but never with ErrUpgrade.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
-	return rw.called(ctx, "rwlock: RWMutex.TryRLock").reads.TryLock(ctx)
+	return rw.called(ctx, "rwlock: RWMutex.TryRLock").reads.TryLock(ctx, rw.readAsOwner)
 }
 
 // RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never
@@ -205,15 +212,13 @@ func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 // Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and
 // Unlock. It waits and fails as Lock does, but does not look at owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
-	l, err := rw.called(ctx, "rwlock: RWMutex.Acquire").writer.Acquire(ctx)
-	return (*queue.Lease)(l), err
+	return rw.called(ctx, "rwlock: RWMutex.Acquire").write(ctx, false)
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
 // returns false and nil. It leaves nothing behind unless it returns a lease.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	l, err := rw.called(ctx, "rwlock: RWMutex.TryAcquire").writer.TryAcquire(ctx)
-	return (*queue.Lease)(l), err
+	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write(ctx, true)
 }
 
 // Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock,
@@ -237,7 +242,10 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return rw.writes.Do(ctx, f)
+	if err := rw.refuseReader(ctx); err != nil {
+		return err
+	}
+	return rw.writes.Do(ctx, rw.writeAsOwner, f)
 }
 
 // TryDo is [RWMutex.Do] without waiting for a holder, as [RWMutex.TryLock] is. If the lock is busy, it returns false and nil,
@@ -248,7 +256,10 @@ func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ra
 	if f == nil {
 		return false, fmt.Errorf("rwlock: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return rw.writes.TryDo(ctx, f)
+	if err := rw.refuseReader(ctx); err != nil {
+		return false, err
+	}
+	return rw.writes.TryDo(ctx, rw.writeAsOwner, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It
@@ -268,68 +279,99 @@ func (rw *RWMutex) Path() string { return rw.made().q.Path() }
 func (rw *RWMutex) FullName() string { return rw.made().q.FullName() }
 
 // Manager returns the session manager that was given to [New].
-func (rw *RWMutex) Manager() *session.Manager { return (*session.Manager)(rw.made().q.Manager()) }
+func (rw *RWMutex) Manager() *session.Manager { return rw.made().q.Manager() }
 
 // Contenders returns the holders and the waiters of all processes, readers and writers, in the order
 // of the queue. It fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if
 // the path does not exist (see [queue.Queue.Contenders]), or what the server refuses.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	return rw.called(ctx, "rwlock: RWMutex.Contenders").q.Contenders(ctx, writing)
+	return rw.called(ctx, "rwlock: RWMutex.Contenders").q.Contenders(ctx, writer)
 }
 
-func (rw *RWMutex) requestOf(kind *kinds.Kind) place.Request {
-	r := rw.request
-	r.Kind = kind
-	return r
+// write gets the write lock. A place that the readers of this RWMutex only keep would be in the way.
+func (rw *RWMutex) write(ctx context.Context, try bool) (*queue.Lease, error) {
+	switch {
+	case rw.writers != nil:
+		rw.readers.GiveUpKept()
+		return rw.writers.Acquire(ctx, try)
+	case try:
+		return rw.q.TryAcquire(ctx, rw.writing)
+	}
+	return rw.q.Acquire(ctx, rw.writing)
 }
 
-// refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write
+// read gets the read lock.
+func (rw *RWMutex) read(ctx context.Context, try bool) (*queue.Lease, error) {
+	switch {
+	case rw.readers != nil:
+		rw.writers.GiveUpKept()
+		return rw.readers.Acquire(ctx, try)
+	case try:
+		return rw.q.TryAcquire(ctx, rw.reading)
+	}
+	return rw.q.Acquire(ctx, rw.reading)
+}
+
+// writeAsOwner is write for a hold. Another goroutine of the owner may have unlocked the write lock since the call began, and have
+// kept the read lock.
+func (rw *RWMutex) writeAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
+	if err := rw.refuseReader(ctx); err != nil {
+		return nil, err
+	}
+	return rw.write(ctx, try)
+}
+
+// refuseReader returns an error if the owner of ctx holds the read lock alone, and so cannot get the write
 // lock.
 func (rw *RWMutex) refuseReader(ctx context.Context) error {
-	read := rw.reads.Of(hold.OwnerOf(ctx))
-	if read == nil {
+	owner := queue.OwnerOf(ctx)
+	read, reads := rw.reads.Of(owner)
+	if _, writes := rw.writes.Of(owner); !reads || writes {
 		return nil
 	}
-	if err := ctx.Err(); err != nil {
-		return place.Failed("acquire", rw.Path(), err)
+	err := ctx.Err()
+	if err == nil {
+		err = read.Err() // this matters more than the upgrade: what the owner has read may have changed
 	}
-	if err := read.Lease.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
-		// This matters more than the upgrade: what the owner has read may have changed.
-		return place.Failed("acquire", rw.Path(), err)
+	if err == nil || errors.Is(err, queue.ErrReleased) {
+		err = ErrUpgrade
 	}
-	return place.Failed("acquire", rw.Path(), ErrUpgrade)
+	return rw.acquiring(err)
 }
 
-// read gets the read lock for an owner that does not hold it. If the owner holds the write lock, the
-// read lock gets a place beside it.
-func (rw *RWMutex) read(enter hold.Get[*place.Lease]) hold.Get[*place.Lease] {
-	beside := hold.InOneStep(func(ctx context.Context) (*place.Lease, error) {
-		return rw.readBeside(ctx, rw.reader.Acquire)
-	})
-	return func(ctx context.Context) hold.Acquisition[*place.Lease] {
-		if rw.writes.Of(hold.OwnerOf(ctx)) == nil {
-			return enter(ctx)
-		}
-		return beside(ctx)
-	}
+// acquiring adds the operation and the path to an error of an acquisition.
+func (rw *RWMutex) acquiring(err error) error {
+	return &queue.OpError{Op: "acquire", Path: rw.q.Path(), Err: err}
 }
 
-// readBeside gets the read lock beside the write lock of ctx's owner, as long as that is held, and otherwise
-// by enter.
-func (rw *RWMutex) readBeside(
-	ctx context.Context, enter func(context.Context) (*place.Lease, error),
-) (*place.Lease, error) {
-	own := hold.OwnerOf(ctx)
+// readAsOwner is read for a hold. If the owner of ctx holds the write lock, the read lock gets a place beside it.
+func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
+	owner := queue.OwnerOf(ctx)
 	for {
-		write := rw.writes.Of(own)
-		if write == nil {
-			return enter(ctx)
+		write, writes := rw.writes.Of(owner)
+		if !writes {
+			return rw.read(ctx, try)
 		}
-		l, err := write.Lease.Beside(ctx, rw.requestOf(reading))
-		if err == nil || rw.writes.Of(own) == write {
-			return l, err
+		l, err := rw.beside(ctx, write)
+		if err == nil {
+			return l, nil
+		}
+		if now, writes := rw.writes.Of(owner); writes && now == write {
+			return nil, err
 		}
 		// Another goroutine of this owner has unlocked the write lock in the meantime. Without
 		// it the read lock has to wait in the queue.
 	}
+}
+
+// beside gets a read lock in the place of a write lock that is held. It does not depend on the write lock after that.
+func (rw *RWMutex) beside(ctx context.Context, write *queue.Lease) (*queue.Lease, error) {
+	r := rw.reading
+	return rw.q.Acquiring(ctx, &r, false, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
+		t, effort, err := write.Turn().Beside(ctx, write, r)
+		if err != nil {
+			return nil, effort, err
+		}
+		return t.Lease(ctx, nil), effort, nil
+	})
 }

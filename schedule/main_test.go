@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -18,4 +18,4 @@ func TestMain(m *testing.M) {
 
 // Most tests want a release to be confirmed, also on a busy machine. The variable is set before any goroutine
 // runs, since goroutines read it without a lock.
-func init() { place.UnlockPatience = testserver.Patience }
+func init() { share.UnlockPatience = testserver.Patience }

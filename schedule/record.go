@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
@@ -88,7 +87,7 @@ func decode(data []byte, stat *zk.Stat) (e entry, err error) {
 func (j *Job) Last(ctx context.Context) (Record, error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.Last")
-	ctx, end := maxwait.Begin(ctx)
+	ctx, end := queue.BeginWait(ctx)
 	last, err := j.get(ctx)
 	if err = end(err); errors.Is(err, zk.ErrNoNode) {
 		return Record{}, nil

@@ -197,6 +197,7 @@ func TestLostReplies(t *testing.T) {
 					if !ran || err != nil || n != 1 {
 						t.Errorf("cut %s, %v: ran %v, %d times, %v", when, op, ran, n, err)
 					}
+					time.Sleep(time.Second) // Unlock does not wait for a connection
 					select {
 					case <-fault.Hit():
 					default:

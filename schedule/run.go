@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
@@ -51,18 +50,18 @@ import (
 func (j *Job) Run(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.Run")
-	ctx = maxwait.Share(ctx)
-	if open, err := j.openAtFirst(ctx, tick, f); !open {
+	wait := patienceOf(ctx)
+	if open, err := j.openAtFirst(wait.left(ctx), tick, f); !open {
 		return false, err
 	}
 	var pace rounds.Pace
 	for {
-		ran, err = j.inTurn(ctx, tick, f)
+		ran, err = j.inTurn(ctx, wait, tick, f)
 		if ran || !errors.Is(err, session.ErrLost) || ctx.Err() != nil {
 			return ran, err
 		}
 		// The lock was lost before f was called. To the caller that is a part of the wait.
-		bounded, end := maxwait.Begin(ctx)
+		bounded, end := queue.BeginWait(wait.left(ctx))
 		if err := end(pace.Wait(bounded, nil)); err != nil {
 			return false, j.failed(err)
 		}
@@ -70,7 +69,7 @@ func (j *Job) Run(ctx context.Context, tick time.Time, f func(context.Context) e
 }
 
 // inTurn waits for the lock, and runs the job. It stops waiting when the tick is not open any more.
-func (j *Job) inTurn(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
+func (j *Job) inTurn(ctx context.Context, wait patience, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	following, stop := context.WithCancel(waiting)
@@ -82,10 +81,10 @@ func (j *Job) inTurn(ctx context.Context, tick time.Time, f func(context.Context
 	})
 	defer follower.Wait()
 	defer stop()
-	err = j.mutex.Do(apart(waiting), func(held context.Context) error {
+	err = j.mutex.Do(apart(wait.left(waiting)), func(held context.Context) error {
 		stop()
 		follower.Wait() // from here on it does not end held
-		ran, err = j.runOpen(ctx, held, tick, f)
+		ran, err = j.runOpen(ctx, held, wait, tick, f)
 		return err
 	})
 	if !ran && context.Cause(waiting) == errSettled { //nolint:errorlint // the cause itself
@@ -107,15 +106,35 @@ var errSettled = errors.New("the tick is not open any more")
 func (j *Job) TryRun(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.TryRun")
-	ctx = maxwait.Share(ctx)
-	if open, err := j.openAtFirst(ctx, tick, f); !open {
+	wait := patienceOf(ctx)
+	if open, err := j.openAtFirst(wait.left(ctx), tick, f); !open {
 		return false, err
 	}
-	_, err = j.mutex.TryDo(apart(ctx), func(held context.Context) error {
-		ran, err = j.runOpen(ctx, held, tick, f)
+	_, err = j.mutex.TryDo(apart(wait.left(ctx)), func(held context.Context) error {
+		ran, err = j.runOpen(ctx, held, wait, tick, f)
 		return err
 	})
 	return ran, err
+}
+
+// patience is how long a Run waits, in all its waits together: see [queue.WithMaxWait].
+type patience struct {
+	most    time.Duration
+	bounded bool
+	began   time.Time
+}
+
+func patienceOf(ctx context.Context) patience {
+	d, bounded := queue.MaxWait(ctx)
+	return patience{d, bounded, time.Now()}
+}
+
+// left returns ctx with the rest of the patience.
+func (p patience) left(ctx context.Context) context.Context {
+	if !p.bounded {
+		return ctx
+	}
+	return queue.WithMaxWait(ctx, p.most-time.Since(p.began))
 }
 
 // openAtFirst checks the arguments of Run, and looks at the record before anything is written.
@@ -126,7 +145,7 @@ func (j *Job) openAtFirst(ctx context.Context, tick time.Time, f func(context.Co
 	case tick.IsZero() || year < 1 || year > 9999: // what JSON can say
 		return false, j.failed(fmt.Errorf("%w: tick %v", session.ErrInvalid, tick))
 	}
-	bounded, end := maxwait.Begin(ctx)
+	bounded, end := queue.BeginWait(ctx)
 	last, err := j.record(bounded)
 	if err = end(err); err != nil {
 		return false, j.failed(err)
@@ -147,14 +166,14 @@ func (j *Job) open(last Record, tick time.Time) bool {
 
 // runOpen runs the job if the tick is open. held is the context of a Do of the lock, which was called with ctx. The job
 // gets the owner of ctx, and not that of the Do. So its context is made of ctx, and ends with held too.
-func (j *Job) runOpen(ctx, held context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
+func (j *Job) runOpen(ctx, held context.Context, wait patience, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	lease, _ := queue.LeaseFrom(held)
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(held, func() { stop(context.Cause(held)) })()
 	inside, cancel := lease.Context(within)
 	defer cancel()
-	bounded, end := maxwait.Begin(maxwait.Of(inside, ctx))
+	bounded, end := queue.BeginWait(wait.left(inside))
 	begun, open, err := j.begin(bounded, lease, tick)
 	if err = end(err); !open {
 		return false, j.failed(err)

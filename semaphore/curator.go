@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/place"
-	"github.com/turnstile-go/turnstile/internal/rounds"
-	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,103 +18,153 @@ const (
 	curatorLeases = "leases"
 )
 
-// gate is the mutex of InterProcessSemaphoreV2, which is an InterProcessMutex.
-var gate = &kinds.Kind{
+// gateKind is the mutex of InterProcessSemaphoreV2, which is an InterProcessMutex.
+var gateKind = &queue.Kind{
 	Name:     "gate",
-	Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock},
+	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
 	Policy:   queue.Mutex().Policy,
 }
 
-// throughGate takes a lease as InterProcessSemaphoreV2 does. It creates its node while it holds the
-// gate, and holds the gate until no more than maxLeases nodes are in the directory. Only the holder of
-// the gate creates nodes, so its node is the last and all others are ahead of it.
+// curator is a semaphore in Curator's layout. A contender takes a lease as InterProcessSemaphoreV2 does. It creates its node
+// among the leases while it holds the gate, and holds the gate until no more than the limit of nodes are there. Only the
+// holder of the gate creates nodes, so its node is the last and all others are ahead of it.
 //
-// A try finds the semaphore busy if a contender is at the gate, which takes a lease or waits for one, or if there are as many
-// leases as it allows.
-//
-// The limit holds also without the gate: of the holders, the last one to create its node saw all others
-// ahead of it. But two contenders that wait with a node would wait for each other in Curator's way of
-// counting. So the node goes when the gate is lost.
-func (s *Semaphore) throughGate(ctx context.Context, r place.Request, try bool) (*place.Lease, error) {
-	var again rounds.Pace
-	for {
-		// A try looks at the gate and at the leases before it enters.
-		how := place.Entry{Try: try, Also: []place.Ask{{Queue: s.lease.Queue, Request: r}}}
-		in := place.Request{Kind: gate, Name: r.Name}
-		g, err := s.gate.Acquisition(ctx, &in, &how).Finish()
+// The limit holds also without the gate: of the holders, the last one to create its node saw all others ahead of it. But two
+// contenders that wait with a node would wait for each other in Curator's way of counting. So the node goes when the gate is
+// lost.
+type curator struct {
+	top, gate, leases *queue.Queue
+	pass, lease       queue.Request // what is asked for at the gate, and among the leases
+}
+
+// newCurator returns the semaphore of this layout at the path of top.
+func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
+	gate, gateErr := queue.New(top.Manager(), top.Path()+"/"+curatorLocks)
+	leases, leasesErr := queue.New(top.Manager(), top.Path()+"/"+curatorLeases)
+	if err := share.Join(gateErr, leasesErr); err != nil {
+		return nil, err
+	}
+	one := func(queue.Node) queue.Policy { return queue.Policy{Slack: limit - 1} } // a node is a lease, whatever its name says
+	kind := &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Policy: one}
+	return &curator{
+		top: top, gate: gate, leases: leases,
+		pass: queue.Request{Kind: gateKind, Name: name}, lease: queue.Request{Kind: kind, Name: name},
+	}, nil
+}
+
+// acquire takes a lease. If the gate or the lease is lost on the way, it begins again at the end of the queue.
+func (c *curator) acquire(ctx context.Context, try bool) (*queue.Lease, error) {
+	for pace := newPace(c.top); ; {
+		gate, err := c.enterGate(ctx, try)
 		if err != nil {
 			return nil, err
 		}
-		lease, lost, err := s.passGate(ctx, g, r, try)
-		switch {
-		case err == nil:
-			return lease, nil
-		case lost && ctx.Err() == nil:
-			// It ended with the gate, and not because of the caller.
-			if err := again.Wait(ctx, nil); err != nil {
-				return nil, place.Failed("acquire", s.path, err)
-			}
-		case lost && errors.Is(err, context.Canceled):
-			return nil, place.Failed("acquire", s.path, ctx.Err()) // ctx has ended since then
-		default:
-			return nil, err
+		lease, err := c.passGate(ctx, gate, try)
+		if !errors.Is(err, errLostOnTheWay) {
+			return lease, err
+		}
+		if err := pace.Wait(ctx, nil); err != nil {
+			return nil, c.failed(err)
 		}
 	}
 }
 
-// passGate takes a lease at the gate, and then leaves the gate. It reports whether the gate was lost
-// before there was a lease.
-func (s *Semaphore) passGate(
-	ctx context.Context, g *place.Lease, r place.Request, try bool,
-) (lease *place.Lease, lost bool, err error) {
-	inside, cancel := g.Context(ctx)
+func (c *curator) failed(err error) error {
+	return &queue.OpError{Op: "acquire", Path: c.top.Path(), Err: err}
+}
+
+// enterGate takes the gate. A try finds the semaphore busy if a contender is at the gate, which takes a lease or waits for
+// one, or if there are as many leases as it allows. It looks at both in one flight before it writes.
+func (c *curator) enterGate(ctx context.Context, try bool) (*queue.Lease, error) {
+	r := c.pass
+	return c.gate.Acquiring(ctx, &r, try, func(ctx context.Context) (_ *queue.Lease, effort queue.Effort, err error) {
+		var t *queue.Turn
+		if !try {
+			t, effort, err = c.gate.Begin(ctx, r, false, nil)
+		} else if effort, err = share.LookAll(ctx, share.Look{Queue: c.gate, Request: r}, share.Look{Queue: c.leases, Request: c.lease}); err == nil {
+			t, effort, err = c.gate.BeginAtOnce(ctx, &r, true)
+		}
+		if err != nil {
+			return nil, effort, err
+		}
+		return t.Lease(ctx, nil), effort, nil
+	})
+}
+
+// errLostOnTheWay says that the gate was lost before there was a lease, or the lease before it was known that nobody uses the
+// other layout.
+var errLostOnTheWay = errors.New("lost on the way")
+
+// passGate takes a lease at the gate, and leaves the gate. That waits for the servers, as long as ctx lasts, so that the next
+// try does not find the gate held.
+func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (lease *queue.Lease, err error) {
+	whole := false
+	defer func() {
+		if whole {
+			return
+		}
+		_ = gate.Unlock(0) // a hook has panicked, or this does nothing
+		if lease != nil {
+			_ = lease.GiveUp(ctx)
+			lease = nil
+		}
+	}()
+	inside, cancel := gate.Context(ctx)
 	defer cancel()
-	lease, err = s.lease.Queue.Acquisition(inside, &r, &place.Entry{Try: try, Looked: true}).Finish()
-	lost = err != nil && g.Err() != nil
-	shut := g.StartRelease(ctx, place.Done)
-	var rivals error
-	if err == nil {
-		rivals = s.ownLayout(ctx)
+	lease, err = c.takeLease(inside, try)
+	if err != nil && gate.Err() != nil {
+		return nil, errLostOnTheWay
 	}
-	if shutErr := hold.Join(leftGate(shut.Wait()), rivals); err == nil && shutErr != nil {
-		giveUp(lease)
-		lease, err = nil, place.Failed("acquire", s.path, shutErr)
+	leaving := gate.StartRelease(ctx)
+	if err != nil {
+		_ = leaving.Wait(ctx)
+		return nil, err
 	}
-	return lease, lost, err
+	rivals := c.meetOwnLayout(ctx, lease)
+	if err := share.Join(leftGate(leaving.Wait(ctx)), rivals); err != nil {
+		if lease.Err() != nil {
+			return lease, errLostOnTheWay
+		}
+		return lease, c.failed(err)
+	}
+	whole = true
+	return lease, nil
 }
 
-// giveUp releases a lease, if there is one, and does not wait for the server.
-func giveUp(l *place.Lease) {
-	if l != nil {
-		_ = l.Unlock(place.Unwanted, false)
-	}
+// takeLease enters the queue of the leases. A try has looked at it, and waits for nobody.
+func (c *curator) takeLease(ctx context.Context, try bool) (*queue.Lease, error) {
+	r := c.lease
+	return c.leases.Acquiring(ctx, &r, try, func(ctx context.Context) (l *queue.Lease, effort queue.Effort, err error) {
+		var t *queue.Turn
+		if try {
+			t, effort, err = c.leases.BeginAtOnce(ctx, &r, true)
+		} else {
+			t, effort, err = c.leases.Begin(ctx, r, false, nil)
+		}
+		if err != nil {
+			return nil, effort, err
+		}
+		return t.Lease(ctx, nil), effort, nil
+	})
 }
 
-// ownLayout fails if there is a contender at the path itself, as in the layout of this package. It is
-// called when the lease's node is there. Of two contenders in different layouts, at least the one that
-// creates its node later sees the other.
-func (s *Semaphore) ownLayout(ctx context.Context) error {
-	all, err := s.top.Contenders(ctx, s.lease.Request.Kind)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
+// meetOwnLayout fails if there is a contender at the path itself, as in the layout of this package. It is called when the
+// lease's node stands, and lists by the session of that. A contender of that layout looks for nodes of this one when its node
+// stands. So of two contenders in different layouts, at least the one that has created its node later sees the other.
+func (c *curator) meetOwnLayout(ctx context.Context, lease *queue.Lease) error {
+	names, _, err := lease.Turn().Session().Children(ctx, c.top.Path())
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil // somebody has deleted the whole tree
-	case err == nil && len(all) > 0:
-		return fmt.Errorf("%w: other contenders do not use Curator's layout", queue.ErrConflict)
+	}
+	for _, name := range names {
+		if _, contends := queue.ParseNode(name); contends {
+			return fmt.Errorf("%w: other contenders do not use Curator's layout", queue.ErrConflict)
+		}
 	}
 	return err
 }
 
-// curatorDirs returns the directory of the leases in Curator's layout, if names are those of a
-// directory in that layout: it has both.
-func curatorDirs(names []string) []string {
-	if slices.Contains(names, curatorLocks) && slices.Contains(names, curatorLeases) {
-		return []string{curatorLeases}
-	}
-	return nil
-}
-
-// leftGate returns nil for the errors after which the gate is left or will be. Leaving the gate waits
-// for the server, as long as ctx lasts, so that the next try does not find the gate held.
+// leftGate returns nil for the errors after which the gate is left or will be.
 func leftGate(err error) error {
 	for _, done := range []error{queue.ErrReleasePending, session.ErrLost, session.ErrClosed} {
 		if errors.Is(err, done) {
@@ -126,4 +172,22 @@ func leftGate(err error) error {
 		}
 	}
 	return err
+}
+
+// contenders returns the holders and the waiters, in order. The servers remove each of the two directories when it is empty.
+func (c *curator) contenders(ctx context.Context) ([]queue.Contender, error) {
+	all, err := c.leases.Contenders(ctx, c.lease.Kind)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	queued, gateErr := c.gate.Contenders(ctx, gateKind)
+	if gateErr != nil && (err != nil || !errors.Is(gateErr, zk.ErrNoNode)) {
+		return nil, gateErr
+	}
+	for _, one := range queued {
+		if !one.Holder { // the holder of the gate has a node among the leases
+			all = append(all, one)
+		}
+	}
+	return all, nil
 }

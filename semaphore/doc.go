@@ -26,15 +26,14 @@
 // another limit gets an error that matches [queue.ErrConflict], and no lease.
 //
 // [Semaphore.Resize] changes the limit for everybody, whatever New was given. The new limit stays until
-// the next Resize or until [Semaphore.ResetLimit]. An operator can also change the limit by hand, by
-// setting the data to {"maxLeases":5}. A limit that was set by hand goes with the directory, which the
-// server removes some time after the last contender has left. [Semaphore.Limit] returns the limit in
-// force.
+// the next Resize or until [Semaphore.ResetLimit]. [Semaphore.Limit] returns the limit in force.
 //
-// When the limit is lowered, no holder loses its lease, and no contender is let in until there is room
-// under the new limit. A contender that waited under the higher limit replaces its node before it is
-// let in: one transaction deletes the node, and creates a new one in the same place of the queue. The
-// new node shows the contenders ahead of it that it was not let in by the higher limit.
+// To lower the limit, Resize first acquires the leases that are to go: it waits for them in the queue, as
+// everybody does. So no holder loses its lease, and from the moment at which the lower limit is in force no more
+// leases are held.
+//
+// Use Resize, and do not set the data by hand: nobody acquires what is to go then, so a limit that is lowered by
+// hand can be exceeded.
 //
 // If the directory has data that is not a semaphore's, the data is left as it is. Then nothing checks
 // the limit, and each contender uses the limit that New was given.

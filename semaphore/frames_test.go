@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -74,48 +73,6 @@ func TestWrites(t *testing.T) {
 			release(t, held[1:]...)
 		})
 	}
-}
-
-// A call that waits reads the limit once. After that the listings tell that it is still the same, or that it has to be read
-// again: it was changed, or somebody has made the directory anew with the data of before.
-func TestReadsOfLimit(t *testing.T) {
-	dir := testserver.Path(t)
-	persistent(t, dir, "")
-	proxy := testserver.Proxy(t)
-	s := newSem(t, behind(t, proxy), dir, 2)
-	limitRead := func(r zktest.Request) bool { return r.Op == zktest.OpGetData && r.Path == dir }
-	reads := func(what string, want int) {
-		t.Helper()
-		proxy.ResetRequests()
-		l, err := s.Acquire(patient(t))
-		must(t, err)
-		release(t, l)
-		if n := proxy.Count(limitRead); n != want {
-			t.Errorf("%s: the limit was read %d times, want %d", what, n, want)
-		}
-	}
-	release(t, take(t, s, 1))
-	reads("the second", 0)
-	reads("the third", 0)
-
-	other := newSem(t, connect(t), dir, 2)
-	must(t, other.Resize(patient(t), 1))
-	reads("after the limit was lowered", 1)
-	held := take(t, other, 1)
-	if l, err := s.TryAcquire(patient(t)); !errors.Is(err, queue.ErrBusy) {
-		t.Errorf("%v, %v: one is held of one", l, err)
-	}
-	release(t, held)
-	reads("the lowered limit again", 0)
-
-	data := dataOf(t, dir)
-	for _, child := range testserver.Children(t, dir) {
-		testserver.Delete(t, dir+"/"+child)
-	}
-	testserver.Delete(t, dir)
-	persistent(t, dir, data)
-	reads("in another directory", 1)
-	reads("there again", 0)
 }
 
 // wakes records the sessions that got events.

@@ -3,7 +3,7 @@ package semaphore_test
 import (
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -11,4 +11,4 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 // Most tests want Unlock to succeed, also on a busy machine. The variable is set before any goroutine runs, since
 // goroutines read it without a lock.
-func init() { place.UnlockPatience = testserver.Patience }
+func init() { share.UnlockPatience = testserver.Patience }

@@ -1,5 +1,7 @@
 package semaphore
 
+import "github.com/turnstile-go/turnstile/queue"
+
 // Option changes a [Semaphore]. [New] returns an error that matches [session.ErrInvalid] for an option
 // that is nil or has a bad value.
 type Option interface{ apply(*Semaphore) error }
@@ -7,6 +9,16 @@ type Option interface{ apply(*Semaphore) error }
 type option func(*Semaphore) error
 
 func (o option) apply(s *Semaphore) error { return o(s) }
+
+// WithName sets a name for the semaphore in metrics and spans, such as "exports". In Curator's layout, the
+// lock that guards the entry has it too. It is otherwise WithName of package zklock. A name is text that can
+// be printed, of 1 to 200 bytes. Default: none.
+func WithName(text string) Option {
+	return option(func(s *Semaphore) error {
+		s.r.Name = text
+		return queue.CheckName(text)
+	})
+}
 
 // WithCuratorLayout shares the leases with Apache Curator's InterProcessSemaphoreV2 at the same path.
 // The leases are children of <path>/leases. A contender waits for its turn in the queue of <path>/locks
@@ -23,7 +35,19 @@ func (o option) apply(s *Semaphore) error { return o(s) }
 // Default: the semaphore's own layout.
 func WithCuratorLayout() Option {
 	return option(func(s *Semaphore) error {
-		s.curator = true
+		s.inCuratorLayout = true
+		return nil
+	})
+}
+
+// WithAsyncRelease makes Unlock return once the release is on its way to the servers. Default: Unlock waits
+// for the servers' answer, for a second at most. The option holds for the end of Do and TryDo too. That
+// Unlock has returned then does not mean that others can have the lease, and Unlock returns only
+// [ErrNotHeld], or why the lease was lost. The release is certain when [session.Manager.Close] has returned
+// nil. WithAsyncRelease of package zklock has the details, which are the same here.
+func WithAsyncRelease() Option {
+	return option(func(s *Semaphore) error {
+		s.async = true
 		return nil
 	})
 }

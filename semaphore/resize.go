@@ -1,111 +1,242 @@
 package semaphore
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/nodedata"
-	"github.com/turnstile-go/turnstile/internal/place"
-	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// pin is the child that keeps the server from removing the directory while a limit of Resize is in
-// force.
-const pin = "limit"
+const (
+	// pin is the child that keeps the servers from removing the directory while a limit of Resize is in force.
+	pin = "limit"
+	// raising begins the name of the node that stands while a limit is set without an acquisition. It is no contender, and takes
+	// no number: it can be made also when the counter of the directory is used up.
+	raising = "resize-"
+)
+
+// errMoved says that the limit is not the one that was to be replaced any more. The change begins again.
+var errMoved = errors.New("the limit has changed")
 
 // Limit returns the number of leases that is in force for everybody: the one last set by
-// [Semaphore.Resize] or by hand, otherwise the one that [New] was given. Curator's layout stores no
+// [Semaphore.Resize], otherwise the one that [New] was given. Curator's layout stores no
 // limit, so there Limit returns the one that New was given, without a request.
 //
 // Limit waits for the reply of a server. It fails with the error of ctx, [session.ErrClosed], or what
 // the server refuses.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	s.called(ctx, "semaphore: Semaphore.Limit")
-	if s.curator {
+	if s.curator != nil {
 		return s.max, nil
 	}
-	c, err := s.lease.Queue.ReadConfig(ctx)
-	if err != nil {
-		return 0, place.Failed("limit of", s.path, err)
-	}
-	return s.inForce(c), nil
+	most, err := s.readLimit(ctx)
+	return most, s.failed("limit of", err)
 }
 
 // Resize sets the number of leases for everybody, and lets in the waiters that now fit. If there are
-// fewer leases than before, no holder loses one. No contender is let in then until enough leases are
-// back, also if its place in the queue is ahead of present holders. A waiter that asks for more leases
-// than there are fails with [session.ErrInvalid].
+// fewer leases than before, no holder loses one: Resize waits in the queue, first come, first served, until it
+// has the leases that are to go, and then sets the limit. A caller that holds one of these leases waits for itself. A
+// waiter behind it that asks for more leases than there are fails with [session.ErrInvalid] then.
 //
 // The limit stays until the next Resize or until [Semaphore.ResetLimit], also while the semaphore is
 // not used. Meanwhile New may be given any limit, and this one counts. The package documentation says
 // how to change the number in the code of a fleet.
 //
-// Resize returns nil when the server has confirmed the limit. If ctx ends before that, Resize returns
-// an error that matches ctx.Err(), and the limit may have been set. If the manager is closed, it returns
-// [session.ErrClosed]. It returns [session.ErrInvalid], before any I/O, for less than one lease and in
-// Curator's layout. It returns [queue.ErrConflict], and changes nothing, if the directory has data that
-// is not a semaphore's. Other errors are what the server refuses.
+// Resize returns nil when the servers have confirmed the limit. If ctx ends before that, Resize returns
+// an error that matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may
+// have been set. Other errors are:
 //
-// A contender decides by what its server has told it. If that server lags behind, or its news is still
-// on the way, Acquire can return a moment after Resize has returned, to a contender that was let in
-// before by the former limit. ZooKeeper bounds the lag by its syncLimit.
+//   - [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
+//   - [queue.ErrConflict] if the directory has data that is not a semaphore's, or, for fewer leases than before, if
+//     another kind of lock is in use there;
+//   - [session.ErrTooManyNodes], since Resize needs a node, and [queue.ErrSequence], for fewer leases than before;
+//   - [session.ErrClosed] if the manager is closed;
+//   - what the servers refuse.
+//
+// If several calls change the limit at the same time, one of them comes after the others.
 //
 // The directory stays after Resize, so its sequence numbers do not start again: see
-// [queue.ErrSequence]. ResetLimit lets it go. While the limit is lowered, no contender of a version of
-// this module that does not know of lowered limits must wait.
+// [queue.ErrSequence]. ResetLimit lets it go.
 func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 	s.called(ctx, "semaphore: Semaphore.Resize")
-	err := s.checkResize(maxLeases)
-	if err == nil {
-		err = s.setLimit(ctx, maxLeases, false)
-	}
-	if err != nil {
-		return place.Failed("resize", s.path, err)
-	}
-	return nil
+	return s.failed("resize", s.change(ctx, maxLeases, false))
 }
 
-// ResetLimit undoes a limit that was set with [Semaphore.Resize] or by hand. From then on the limit is
+// ResetLimit undoes a limit that was set with [Semaphore.Resize]. From then on the limit is
 // the one that New was given for this Semaphore, and all others must be given the same. ResetLimit
-// returns and fails as Resize does.
+// waits, returns and fails as Resize does. If it returns [queue.ErrSequence], the limit stays in force, and goes with the
+// directory once all contenders have left.
 func (s *Semaphore) ResetLimit(ctx context.Context) error {
 	s.called(ctx, "semaphore: Semaphore.ResetLimit")
-	err := s.checkResize(s.max)
-	if err == nil {
-		err = s.setLimit(ctx, s.max, true)
+	return s.failed("reset the limit of", s.change(ctx, s.max, true))
+}
+
+// change sets the limit. If somebody else changes it meanwhile, or the session is lost, it begins again.
+func (s *Semaphore) change(ctx context.Context, most int, byDefault bool) error {
+	if s.curator != nil {
+		return misuse.Invalidf("Curator's layout stores no limit")
+	}
+	if err := checkCount(most); err != nil {
+		return err
+	}
+	ctx, waited := queue.BeginWait(ctx)
+	for pace := newPace(s.q); ; {
+		old, err := s.readLimit(ctx)
+		if err == nil && most < old {
+			err = s.lower(ctx, old, most, byDefault)
+		} else if err == nil {
+			err = s.raise(ctx, limit{MaxLeases: most, Default: byDefault}, !byDefault)
+		}
+		if !errors.Is(err, errMoved) && !errors.Is(err, session.ErrLost) {
+			return waited(err)
+		}
+		if err := pace.Wait(ctx, nil); err != nil {
+			return waited(err)
+		}
+	}
+}
+
+// lower sets a limit below the present one while it holds the difference. When it is granted, those ahead have no more than
+// the new limit leaves, and those behind count the difference until its node goes, which they see after the new limit.
+func (s *Semaphore) lower(ctx context.Context, old, most int, byDefault bool) error {
+	config := *s.r.Kind.Configuration
+	config.Policy = func(me queue.Node, c queue.Config) (queue.Policy, error) {
+		if err := foreign(c.Data); err != nil {
+			return queue.Policy{}, err
+		}
+		if s.inForce(c.Data) != old {
+			return queue.Policy{}, errMoved
+		}
+		return queue.LeasePolicy(me, old), nil
+	}
+	kind := &queue.Kind{Name: s.r.Kind.Name, Prefixes: s.r.Kind.Prefixes, Configuration: &config}
+	r := queue.Request{Kind: kind, Prefix: queue.PrefixLease, Weight: old - most, Name: s.r.Name}
+	t, _, err := s.q.Begin(ctx, r, false, nil)
+	if byDefault && errors.Is(err, queue.ErrSequence) { // the directory has to go, and its limit with it
+		return share.Join(err, s.raise(ctx, limit{MaxLeases: old}, false))
 	}
 	if err != nil {
-		return place.Failed("reset the limit of", s.path, err)
+		return err
+	}
+	defer func() { left(ctx, t.Leave(ctx)) }()
+	return s.replace(ctx, t.Session(), t.Path(), t.Config().Version, limit{MaxLeases: most, Default: byDefault}, !byDefault)
+}
+
+// raise sets a limit that is not below the present one. That needs no lease. But it needs a node, which was there before the
+// limit was read: while that stands, nobody can have made the directory anew, where the version of the data starts again.
+func (s *Semaphore) raise(ctx context.Context, l limit, pinned bool) error {
+	on, err := s.q.Manager().Session(ctx)
+	if err != nil {
+		return err
+	}
+	node, err := on.Enter(ctx, session.NewNode{Dir: s.q.Path(), Name: raising + uuid.NewString(), Fixed: true, Directory: true})
+	if err != nil {
+		return err
+	}
+	defer func() { left(ctx, node.Remove(ctx)) }()
+	if err := foreign(node.Data); err != nil {
+		return err
+	}
+	if s.inForce(node.Data) > l.MaxLeases || node.DataStat.Mzxid != node.Stat.Mzxid { // the data can be older than the node
+		return errMoved
+	}
+	return s.replace(ctx, on, node.Path, node.DataStat.Version, l, pinned)
+}
+
+// left waits until a node is gone, as long as ctx lasts. That it goes is certain, so an error is no news.
+func left(ctx context.Context, r *session.Removal) {
+	if r == nil { // it went with its session
+		return
+	}
+	select {
+	case <-r.Done():
+	case <-ctx.Done():
+	}
+}
+
+// foreign fails if a directory has data that is not a semaphore's.
+func foreign(data []byte) error {
+	if _, ours := parseLimit(data); len(data) > 0 && !ours {
+		return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, data)
 	}
 	return nil
 }
 
-func (s *Semaphore) checkResize(maxLeases int) error {
-	if s.curator {
-		return fmt.Errorf("%w: Curator's layout stores no limit", session.ErrInvalid)
+// replace sets the data of the directory, which has the given version, and makes or deletes the child that pins it: all in
+// one transaction, which fails unless our node stands. So what was sent can change nothing once the node has gone, whenever
+// it arrives. If the reply is lost, replace sends it again: either that succeeds, or the data tells that the first has.
+// The caller holds the node meanwhile.
+func (s *Semaphore) replace(
+	ctx context.Context, on *session.Session, node string, version int32, l limit, pinned bool,
+) error {
+	dir, child := s.q.Path(), s.q.Path()+"/"+pin
+	l.Version = version + 1
+	data := l.encode()
+	for pace := newPace(s.q); ; {
+		stat, err := on.Exists(ctx, child)
+		if err != nil {
+			return err
+		}
+		ops := []any{
+			&zk.CheckVersionRequest{Path: node, Version: -1},
+			&zk.SetDataRequest{Path: dir, Data: data, Version: version},
+		}
+		switch {
+		case pinned && stat == nil:
+			ops = append(ops, &zk.CreateRequest{Path: child})
+		case pinned:
+			ops = append(ops, &zk.CheckVersionRequest{Path: child, Version: -1})
+		case stat != nil:
+			ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
+		}
+		_, err = on.Multi(ctx, ops...)
+		switch {
+		case errors.Is(err, zk.ErrBadVersion):
+			now, stat, err := on.Get(ctx, dir)
+			if err == nil && (stat.Version != l.Version || !bytes.Equal(now, data)) {
+				err = errMoved
+			}
+			return err
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists): // our node was deleted, or the pin has changed
+			return errMoved
+		case !errors.Is(err, session.ErrUncertain) || ctx.Err() != nil:
+			return err
+		}
+		if err := pace.Wait(ctx, on.Done()); err != nil {
+			return err
+		}
 	}
-	return checkCount(maxLeases)
 }
 
-// foreign fails if the directory has data that is not a semaphore's.
-func foreign(c kinds.Config) error {
-	if _, ours := nodedata.ParseLimit(c.Data); len(c.Data) > 0 && !ours {
-		return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, c.Data)
+// readLimit returns the limit in force.
+func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
+	ctx, waited := queue.BeginWait(ctx)
+	for pace := newPace(s.q); ; {
+		on, err := s.q.Manager().Session(ctx)
+		if err != nil {
+			return 0, waited(err)
+		}
+		data, _, err := on.Get(ctx, s.q.Path())
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNoNode):
+			return s.inForce(data), waited(nil)
+		case !errors.Is(err, session.ErrLost):
+			return 0, waited(err)
+		}
+		if err := pace.Wait(ctx, on.Done()); err != nil {
+			return 0, waited(err)
+		}
 	}
-	return nil
 }
 
-func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool) error {
-	return s.lease.Queue.Reconfigure(ctx, pin, !byDefault, func(old kinds.Config) ([]byte, error) {
-		if err := foreign(old); err != nil {
-			return nil, err
-		}
-		l, ours := nodedata.ParseLimit(old.Data)
-		if !ours { // no limit yet; the version tells whether there was one before
-			l = nodedata.Limit{MaxLeases: maxLeases}
-		}
-		return l.Next(maxLeases, byDefault, old).Encode(), nil
-	})
-}
+// newPace returns the pace of a loop that goes by the manager's backoff.
+func newPace(q *queue.Queue) *rounds.Pace { return &rounds.Pace{New: q.Manager().BackOff} }

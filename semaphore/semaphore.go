@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/nodedata"
-	"github.com/turnstile-go/turnstile/internal/place"
-	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
+
+// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give back.
+// What a Do holds does not count. zklock.ErrNotHeld and rwlock.ErrNotHeld are the same value.
+var ErrNotHeld = errNotHeld() // "lock is not held"
+
+// errNotHeld is a function, so that go doc does not show the internal package that has the value.
+func errNotHeld() error { return share.ErrNotHeld }
 
 // Semaphore is a number of leases that all processes that use the same path share. It is the queue of
 // package [queue]: a request is one node, whose name says how many leases it asks for. It is granted
@@ -30,17 +30,17 @@ type Semaphore struct {
 
 	door // for Multi of package zklock
 
-	path  string
-	top   *place.Queue // at the path
-	lease hold.Lock    // one lease, in the queue at the path or, in Curator's layout, below it
-	max   int          // as given to New
-	holds *hold.Holds[*place.Lease]
+	q     *queue.Queue  // at the path
+	r     queue.Request // for one lease
+	max   int           // as given to New
+	holds *share.Holds[*queue.Lease]
 
-	curator bool
-	gate    *place.Queue // in Curator's layout only
+	inCuratorLayout bool
+	async           bool
+	curator         *curator // nil for the semaphore's own layout
 }
 
-type door = hold.Door[*Semaphore]
+type door = share.Door[*Semaphore]
 
 // made returns s. It panics if s is nil or a zero value.
 func (s *Semaphore) made() *Semaphore {
@@ -57,6 +57,14 @@ func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
 	return s
 }
 
+// failed returns err, if there is one, as the failure of an operation.
+func (s *Semaphore) failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &queue.OpError{Op: op, Path: s.q.Path(), Err: err}
+}
+
 // New returns the semaphore of maxLeases leases at path, an absolute path of ZooKeeper. The path is a
 // directory of the semaphore's own, which contenders create when it is missing and which goes away
 // when it is not used. Names that come from users go through EscapePath of package zklock first.
@@ -66,20 +74,20 @@ func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
 //
 // Two Semaphore values at one path share its leases, also in one process. They must be given the same
 // limit: if another limit is in force, requests fail with [queue.ErrConflict], unless an operator has
-// set that limit with [Semaphore.Resize] or by hand.
+// set that limit with [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
-	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*place.Lease](path)}
-	s.door = hold.DoorTo[*Semaphore](&s.lease)
-	one := func(try bool) func(context.Context) (*place.Lease, error) {
-		return func(ctx context.Context) (*place.Lease, error) { return s.acquire(ctx, 1, try) }
+	s := &Semaphore{max: maxLeases}
+	errs := []error{checkCount(maxLeases)}
+	for _, o := range opts {
+		if o == nil {
+			errs = append(errs, misuse.Invalidf("nil option"))
+			continue
+		}
+		errs = append(errs, o.apply(s))
 	}
-	s.holds.Get, s.holds.Try = hold.InOneStep(one(false)), one(true)
-	err := hold.Join(
-		checkCount(maxLeases),
-		hold.ApplyAll(opts, func(o Option) error { return o.apply(s) }),
-	)
+	err := share.Join(errs...)
 	if err == nil {
-		err = s.open(m)
+		err = s.open(m, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
@@ -88,29 +96,26 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 }
 
 // open makes the queues.
-func (s *Semaphore) open(m *session.Manager) (err error) {
-	manager := (*core.Manager)(m)
-	kind := &kinds.Kind{Name: "semaphore", Prefixes: []string{kinds.PrefixLease}}
-	s.lease.Request.Kind, s.lease.Request.Weight = kind, 1
-	if s.top, err = place.New(manager, s.path); err != nil {
-		return err
+func (s *Semaphore) open(m *session.Manager, path string) (err error) {
+	if s.q, err = queue.New(m, path); err != nil {
+		return errors.Unwrap(err) // without the name of package queue
 	}
-	if !s.curator {
-		kind.Configuration = &kinds.Configuration{
-			Config: nodedata.FirstLimit(s.max).Encode(), Policy: s.policy, Rivals: curatorDirs,
+	s.r.Prefix, s.r.Weight = queue.PrefixLease, 1
+	s.r.Kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
+		Config: firstLimit(s.max).encode(), Policy: s.policy, Rivals: []string{curatorLocks, curatorLeases},
+	}}
+	member := &share.Member{Queue: s.q, Request: s.r, Async: s.async}
+	if s.inCuratorLayout {
+		if s.curator, err = newCurator(s.q, s.max, s.r.Name); err != nil {
+			return err
 		}
-		s.lease.Queue = s.top
-		return nil
+		// An acquisition takes two nodes, one after the other, so Multi takes the semaphore by itself.
+		member.Queue, member.Request, member.Apart = s.curator.leases, s.curator.lease, true
+		member.LookAlso = []share.Look{{Queue: s.curator.gate, Request: s.curator.pass}}
 	}
-	// An acquisition takes two nodes, one after the other, so Multi takes the semaphore by itself.
-	s.lease.Alone = func(ctx context.Context, try bool) (*place.Lease, error) { return s.acquire(ctx, 1, try) }
-	kind.Policy = func(kinds.Node) kinds.Policy { return kinds.Policy{Slack: s.max - 1} }
-	if s.gate, err = place.New(manager, s.path+"/"+curatorLocks); err != nil {
-		return err
-	}
-	s.lease.LooksAlso = []place.Ask{{Queue: s.gate, Request: place.Request{Kind: gate}}}
-	s.lease.Queue, err = place.New(manager, s.path+"/"+curatorLeases)
-	return err
+	s.door = share.DoorTo[*Semaphore](member)
+	s.holds = &share.Holds[*queue.Lease]{Path: path, Manager: m, Apart: true, Async: s.async}
+	return nil
 }
 
 // Lock waits for its turn and takes one lease. It returns nil when it holds the lease, and fails as
@@ -120,7 +125,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 // A semaphore is not re-entrant. Each Lock takes another lease, also if ctx has an owner
 // ([queue.WithOwner]).
 func (s *Semaphore) Lock(ctx context.Context) error {
-	return s.called(ctx, "semaphore: Semaphore.Lock").holds.Lock(ctx)
+	return s.called(ctx, "semaphore: Semaphore.Lock").holds.Lock(ctx, s.one)
 }
 
 // TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases
@@ -133,7 +138,7 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 // Lock does, which takes a second round trip, and says busy if it may not go then. TryLock of zklock.Mutex says what
 // the answer busy is worth.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
-	return s.called(ctx, "semaphore: Semaphore.TryLock").holds.TryLock(ctx)
+	return s.called(ctx, "semaphore: Semaphore.TryLock").holds.TryLock(ctx, s.one)
 }
 
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
@@ -183,62 +188,57 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // another kind of lock, is at this path. Other errors are [queue.ErrSequence],
 // [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
-	l, err := s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
-	return (*queue.Lease)(l), err
+	return s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
 }
 
 // TryAcquireN is AcquireN without waiting for a holder. It returns [queue.ErrBusy] if n leases are not
 // free, or if a contender that came before waits for some or tries to get some. It leaves nothing
 // behind unless it returns a lease.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
-	l, err := s.called(ctx, "semaphore: Semaphore.TryAcquireN").acquire(ctx, n, true)
-	return (*queue.Lease)(l), err
+	return s.called(ctx, "semaphore: Semaphore.TryAcquireN").acquire(ctx, n, true)
+}
+
+// one is acquire for one lease.
+func (s *Semaphore) one(ctx context.Context, try bool) (*queue.Lease, error) {
+	return s.acquire(ctx, 1, try)
 }
 
 // acquire takes n leases. A try does not wait for a holder.
-func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (l *place.Lease, err error) {
-	ctx, end := maxwait.Begin(ctx)
+func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease, error) {
+	ctx, waited := queue.BeginWait(ctx)
 	if err := s.checkRequest(ctx, n); err != nil {
-		return nil, end(place.Failed("acquire", s.path, err))
+		return nil, waited(s.failed("acquire", err))
 	}
-	r := s.lease.Request
+	r := s.r
 	r.Weight = n
-	if s.curator {
-		l, err = s.throughGate(ctx, r, try)
-	} else {
-		l, err = acquiring(s.lease.Queue, try)(ctx, r)
+	get := func() (*queue.Lease, error) { return s.q.Acquire(ctx, r) }
+	switch {
+	case s.curator != nil:
+		get = func() (*queue.Lease, error) { return s.curator.acquire(ctx, try) }
+	case try:
+		get = func() (*queue.Lease, error) { return s.q.TryAcquire(ctx, r) }
 	}
-	return l, end(err)
+	l, err := get()
+	return l, waited(err)
 }
 
-// acquiring is Acquire of a queue, or TryAcquire.
-func acquiring(q *place.Queue, try bool) func(context.Context, place.Request) (*place.Lease, error) {
-	if try {
-		return q.TryAcquire
-	}
-	return q.Acquire
-}
-
-// checkRequest refuses what can never be granted. If a limit below the one that New was given is in
-// force, the queue finds out.
+// checkRequest refuses what can never be granted. If a limit below the one that New was given is in force, the queue finds
+// out.
 func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	if err := checkCount(n); err != nil {
 		return err
 	}
-	if s.curator && n > 1 {
-		return fmt.Errorf("%w: %d leases at once: in Curator's layout each node is one lease", session.ErrInvalid, n)
+	if s.curator != nil && n > 1 {
+		return misuse.Invalidf("%d leases at once: in Curator's layout each node is one lease", n)
 	}
 	if n <= s.max {
 		return nil
 	}
-	c, err := s.lease.Queue.ReadConfig(ctx)
-	if err != nil {
-		return err
+	most, err := s.readLimit(ctx)
+	if err == nil && n > most {
+		err = misuse.Invalidf("%d leases: the limit is %d", n, most)
 	}
-	if most := s.inForce(c); n > most {
-		return fmt.Errorf("%w: %d leases: the limit is %d", session.ErrInvalid, n, most)
-	}
-	return nil
+	return err
 }
 
 // Do calls f while it holds one lease, and gives the lease back when f returns or panics. If it gets no
@@ -261,7 +261,7 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 	if f == nil {
 		return fmt.Errorf("semaphore: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return s.holds.Do(ctx, f)
+	return s.holds.Do(ctx, s.one, f)
 }
 
 // TryDo is [Semaphore.Do] without waiting for a holder, as [Semaphore.TryLock] is. If no lease is free, it returns false and
@@ -272,37 +272,27 @@ func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (r
 	if f == nil {
 		return false, fmt.Errorf("semaphore: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return s.holds.TryDo(ctx, f)
+	return s.holds.TryDo(ctx, s.one, f)
 }
 
 // Path returns the path that was given to [New].
-func (s *Semaphore) Path() string { return s.made().path }
+func (s *Semaphore) Path() string { return s.made().q.Path() }
 
 // FullName returns a name that no other lock has: the servers, and the path with the chroot. See
 // [session.Manager.FullName].
-func (s *Semaphore) FullName() string { return s.made().top.FullName() }
+func (s *Semaphore) FullName() string { return s.made().q.FullName() }
 
 // Manager returns the session manager that was given to [New].
-func (s *Semaphore) Manager() *session.Manager { return (*session.Manager)(s.made().top.Manager()) }
+func (s *Semaphore) Manager() *session.Manager { return s.made().q.Manager() }
 
-// Contenders returns the holders and the waiters of all processes, in the order of the queue. It fails
+// Contenders returns the holders and the waiters of all processes, in the order of the queue. A [Semaphore.Resize] that
+// lowers the limit is one of them, and asks for the leases that are to go. Contenders fails
 // with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist
 // (see [queue.Queue.Contenders]), or what the server refuses.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	s.called(ctx, "semaphore: Semaphore.Contenders")
-	all, err := s.lease.Queue.Contenders(ctx, s.lease.Request.Kind)
-	if !s.curator || err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return all, err
+	if s.curator != nil {
+		return s.curator.contenders(ctx)
 	}
-	// Servers remove each of the two directories when it is empty.
-	queued, gateErr := s.gate.Contenders(ctx, gate)
-	if gateErr != nil && (err != nil || !errors.Is(gateErr, zk.ErrNoNode)) {
-		return nil, gateErr
-	}
-	for _, c := range queued {
-		if !c.Holder { // the holder of the gate has a node among the leases
-			all = append(all, c)
-		}
-	}
-	return all, nil
+	return s.q.Contenders(ctx, s.r.Kind)
 }

@@ -424,6 +424,26 @@ func TestEnterRemovesTwins(t *testing.T) {
 	})
 }
 
+// Enter does not take the node of another session for its own, whose reply was lost, although that has its id and a lower
+// number.
+func TestEnterSparesCopies(t *testing.T) {
+	everywhere(t, func(e *entering) {
+		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+		ended := e.begin(patient(e.t), e.form(false))
+		within(e.t, held.Hit(), "the create")
+		e.twin(-1)
+		e.Disconnect()
+		held.Release()
+		got := within(e.t, ended, "Enter")
+		n := e.want(got.node, got.err)
+		if !strings.HasSuffix(n.Path, "-0000000000") {
+			e.t.Errorf("the node %s", n.Path)
+		}
+		e.removes(n)
+		e.waitLeft(0)
+	})
+}
+
 // A watch that Enter asks for is forgotten if Enter fails.
 func TestEnterForgetsWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,7 +3,7 @@ package zklock
 import (
 	"errors"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/share"
 )
 
 // ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give
@@ -11,8 +11,8 @@ import (
 // value.
 var ErrNotHeld = errNotHeld() // "lock is not held"
 
-// A function, so that go doc does not show the internal package that has the value.
-func errNotHeld() error { return hold.ErrNotHeld }
+// errNotHeld is a function, so that go doc does not show the internal package that has the value.
+func errNotHeld() error { return share.ErrNotHeld }
 
 // ErrNotRevocable is returned by [Revoke] if the contender does not listen: it is of a state of this module before
 // 0.1.0, and its lock was made without WithRevocable.

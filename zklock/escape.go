@@ -1,6 +1,6 @@
 package zklock
 
-import "github.com/turnstile-go/turnstile/internal/keyed"
+import "github.com/turnstile-go/turnstile/internal/share"
 
 // EscapePath turns any string into one element of a path, for a lock that is named after user input
 // or after data of another system:
@@ -18,4 +18,4 @@ import "github.com/turnstile-go/turnstile/internal/keyed"
 //
 // EscapePath is not idempotent: it escapes an escaped string again. It does not normalize Unicode or
 // case. Normalize names yourself if "É" and "é" should be the same lock.
-func EscapePath(s string) string { return keyed.Escape(s) }
+func EscapePath(s string) string { return share.Escape(s) }

@@ -51,6 +51,7 @@ func eachFarKeeper(t *testing.T, f func(t *testing.T, k keeper, try trier)) {
 			oneWay *= time.Millisecond
 			t.Run(fmt.Sprint(name, "/", oneWay), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+					t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives after the managers are closed
 					k, try := locks(t, connect(session.WithDialer(far(server.Dialer(), oneWay))), connect())
 					f(t, k, try)
 				})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/keyed"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -34,22 +34,41 @@ import (
 type Keyed struct {
 	_ misuse.NoCopy
 
-	locks *keyed.Map[*Mutex]
+	m    *session.Manager
+	c    *config
+	keys *share.Keys[keyMutex]
 }
 
-// made returns the locks of k. It panics if k is nil or a zero value.
-func (k *Keyed) made() *keyed.Map[*Mutex] {
-	if k == nil || k.locks == nil {
+// keyMutex is the mutex of a key.
+type keyMutex struct{ *Mutex }
+
+// WhenIdle is for [share.Keys]. A hold that waits for its Unlock ends by a call for the key.
+func (k keyMutex) WhenIdle(f func()) bool {
+	return !k.holds.Any() && (k.turns == nil || k.turns.WhenIdle(f))
+}
+
+// made returns k. It panics if k is nil or a zero value.
+func (k *Keyed) made() *Keyed {
+	if k == nil || k.keys == nil {
 		panic("zklock: Keyed not made by NewKeyed")
 	}
-	return k.locks
+	return k
 }
 
-// enter begins a call for a key. It panics if there is no context.
-func (k *Keyed) enter(ctx context.Context, key, call string) *keyed.Entry[*Mutex] {
-	locks := k.made()
+// open makes the mutex of a key.
+func (k *Keyed) open(path string) (keyMutex, error) {
+	mx, err := k.c.open(k.m, path)
+	return keyMutex{mx}, err
+}
+
+// enter begins a call for a key, which ends with Leave.
+func (k *Keyed) enter(key string) *share.Key[keyMutex] { return k.made().keys.Enter(key, k.open) }
+
+// called begins a call for a key. It panics if there is no context.
+func (k *Keyed) called(ctx context.Context, key, call string) *share.Key[keyMutex] {
+	k.made()
 	misuse.Context(ctx, call)
-	return locks.Enter(key)
+	return k.enter(key)
 }
 
 // NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
@@ -65,47 +84,41 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	locks, err := keyed.New(dir, keyed.Config[*Mutex]{
-		Open: func(path string, unused func()) (*Mutex, error) {
-			mx, err := c.open(m, path)
-			if err == nil {
-				mx.lock.WhenUnused(unused)
-			}
-			return mx, err
-		},
-		InUse: func(mx *Mutex) bool { return mx.holds.Any() || mx.lock.InUse() },
-	})
+	k := &Keyed{m: m, c: c}
+	if k.keys, err = share.NewKeys[keyMutex](dir); err == nil {
+		_, err = k.open(k.keys.Longest())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	return &Keyed{locks: locks}, nil
+	return k, nil
 }
 
 // Do is [Mutex.Do] of the key's lock. It calls f while it holds the lock, and unlocks when f returns, panics or ends its
 // goroutine.
 func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
-	e := k.enter(ctx, key, "zklock: Keyed.Do")
+	e := k.called(ctx, key, "zklock: Keyed.Do")
 	defer e.Leave()
 	return e.Lock.Do(ctx, f)
 }
 
 // TryDo is [Mutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
 func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
-	e := k.enter(ctx, key, "zklock: Keyed.TryDo")
+	e := k.called(ctx, key, "zklock: Keyed.TryDo")
 	defer e.Leave()
 	return e.Lock.TryDo(ctx, f)
 }
 
 // Lock is [Mutex.Lock] of the key's lock. The key stays in memory until its Unlock.
 func (k *Keyed) Lock(ctx context.Context, key string) error {
-	e := k.enter(ctx, key, "zklock: Keyed.Lock")
+	e := k.called(ctx, key, "zklock: Keyed.Lock")
 	defer e.Leave()
 	return e.Lock.Lock(ctx)
 }
 
 // TryLock is [Mutex.TryLock] of the key's lock. It returns false and nil if the lock is busy.
 func (k *Keyed) TryLock(ctx context.Context, key string) (bool, error) {
-	e := k.enter(ctx, key, "zklock: Keyed.TryLock")
+	e := k.called(ctx, key, "zklock: Keyed.TryLock")
 	defer e.Leave()
 	return e.Lock.TryLock(ctx)
 }
@@ -113,28 +126,28 @@ func (k *Keyed) TryLock(ctx context.Context, key string) (bool, error) {
 // Unlock is [Mutex.Unlock] of the key's lock: it gives back what one Lock or TryLock of this key took, and never what a Do
 // or an Acquire holds.
 func (k *Keyed) Unlock(key string) error {
-	e := k.made().Enter(key)
+	e := k.enter(key)
 	defer e.Leave()
 	return e.Lock.Unlock()
 }
 
 // Acquire is [Mutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
 func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
-	e := k.enter(ctx, key, "zklock: Keyed.Acquire")
+	e := k.called(ctx, key, "zklock: Keyed.Acquire")
 	defer e.Leave()
 	return e.Lock.Acquire(ctx)
 }
 
 // TryAcquire is [Mutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
 func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
-	e := k.enter(ctx, key, "zklock: Keyed.TryAcquire")
+	e := k.called(ctx, key, "zklock: Keyed.TryAcquire")
 	defer e.Leave()
 	return e.Lock.TryAcquire(ctx)
 }
 
 // Held is [Mutex.Held] of the key's lock: whether Lock, TryLock or Do of this Keyed holds it, in any goroutine.
 func (k *Keyed) Held(key string) bool {
-	e := k.made().Enter(key)
+	e := k.enter(key)
 	defer e.Leave()
 	return e.Lock.Held()
 }
@@ -142,11 +155,11 @@ func (k *Keyed) Held(key string) bool {
 // Contenders is [Mutex.Contenders] of the key's lock: its holder and its waiters, of all processes. It returns zk.ErrNoNode
 // if the servers have no directory for the key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
-	e := k.enter(ctx, key, "zklock: Keyed.Contenders")
+	e := k.called(ctx, key, "zklock: Keyed.Contenders")
 	defer e.Leave()
 	return e.Lock.Contenders(ctx)
 }
 
 // Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have, such as
 // [Multi] and [Mutex.Locker].
-func (k *Keyed) Path(key string) string { return k.made().Path(key) }
+func (k *Keyed) Path(key string) string { return k.made().keys.Path(key) }

@@ -3,7 +3,7 @@ package zklock
 import (
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/share"
 )
 
 // WithLazyRelease makes Unlock keep the mutex's place in the queue for up to d, in case this process
@@ -43,13 +43,13 @@ import (
 //   - A process that ends without [session.Manager.Close], or hangs, blocks others until its session
 //     expires, also by mutexes that it does not hold.
 //   - The session of a kept place sends heartbeats as for one that is held, and [session.WithMaxNodes]
-//     counts the place. When the session has no room for a lock's node, the place that was unused for
-//     longest is given up first. [session.Manager.Close] gives up all.
+//     counts the place. At most half of the nodes of a session are kept places: beyond that, the place that
+//     was unused for longest is given up. [session.Manager.Close] gives up all.
 //   - If a kept place is lost, with the session or because an operator deletes its node, it is simply
 //     gone: the next Lock queues anew.
 func WithLazyRelease(d time.Duration) Option {
 	return option(func(c *config) error {
-		c.local.Lazy = d
-		return hold.CheckLazy(d)
+		c.keep = d
+		return share.CheckKeep(d)
 	})
 }

@@ -1,10 +1,6 @@
 package zklock
 
-import (
-	"fmt"
-
-	"github.com/turnstile-go/turnstile/session"
-)
+import "github.com/turnstile-go/turnstile/internal/misuse"
 
 // WithLocalHandover lets all goroutines that use this Mutex share one place in the queue, with one
 // node and one watch. When it is their turn, the goroutine that came first gets the mutex. Each
@@ -32,10 +28,8 @@ import (
 //     or the first one before it is known whether it has to wait: then the others make a new one.
 //   - TryLock finds the mutex busy, and asks no server, while another goroutine of this Mutex holds
 //     it or waits for it.
-//   - [Mutex.Contenders] shows one contender for all goroutines. Between two turns it can show two,
-//     as the next turn's node is created before the last turn's node is deleted.
-//     [session.WithMaxNodes] counts both. If it has room for only one, the old node is deleted
-//     first, and the new one has its place behind contenders that have come by then.
+//   - [Mutex.Contenders] shows one contender for all goroutines. Between two turns it can show none: the
+//     delete of the last turn's node leaves right ahead of the create of the next one.
 //   - In traces, the requests for the shared node belong to the call that came first. The node's
 //     data names the process and has no traceparent.
 //   - A request to give the lock up ([Revoke]) goes to the holder that is there, and ends the turn: no more
@@ -48,9 +42,9 @@ import (
 func WithLocalHandover(n int) Option {
 	return option(func(c *config) error {
 		if n < 1 {
-			return fmt.Errorf("%w: WithLocalHandover(%d): want at least 1", session.ErrInvalid, n)
+			return misuse.Invalidf("WithLocalHandover(%d): want at least 1", n)
 		}
-		c.local.Handovers = n
+		c.handovers = n
 		return nil
 	})
 }

@@ -29,4 +29,4 @@ import "sync"
 //   - A test that is in Lock fails, since package testing does not allow Goexit.
 //
 // So close the manager after the goroutines that use the Locker have ended.
-func (m *Mutex) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(onLost) }
+func (m *Mutex) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(m.get, onLost) }

@@ -1,20 +1,16 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/leasectx"
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // MultiLease is one hold of a [MultiLock]: a lease of each of its locks, held as one. Its methods
@@ -24,14 +20,18 @@ type MultiLease struct {
 	given []int  // the index of each lease among the locks given to Multi
 	paths string // for messages
 
-	mu     sync.Mutex
-	leases []*place.Lease // in the order in which they were taken; grows until all are taken
+	mu       sync.Mutex
+	leases   []*queue.Lease // in the order in which they were taken; grows until all are taken
+	deaf     []func()       // for each of them, ends what follows a request for its lock
+	released bool           // by a call of start
 
 	// hold ends with the first lease that ends, whose cause it has, or with Release.
 	hold    context.Context
 	endHold context.CancelCauseFunc
 
-	revocation place.Revocation // comes with the first of the leases'
+	// asked ends when another client asks for the first of the locks.
+	asked context.Context
+	ask   context.CancelFunc
 }
 
 // made returns l. It panics if l is nil or a zero value.
@@ -45,21 +45,22 @@ func (l *MultiLease) made() *MultiLease {
 func newMultiLease(given []int, paths string) *MultiLease {
 	l := &MultiLease{given: given, paths: paths}
 	l.hold, l.endHold = context.WithCancelCause(context.Background())
+	l.asked, l.ask = context.WithCancel(context.Background())
 	return l
 }
 
 // add adds a lease. No caller has l yet, but the acquisition of the next lock has its context,
 // which calls Err.
-func (l *MultiLease) add(one *place.Lease) {
+func (l *MultiLease) add(one *queue.Lease) {
+	stop := one.AfterRevoke(l.ask)
 	l.mu.Lock()
-	l.leases = append(l.leases, one)
+	l.leases, l.deaf = append(l.leases, one), append(l.deaf, stop)
 	l.mu.Unlock()
 	one.AfterEnd(func() { l.endHold(one.Err()) })
-	one.Revocation().After(l.revocation.Tell)
 }
 
 // taken returns the leases so far, in the order in which they were taken.
-func (l *MultiLease) taken() []*place.Lease {
+func (l *MultiLease) taken() []*queue.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leases
@@ -72,7 +73,7 @@ func (l *MultiLease) Leases() []*queue.Lease {
 	leases := l.taken()
 	out := make([]*queue.Lease, len(leases))
 	for i, given := range l.given {
-		out[given] = (*queue.Lease)(leases[i])
+		out[given] = leases[i]
 	}
 	return out
 }
@@ -102,12 +103,18 @@ func (l *MultiLease) Err() error {
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "zklock: MultiLease.Context")
-	return l.context(context.WithValue(maxwait.Without(parent), multiLeaseKey{}, l))
+	return l.context(context.WithValue(parent, multiLeaseKey{}, l))
 }
 
 // context is Context without the lease in the context, since it may still lack some locks.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelFunc) {
-	return leasectx.New(parent, l.hold, l.Err)
+	return queue.WithEnd(parent, l.Err, func(f func()) (stop func()) { return after(l.hold, f) })
+}
+
+// after has f called in a goroutine of its own when ctx has ended. stop cancels that.
+func after(ctx context.Context, f func()) (stop func()) {
+	cancel := context.AfterFunc(ctx, f)
+	return func() { cancel() }
 }
 
 // multiLeaseKey is the context key of a MultiLease.
@@ -128,85 +135,98 @@ func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
 // Release gives up all of the locks, the last first, each as [queue.Lease.Release] does, and then
 // waits until the servers have confirmed all of them or ctx ends. It joins their errors: the causes
 // of those that are lost, and refusals. [queue.ErrReleasePending] is among them only if there is no
-// other.
+// other. Of several calls only the first one does that. The others return at once what [MultiLease.Err] does.
 func (l *MultiLease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "zklock: MultiLease.Release")
-	return multiHold{l}.Release(ctx, place.Done)
-}
-
-// Revoked returns a channel that is closed when another client asks for the first of the locks: see [queue.Lease.Revoked].
-func (l *MultiLease) Revoked() <-chan struct{} { return l.made().revocation.Wait() }
-
-// multiHold is a MultiLease as its MultiLock has it, which says how it ends.
-type multiHold struct{ *MultiLease }
-
-func (h multiHold) AfterEnd(f func()) { context.AfterFunc(h.hold, f) }
-
-func (h multiHold) Revocation() *place.Revocation { return &h.revocation }
-
-// Work returns the context for work under the locks.
-func (h multiHold) Work(parent context.Context) (context.Context, context.CancelFunc) {
-	return place.Working(parent, &h.revocation, place.Failed("lock", h.paths, place.ErrRevoked), h.Context)
-}
-
-// Release gives up all of the locks. It is that of MultiLease.
-func (h multiHold) Release(ctx context.Context, end place.End) error {
-	errs := h.release(ctx, end)
-	if others := slices.DeleteFunc(slices.Clone(errs), isPending); len(others) > 0 {
+	all, err := l.start(func(one *queue.Lease) *queue.Releasing { return one.StartRelease(ctx) })
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, one.Wait(ctx))
+	}
+	if others := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil || isPending(err) }); len(others) > 0 {
 		errs = others
 	}
-	return hold.Join(errs...)
+	return share.Join(errs...)
 }
 
-// Unlock gives up all of the locks, and waits for the servers as long as for one of them, or not at all.
-func (h multiHold) Unlock(end place.End, wait bool) error {
-	var errs []error
-	until := time.Now().Add(place.UnlockPatience)
-	for _, one := range h.start(context.Background(), end) {
-		if wait {
-			errs = append(errs, one.Unlock(until))
-		} else {
-			errs = append(errs, one.Leave())
-		}
+// start starts the releases of all locks, the last first, before anybody waits for one. Only the first call does: if several
+// callers each released some of the locks, each would be told that others were released already. The other calls
+// return why the hold has ended.
+func (l *MultiLease) start(release func(*queue.Lease) *queue.Releasing) (all []*queue.Releasing, err error) {
+	if l.Err() == nil {
+		l.endHold(queue.ErrReleased)
 	}
-	return hold.Join(errs...)
+	l.mu.Lock()
+	deaf, again := l.deaf, l.released
+	l.deaf, l.released = nil, true
+	l.mu.Unlock()
+	if again {
+		return nil, l.ended()
+	}
+	for _, stop := range deaf { // a turn that goroutines share can go on for long, with other leases
+		stop()
+	}
+	for _, one := range slices.Backward(l.taken()) {
+		all = append(all, release(one))
+	}
+	return all, nil
 }
 
-// release gives up all of the locks, and waits for the servers until ctx ends.
-func (l *MultiLease) release(ctx context.Context, end place.End) (errs []error) {
-	for _, one := range l.start(ctx, end) {
-		if err := one.Wait(); err != nil {
-			errs = append(errs, err)
-		}
+// ended returns why the hold has ended, for a release. The error of a loss names the lock.
+func (l *MultiLease) ended() error {
+	err := context.Cause(l.hold)
+	if errors.Is(err, queue.ErrReleased) {
+		return &queue.OpError{Op: "release", Path: l.paths, Err: err}
+	}
+	return err
+}
+
+// giveUp gives up all of the locks, none of which was used, and waits for the servers until ctx ends.
+func (l *MultiLease) giveUp(ctx context.Context) (errs []error) {
+	all, err := l.start(func(one *queue.Lease) *queue.Releasing { return one.StartGiveUp(ctx) })
+	if err != nil {
+		return []error{err}
+	}
+	for _, one := range all {
+		errs = append(errs, one.Wait(ctx))
 	}
 	return errs
 }
 
-// start starts all releases, before anybody waits for one.
-func (l *MultiLease) start(ctx context.Context, end place.End) []*place.Releasing {
-	if l.Err() == nil {
-		l.endHold(queue.ErrReleased)
-	}
-	return place.StartReleases(ctx, l.taken(), end)
-}
-
-// rollBack gives up the locks so far, none of which was used, and those that rest has to give up. It returns why, joined with
-// what the servers refuse to remove. Such a refusal replaces [queue.ErrBusy], which says that nothing
-// is left behind.
-func (l *MultiLease) rollBack(ctx context.Context, why error, rest *taking) error {
-	refused := append(l.release(ctx, place.Unwanted), rest.leave(ctx, why))
-	refused = slices.DeleteFunc(refused, func(err error) bool {
-		return err == nil || isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) ||
-			errors.Is(err, queue.ErrReleased) // by a hook
-	})
-	switch {
-	case len(refused) == 0:
-		return why
-	case errors.Is(why, queue.ErrBusy), errors.Is(why, errLostEarlier):
-		return fmt.Errorf("%v; rolled back: %w", why, hold.Join(refused...)) //nolint:errorlint // not busy: a refusal
-	}
-	return hold.Join(append([]error{why}, refused...)...)
-}
-
 func isPending(err error) bool { return errors.Is(err, queue.ErrReleasePending) }
+
+// Revoked returns a channel that is closed when another client asks for the first of the locks: see [queue.Lease.Revoked].
+func (l *MultiLease) Revoked() <-chan struct{} { return l.made().asked.Done() }
+
+// multiHold is a MultiLease as [share.Holds] need it.
+type multiHold struct{ *MultiLease }
+
+func (h multiHold) AfterEnd(f func()) (stop func()) { return after(h.hold, f) }
+
+func (h multiHold) IsRevoked() bool { return h.asked.Err() != nil }
+
+func (h multiHold) AfterRevoke(f func()) (stop func()) { return after(h.asked, f) }
+
+// Unlock gives up all of the locks, and waits for the servers as long as for one of them.
+func (h multiHold) Unlock(patience time.Duration) error {
+	until := time.Now().Add(patience)
+	all, err := h.start(func(one *queue.Lease) *queue.Releasing { return one.StartRelease(context.Background()) })
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range all {
+		if patience != 0 { // otherwise nobody waits, and the log is not told
+			patience = cmp.Or(time.Until(until), -1)
+		}
+		errs = append(errs, one.Unlock(patience))
+	}
+	return share.Join(errs...)
+}
+
+// GiveUp gives up locks that no caller has got.
+func (h multiHold) GiveUp(ctx context.Context) error { return share.Join(h.giveUp(ctx)...) }

@@ -2,12 +2,11 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -25,11 +24,13 @@ type Mutex struct {
 
 	door // for Multi
 
-	lock  hold.Lock
-	holds *hold.Holds[*place.Lease]
+	q       *queue.Queue
+	request queue.Request
+	turns   *share.Turns // of all goroutines; nil: each call has a node of its own
+	holds   *share.Holds[*queue.Lease]
 }
 
-type door = hold.Door[*Mutex]
+type door = share.Door[*Mutex]
 
 // made returns m. It panics if m is nil or a zero value.
 func (m *Mutex) made() *Mutex {
@@ -71,23 +72,33 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 
 // open makes a mutex.
 func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
-	q, err := place.New((*core.Manager)(m), path)
+	q, err := queue.New(m, path)
 	if err != nil {
-		return nil, err
+		return nil, errors.Unwrap(err) // without the name of package queue
 	}
-	r := c.request
-	r.Kind = mutex
-	mx := &Mutex{lock: hold.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
-	mx.holds.Async = c.async
-	mx.lock.Owned = []*hold.Holds[*place.Lease]{mx.holds}
-	if c.local != (hold.LocalConfig{}) {
-		if mx.lock.Local, err = hold.NewLocal(q, r, c.local); err != nil {
+	mx := &Mutex{q: q, request: queue.Request{Kind: mutex, Name: c.name}}
+	mx.holds = &share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: c.async}
+	if c.handovers > 0 || c.keep > 0 {
+		if mx.turns, err = share.NewTurns(q, mx.request, c.handovers, c.keep); err != nil {
 			return nil, err
 		}
 	}
-	mx.door = hold.DoorTo[*Mutex](&mx.lock)
-	mx.holds.Get, mx.holds.Try = mx.lock.Get(), mx.lock.TryAcquire
+	mx.door = share.DoorTo[*Mutex](&share.Member{
+		Queue: q, Request: mx.request, Apart: mx.turns != nil, Async: c.async,
+		Owned: []*share.Holds[*queue.Lease]{mx.holds},
+	})
 	return mx, nil
+}
+
+// get gets a lease: for Acquire and TryAcquire, or for a hold.
+func (m *Mutex) get(ctx context.Context, try bool) (*queue.Lease, error) {
+	switch {
+	case m.turns != nil:
+		return m.turns.Acquire(ctx, try)
+	case try:
+		return m.q.TryAcquire(ctx, m.request)
+	}
+	return m.q.Acquire(ctx, m.request)
 }
 
 // Lock waits for its turn and takes the mutex. It returns nil when it holds the mutex. If ctx ends
@@ -111,7 +122,8 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 // returns only after that Unlock. Until then the goroutines in Lock of this Mutex have no place in
 // the queue, so that a holder that hangs keeps out no other process.
 func (m *Mutex) Lock(ctx context.Context) error {
-	return m.called(ctx, "zklock: Mutex.Lock").holds.Lock(ctx)
+	m.called(ctx, "zklock: Mutex.Lock")
+	return m.holds.Lock(ctx, m.get)
 }
 
 // TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another
@@ -133,7 +145,8 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // such places may be in its way, TryLock enters the queue, and waits until they are given up: for a quarter of a second
 // at most.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
-	return m.called(ctx, "zklock: Mutex.TryLock").holds.TryLock(ctx)
+	m.called(ctx, "zklock: Mutex.TryLock")
+	return m.holds.TryLock(ctx, m.get)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock
@@ -160,15 +173,13 @@ func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
 // Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and
 // Unlock. It waits and fails as Lock does, but does not look at owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
-	l, err := m.called(ctx, "zklock: Mutex.Acquire").lock.Acquire(ctx)
-	return (*queue.Lease)(l), err
+	return m.called(ctx, "zklock: Mutex.Acquire").get(ctx, false)
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
 // returns false and nil. It leaves nothing behind unless it returns a lease.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	l, err := m.called(ctx, "zklock: Mutex.TryAcquire").lock.TryAcquire(ctx)
-	return (*queue.Lease)(l), err
+	return m.called(ctx, "zklock: Mutex.TryAcquire").get(ctx, true)
 }
 
 // Do calls f while it holds the mutex, and unlocks when f returns or panics. If it cannot lock, it
@@ -194,7 +205,7 @@ func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	if f == nil {
 		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return m.holds.Do(ctx, f)
+	return m.holds.Do(ctx, m.get, f)
 }
 
 // TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If the mutex is busy, it returns false and nil, and
@@ -205,7 +216,7 @@ func (m *Mutex) TryDo(ctx context.Context, f func(context.Context) error) (ran b
 	if f == nil {
 		return false, fmt.Errorf("zklock: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return m.holds.TryDo(ctx, f)
+	return m.holds.TryDo(ctx, m.get, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It
@@ -218,19 +229,19 @@ func (m *Mutex) Held() bool { return m.made().holds.Held() }
 func (m *Mutex) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Path returns the path that was given to [New].
-func (m *Mutex) Path() string { return m.made().lock.Queue.Path() }
+func (m *Mutex) Path() string { return m.made().q.Path() }
 
 // FullName returns a name that no other lock has: the servers, and the path with the chroot. See
 // [session.Manager.FullName].
-func (m *Mutex) FullName() string { return m.made().lock.Queue.FullName() }
+func (m *Mutex) FullName() string { return m.made().q.FullName() }
 
 // Manager returns the session manager that was given to [New].
-func (m *Mutex) Manager() *session.Manager { return (*session.Manager)(m.made().lock.Queue.Manager()) }
+func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
 
 // Contenders returns the holder and the waiters of all processes, in the order of the queue. It
 // fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does
 // not exist (see [queue.Queue.Contenders]), or what the server refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	m.called(ctx, "zklock: Mutex.Contenders")
-	return m.lock.Queue.Contenders(ctx, m.lock.Request.Kind)
+	return m.q.Contenders(ctx, mutex)
 }

@@ -1,5 +1,7 @@
 package zklock
 
+import "github.com/turnstile-go/turnstile/queue"
+
 // WithName sets a name for the mutex in metrics and spans, such as "invoice" for the mutex at
 // /locks/invoice-42. It is zklock.name on the metrics and spans of package otelzk, package lockz shows it,
 // and hooks get it in a [session.AcquireInfo] and a [session.HoldInfo]. The name stays in this process and
@@ -13,5 +15,8 @@ package zklock
 // A name is text that can be printed, of 1 to 200 bytes. Default: none, and metrics only tell kinds of lock
 // apart. The name of the ensemble is [session.WithName], which has nothing to do with this one.
 func WithName(text string) Option {
-	return option(func(c *config) error { return c.request.SetName(text) })
+	return option(func(c *config) error {
+		c.name = text
+		return queue.CheckName(text)
+	})
 }

@@ -1,8 +1,9 @@
 package zklock
 
 import (
-	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/place"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/share"
 )
 
 // Option changes a [Mutex]. [New] returns an error that matches [session.ErrInvalid] for an option
@@ -15,15 +16,16 @@ func (o option) apply(c *config) error { return o(c) }
 
 // config is what the options say.
 type config struct {
-	request place.Request    // but for its Kind
-	local   hold.LocalConfig // zero: each call has a place of its own
-	async   bool             // WithAsyncRelease
+	name      string
+	handovers int           // WithLocalHandover; 0 if there is none
+	keep      time.Duration // WithLazyRelease; 0 if there is none
+	async     bool          // WithAsyncRelease
 }
 
 // configOf applies the options.
 func configOf(opts []Option) (*config, error) {
 	c := new(config)
-	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(c) }); err != nil {
+	if err := share.ApplyAll(opts, func(o Option) error { return o.apply(c) }); err != nil {
 		return nil, err
 	}
 	return c, nil

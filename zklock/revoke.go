@@ -8,12 +8,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/rounds"
-	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -35,8 +33,8 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	if err := revocable(m, nodePath); err != nil {
 		return fmt.Errorf("revoke %s: %w", nodePath, err)
 	}
-	again := rounds.Pace{New: (*core.Manager)(m).Retry()}
-	ctx, end := maxwait.Begin(ctx)
+	again := rounds.Pace{New: m.BackOff}
+	ctx, end := queue.BeginWait(ctx)
 	for {
 		s, err := m.Session(ctx)
 		if err == nil {
@@ -70,20 +68,20 @@ func ask(ctx context.Context, s *session.Session, nodePath string) error {
 	default:
 		version = stat.Version
 	}
-	_, err = s.Set(ctx, nodePath, []byte(kinds.RevokeMessage), version)
+	_, err = s.Set(ctx, nodePath, []byte(queue.RevokeMessage), version)
 	return err
 }
 
 // revocable returns an error if there can be no contender at nodePath.
 func revocable(m *session.Manager, nodePath string) error {
 	if m == nil {
-		return fmt.Errorf("%w: nil session manager", session.ErrInvalid)
+		return misuse.Invalidf("nil session manager")
 	}
 	if err := misuse.ValidatePath(nodePath); err != nil {
 		return err
 	}
-	if _, ok := kinds.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {
-		return fmt.Errorf("%w: the last element is no contender's name", session.ErrInvalid)
+	if _, ok := queue.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {
+		return misuse.Invalidf("the last element is no contender's name")
 	}
 	return nil
 }

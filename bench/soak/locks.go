@@ -25,13 +25,13 @@ var (
 	semPlaces     = []referee.Place{{Path: "/soak/sem-0", Capacity: 3}, {Path: "/soak/sem-1", Capacity: 5}}
 	curatorPlaces = []referee.Place{{Path: "/soak/curator-0", Capacity: 3}}
 
-	// The places that workers of a client hand on among themselves. At the second there are plain locks, too.
+	// handedPlaces are what workers of a client hand on among themselves. At the second there are plain locks, too.
 	handedPlaces = []referee.Place{{Path: "/soak/handed-0", Capacity: 1}, fairPlaces[0]}
 
-	// The places that candidates lead at. At the second there are plain locks, too.
+	// electionPlaces are where candidates lead. At the second there are plain locks, too.
 	electionPlaces = []referee.Place{{Path: "/soak/election-0", Capacity: 1}, fairPlaces[1]}
 
-	// The places that are kept after a release. At the second of each kind there are plain locks, too.
+	// keptPlaces are kept after a release. At the second of each kind there are plain locks, too.
 	keptPlaces   = []referee.Place{{Path: "/soak/kept-0", Capacity: 1}, fairPlaces[2]}
 	keptRWPlaces = []referee.Place{{Path: "/soak/kept-rw-0", Capacity: all}, rwPlaces[1]}
 )

@@ -28,14 +28,14 @@ const (
 	defaultMaxNodes     = 8192
 	defaultMaxNodeBytes = 1 << 20
 
-	// Full jitter: a wait is drawn from zero to a bound. The bound doubles from 50 ms to half the
-	// session timeout, or to 15 s if that is less. So a client without a connection
-	// dials less often than it would send heartbeats. While a session is at stake, waits
-	// between dials are shorter: see pace. ExponentialBackOff draws from 0 to twice its interval.
+	// defaultRetryFirst is the first bound of full jitter: a wait is drawn from zero to a bound. The bound
+	// doubles from 50 ms to half the session timeout, or to 15 s if that is less. So a client without a connection
+	// dials less often than it would send heartbeats. While a session is at stake, waits between dials are shorter:
+	// see pace. ExponentialBackOff draws from 0 to twice its interval.
 	defaultRetryFirst = 50 * time.Millisecond
 	defaultRetryMax   = 15 * time.Second
 
-	// A slow dial does not delay the others, which begin beside it.
+	// defaultConnectMax bounds a dial. A slow one does not delay the others, which begin beside it.
 	defaultConnectMax = 15 * time.Second
 )
 

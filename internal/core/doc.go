@@ -10,8 +10,8 @@
 //
 // # Paths
 //
-// What users can call by package session checks its path. The rest is for package place and the like, whose constructors
-// have checked their paths.
+// What users can call by package session checks its path. The rest is for package session, which has checked its
+// paths.
 //
 // # Files
 //

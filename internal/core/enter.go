@@ -209,7 +209,11 @@ func (e *entry) shown(ctx context.Context, l Listing, unlisted error) (*Listing,
 	l, err := do(ctx, e.s, hooks.RequestInfo{Op: "getChildren", Path: e.Dir}, always, e.listing(ctx, nil))
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(l.Names, name): // somebody has deleted it
-		e.s.room.Gone(e.noted)
+		if e.Fixed {
+			e.s.room.Gone(e.noted)
+		} else {
+			e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
+		}
 		e.node, e.noted = "", nil
 		return nil, nil
 	case err != nil:

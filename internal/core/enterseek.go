@@ -46,8 +46,8 @@ func behindWrite[T any](ctx context.Context, s *Session, about string, read func
 }
 
 // seek looks for the node of a create whose reply was lost. If it is there, the entry takes it, and seek returns a listing
-// that shows it. Of several nodes, the entry takes the one with the lowest number, and the others are removed. If there is
-// none, seek returns nothing: there will be none.
+// that shows it. Of several nodes of this session, the entry takes the one with the lowest number, and the others with its id
+// are removed. If there is none, seek returns nothing: there will be none.
 func (e *entry) seek(ctx context.Context, lost *Creation) (*Listing, error) {
 	info := hooks.RequestInfo{Op: "getChildren", Path: e.Dir}
 	l, err := do(ctx, e.s, info, always, behindWrite(ctx, e.s, e.asked, func(agreed func() bool) starter[Listing] { return e.listing(ctx, agreed) }))
@@ -55,27 +55,19 @@ func (e *entry) seek(ctx context.Context, lost *Creation) (*Listing, error) {
 		return nil, err
 	}
 	l.Names = slices.Clone(l.Names) // others share them
-	node, upTo := "", int64(math.MaxInt64)
-	for _, name := range e.ours(l.Names) {
+	ours := e.ours(l.Names)
+	node, upTo, err := e.owned(ctx, ours)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range ours {
 		one := path.Join(e.Dir, name)
-		if node == "" {
-			node = one
+		if node == "" || one == node {
 			continue
 		}
 		e.s.Adopt(nil, one)
 		e.s.Remove(ctx, one)
 		l.Names = slices.DeleteFunc(l.Names, func(other string) bool { return other == name })
-	}
-	if node != "" && e.Fixed {
-		stat, err := e.s.Exists(ctx, node)
-		if err != nil {
-			return nil, err
-		}
-		if e.owns(stat) {
-			upTo = stat.Czxid
-		} else {
-			node = ""
-		}
 	}
 	lost.Resolve(node)
 	e.flight = nil // settled
@@ -95,6 +87,24 @@ func (e *entry) ours(names []string) (ours []string) {
 	}
 	slices.SortFunc(ours, func(a, b string) int { return e.number(a) - e.number(b) })
 	return ours
+}
+
+// owned returns the first of some nodes that the entry has made, or "", and for a fixed name the transaction that has made it.
+// Another client can have copied the id, and its node goes when that client likes.
+func (e *entry) owned(ctx context.Context, names []string) (node string, upTo int64, err error) {
+	for _, name := range names {
+		node = path.Join(e.Dir, name)
+		stat, err := e.s.Exists(ctx, node)
+		switch {
+		case err != nil:
+			return "", 0, err
+		case e.Fixed && e.owns(stat):
+			return node, stat.Czxid, nil
+		case !e.Fixed && stat != nil && stat.EphemeralOwner == e.s.ID():
+			return node, math.MaxInt64, nil
+		}
+	}
+	return "", math.MaxInt64, nil
 }
 
 // owns reports whether a node at a fixed name is the one that the entry has made. stat is nil if there is none.

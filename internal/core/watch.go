@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/watches"
 )
 
-// Watches, as package place names them.
+// The names of package watches, for package session.
 type (
 	Watch      = watches.Watch
 	WatchEvent = watches.Event

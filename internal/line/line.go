@@ -12,9 +12,13 @@ type Line[T any] struct {
 	gone int // how many at the beginning of all have left
 }
 
-// Len, First and Rest look at what is there.
-func (l *Line[T]) Len() int  { return len(l.all) - l.gone }
+// Len returns how many things are there.
+func (l *Line[T]) Len() int { return len(l.all) - l.gone }
+
+// First returns the one that has waited for longest.
 func (l *Line[T]) First() *T { return &l.all[l.gone] }
+
+// Rest returns all of them, in order.
 func (l *Line[T]) Rest() []T { return l.all[l.gone:] }
 
 // Push puts a thing behind the others.

@@ -12,7 +12,7 @@ const (
 	// firstNotice is how long there may be no connection without a notice. That is enough to
 	// get past servers that are down if another is not.
 	firstNotice = 2 * time.Second
-	// The second notice comes leastGap after the first. The gaps double, up to mostGap.
+	// leastGap is the time from the first notice to the second. The gaps double, up to mostGap.
 	leastGap = 4 * time.Second
 	mostGap  = 10 * time.Minute
 	// mostEarly is how many further notices one outage may have, because of failures of a new

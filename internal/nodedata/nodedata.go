@@ -10,9 +10,6 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/turnstile-go/turnstile/internal/label"
-	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // Data is what a node says about its contender. This module writes it as JSON by default.
@@ -59,6 +56,12 @@ func (d Data) marshal() []byte {
 	return b
 }
 
+// revokeMessage is queue.RevokeMessage.
+const revokeMessage = "__REVOKE__"
+
+// longestText is the length of the longest text that is shown, in bytes: that of a label.
+const longestText = 256
+
 // longest bounds the data that is parsed, in bytes. Longer data is a user's own.
 const longest = 4096
 
@@ -69,7 +72,7 @@ func Parse(data []byte) Data {
 	switch {
 	case len(data) <= longest && json.Unmarshal(data, &d) == nil:
 		d.JSON = true
-	case string(data) == kinds.RevokeMessage:
+	case string(data) == revokeMessage:
 		d = Data{}
 	default:
 		d = Data{ID: string(data)}
@@ -91,7 +94,7 @@ func (d Data) Deaf() bool { return d.Revocable != nil && !*d.Revocable }
 // shown returns text if it fits into a message: it is short and can be printed.
 func shown(text string) string {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
-	if len(text) > label.Longest || !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {
+	if len(text) > longestText || !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {
 		return ""
 	}
 	return text

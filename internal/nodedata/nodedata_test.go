@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/turnstile-go/turnstile/internal/label"
-	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // What nodes say of their contenders: ours, those of Curator and kazoo, and those that say nothing.
@@ -23,7 +20,7 @@ func TestOf(t *testing.T) {
 		{"Curator's", "192.168.1.7", Data{ID: "192.168.1.7"}},
 		{"kazoo's", "worker-3", Data{ID: "worker-3"}},
 		{"none", "", Data{}},
-		{"asked to give up", kinds.RevokeMessage, Data{}},
+		{"asked to give up", revokeMessage, Data{}},
 		{"binary", "\x00\x01\xff", Data{}},
 		{"escape sequences", "\x1b[2J", Data{}},
 		{"escape sequences in JSON", `{"id":"\u001b[2J","label":"ok"}`, Data{Label: "ok", JSON: true}},
@@ -41,13 +38,13 @@ func TestOf(t *testing.T) {
 // Whatever other clients write, texts can be shown, and what was read is read again.
 func FuzzOf(f *testing.F) {
 	f.Add([]byte(`{"id":"host/1","label":"a","traceparent":"00-1-2-01","revocable":true}`))
-	f.Add([]byte(kinds.RevokeMessage))
+	f.Add([]byte(revokeMessage))
 	f.Add([]byte("{\"id\":\"\xff\xfe\"}"))
 	f.Add([]byte("192.168.1.7"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := Of(data)
 		for _, text := range []string{d.ID, d.Label, d.Traceparent} {
-			if len(text) > label.Longest || !utf8.ValidString(text) || shown(text) != text {
+			if len(text) > longestText || !utf8.ValidString(text) || shown(text) != text {
 				t.Errorf("%q of %q", text, data)
 			}
 		}

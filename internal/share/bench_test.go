@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // A kept turn that is used again.

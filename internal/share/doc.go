@@ -7,5 +7,7 @@
 //	turns.go     the turns that goroutines of one object share: who waits, the acquisition for all of them, tries
 //	turn.go      what follows a release: the turn is handed over, kept or left; readers, who hold together
 //	kept.go      how many turns are kept, and whether it is worth while
+//	keys.go      a lock object for each key in use; escape.go: names of keys in paths
+//	join.go      options, and several errors as one
 //	door.go      from a lock object to what Multi has to know of it
 package share

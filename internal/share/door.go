@@ -1,6 +1,11 @@
 package share
 
-import "github.com/turnstile-go/turnstile/internal/queue2"
+import (
+	"context"
+	"sync"
+
+	"github.com/turnstile-go/turnstile/queue"
+)
 
 // Member is what Multi of package zklock has to know of a lock that it takes together with others.
 type Member struct {
@@ -21,6 +26,23 @@ type Member struct {
 type Look struct {
 	Queue   *queue.Queue
 	Request queue.Request
+}
+
+// LookAll looks at the queues that a try has to pass, in one flight. It returns [queue.ErrBusy] if others are in the way in one
+// of them. The Effort has their number in the first such queue.
+func LookAll(ctx context.Context, all ...Look) (effort queue.Effort, err error) {
+	efforts, errs := make([]queue.Effort, len(all)), make([]error, len(all))
+	var group sync.WaitGroup
+	for i, one := range all {
+		group.Go(func() { efforts[i], errs[i] = one.Queue.Look(ctx, one.Request) })
+	}
+	group.Wait()
+	for i := range all {
+		if effort, err = efforts[i], errs[i]; err != nil {
+			break
+		}
+	}
+	return effort, err
 }
 
 // HeldBy returns the lease that an owner has of the lock, lost or not. It returns nil if the owner has none.

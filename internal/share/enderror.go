@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // EndError returns the error of work under a lease, such as that of a Do, which has two parts: work is the error of its

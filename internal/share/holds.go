@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/news"
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 

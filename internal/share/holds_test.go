@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/share"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -423,4 +423,20 @@ func (l logLines) count(part string) (n int) {
 		}
 	}
 	return n
+}
+
+// A Lock that has got the lease needs the bound of its wait no longer. The timer of a long bound would stay in memory for as
+// long as that.
+func TestLockEndsItsBound(t *testing.T) {
+	h := &share.Holds[*lease]{Path: "/lock"}
+	ctx := queue.WithMaxWait(t.Context(), time.Hour)
+	var inside context.Context
+	wantErr(t, "Lock", h.Lock(ctx, func(ctx context.Context, _ bool) (*lease, error) {
+		inside = ctx
+		return &lease{}, nil
+	}), nil)
+	if inside.Err() == nil {
+		t.Error("the context of the wait goes on after the call")
+	}
+	wantErr(t, "Unlock", h.Unlock(), nil)
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -531,10 +531,12 @@ func TestKeepAtMostHalf(t *testing.T) {
 	use := func(p *process) { giveBack(t, p.hold(t)) }
 	use(all[0])
 	use(all[1])
+	leaves := all[1].present()
 	use(all[0])
 	use(all[2])
 	all[1].want(t, idle)
 	testserver.WaitChildren(t, dir+"b", 0)
+	expect.Receive(t, "the news of that delete", leaves.disturbed) // it would count as that of somebody else for the next turn
 	if a, c := all[0].in(), all[2].in(); a != keeping || c != keeping {
 		t.Errorf("%v and %v", a, c)
 	}
@@ -642,7 +644,7 @@ func TestHabit(t *testing.T) {
 	}
 }
 
-// Who asks is told when the Turns are idle: after a turn, after an acquisition that was called back, and when it need not be
+// The caller of WhenIdle is told when the Turns are idle: after a turn, after an acquisition that was called back, and when it need not be
 // remembered any more that a turn was kept for nothing.
 func TestWhenIdle(t *testing.T) {
 	dir := testserver.Path(t)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -65,7 +65,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*hol
 			var held *hold[L]
 			if held, behind = h.add(lease, owner, by); held != nil {
 				h.interruptAtLoss(held)
-				return held, nil
+				return held, end(nil)
 			}
 			// The slot is taken. Its hold must have lost the lock, or the lease would not have been granted.
 		}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -318,7 +318,7 @@ func TestReadersLost(t *testing.T) {
 	giveBack(t, p.hold(t))
 }
 
-// Readers leave no goroutine and no watch behind, whoever comes and goes.
+// Readers leave no goroutine and no watch behind, whichever contenders come and go.
 func TestReadersLeaveNothing(t *testing.T) {
 	dir := testserver.Path(t)
 	before := testserver.Watches(t)

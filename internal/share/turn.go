@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -63,14 +63,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// leave leaves a turn that leaveLocked has returned. t may be nil.
-func (t *turn) leave(ctx context.Context) *session.Removal {
-	if t == nil {
-		return nil
-	}
-	return t.Turn.Leave(ctx)
-}
-
 // beginLocked begins a turn that so many hold.
 func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 	t := &turn{Turn: granted, of: s, holds: holds, left: s.handovers, disturbed: granted.Undisturbed()}
@@ -104,17 +96,16 @@ func (s *Turns) useAgainLocked() *turn {
 	return t
 }
 
-// closeLocked ends what a newcomer must not share or use again: a turn that is kept, which the caller leaves, or that of
-// readers, who go on without newcomers.
-func (s *Turns) closeLocked() (gone *turn) {
+// closeLocked ends what a newcomer must not share or use again: a turn that is kept, or that of readers, who go on without
+// newcomers.
+func (s *Turns) closeLocked(ctx context.Context) {
 	switch t := s.turn; {
 	case t == nil || s.awaitsLookLocked(t):
 	case t.holds == 0:
-		return s.leaveLocked(t, isClosed(t.disturbed))
+		s.leaveLocked(ctx, t, isClosed(t.disturbed))
 	case s.readers:
 		s.turn = nil
 	}
-	return nil
 }
 
 // released says how things are after the release of a lease.
@@ -185,11 +176,9 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		s.mu.Unlock()
 		beyond.giveUp(false)
 	case leave:
-		s.leaveLocked(t, false)
-		next := s.contendLocked()
+		removal := s.leaveLocked(ctx, t, false)
+		s.contendLocked()
 		s.unlock()
-		removal := t.leave(ctx)
-		s.start(next)
 		return removal
 	}
 	return nil
@@ -205,9 +194,9 @@ func (s *Turns) keepLocked(t *turn, now time.Time) (beyond *turn) {
 	return keptTurns.add(t)
 }
 
-// leaveLocked notes that a turn is about to be left, by the caller. taken says that it was kept until somebody of another
-// process has come.
-func (s *Turns) leaveLocked(t *turn, taken bool) *turn {
+// leaveLocked leaves a turn. What this process sends next comes behind the delete, and finds room for its node. taken says
+// that the turn was kept until somebody of another process has come.
+func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.Removal {
 	if s.turn == t {
 		s.turn = nil
 	}
@@ -220,7 +209,7 @@ func (s *Turns) leaveLocked(t *turn, taken bool) *turn {
 		})
 	}
 	keptTurns.remove(t)
-	return t
+	return t.Leave(ctx)
 }
 
 // lost follows the loss of a turn. It does not concern those that wait: they get another one.
@@ -230,9 +219,8 @@ func (s *Turns) lost(t *turn) {
 	if s.turn == t {
 		s.turn = nil
 	}
-	next := s.contendLocked()
+	s.contendLocked()
 	s.unlock()
-	s.start(next)
 }
 
 // GiveUpKept gives up the turn that is kept, if there is one. It is for a contender of this process that the turn would keep
@@ -251,14 +239,11 @@ func (t *turn) giveUp(taken bool) {
 	}
 	s := t.of
 	s.mu.Lock()
-	var gone *turn
 	if s.turn == t && t.holds == 0 {
-		gone = s.leaveLocked(t, taken)
+		s.leaveLocked(context.Background(), t, taken)
 	}
-	next := s.contendLocked()
+	s.contendLocked()
 	s.unlock()
-	gone.leave(context.Background())
-	s.start(next)
 }
 
 // follow gives a turn up when it is kept and somebody of another process comes, or its time is over. Readers look first
@@ -295,7 +280,6 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 	alone := t.isAlone(now)
 	open := s.turn == t && !t.IsLast()
 	left := earlier(t.until, t.limit).Sub(now)
-	var gone *turn
 	switch {
 	case s.turn != t:
 	case open && s.awaitsLookLocked(t): // others have come and gone since
@@ -310,12 +294,10 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 	case open && alone && left > 0:
 		again = left
 	default:
-		gone = s.leaveLocked(t, open && !alone && left > 0)
+		s.leaveLocked(context.Background(), t, open && !alone && left > 0)
 	}
-	next := s.contendLocked()
+	s.contendLocked()
 	s.unlock()
-	gone.leave(context.Background())
-	s.start(next)
 	return again
 }
 

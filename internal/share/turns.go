@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // Turns are the turns of one lock object that the goroutines of this process share. They have one turn in the queue at a
-// time. Who waits stands in a list, and one goroutine acquires for all. Its turn goes to the first. A release hands the
-// turn over to the next, and no server is asked. If nobody waits here, the turn may be kept for the next use.
+// time. Goroutines that wait stand in a list, and one more acquires for all of them. Its turn goes to the first. A release
+// hands the turn over to the next, and no server is asked. If nobody waits here, the turn may be kept for the next use.
 //
 // Readers share differently: all that wait hold the turn that was acquired for them, and others join as long as nobody of
 // another process has come whom they would keep waiting. A reader that comes later is the first of another turn, while the
 // earlier one lasts until its last reader has released it.
 //
-// The methods may be called by several goroutines at once. Under mu, nothing is sent, and no function of the program is
-// called.
+// The methods may be called by several goroutines at once. Under mu, only the delete of a turn
+// is sent, and no function of the program is called.
 type Turns struct {
 	q         *queue.Queue
 	r         queue.Request
@@ -131,13 +131,11 @@ func (s *Turns) wait(ctx context.Context) (*turn, queue.Effort, error) {
 		s.mu.Unlock()
 		return t, again, nil
 	}
-	gone := s.closeLocked()
+	s.closeLocked(ctx)
 	w := &waiter{ctx: ctx, got: make(chan grant, 1)}
 	w.at = s.waiting.PushBack(w)
-	next := s.contendLocked()
+	s.contendLocked()
 	s.mu.Unlock()
-	gone.leave(ctx)
-	s.start(next)
 	select {
 	case g := <-w.got:
 		return g.turn, g.effort, g.err
@@ -159,7 +157,7 @@ func (s *Turns) try(ctx context.Context) (*turn, queue.Effort, error) {
 		s.mu.Unlock()
 		return t, again, nil
 	}
-	gone := s.closeLocked()
+	s.closeLocked(ctx)
 	unused := s.turn == nil && s.acquiring == nil && !s.trying
 	if !unused && !s.readers {
 		s.mu.Unlock()
@@ -169,46 +167,36 @@ func (s *Turns) try(ctx context.Context) (*turn, queue.Effort, error) {
 	r := s.r
 	r.MayKeep = unused && s.mayKeepLocked()
 	s.mu.Unlock()
-	gone.leave(ctx)
 
 	granted, effort, err := s.q.Begin(ctx, r, true, nil)
 
 	s.mu.Lock()
 	s.trying = false
 	var t *turn
-	var next *acquisition
 	if err == nil {
 		t = s.beginLocked(granted, 1)
 	} else {
-		next = s.contendLocked() // for those that have come since
+		s.contendLocked() // for those that have come since
 	}
 	s.unlock()
-	s.start(next)
 	return t, effort, err
 }
 
-// contendLocked begins an acquisition for those that wait, unless they wait for a goroutine of this process. The caller
-// passes it to start, once it has left the turn that is in its way.
-func (s *Turns) contendLocked() *acquisition {
+// contendLocked begins an acquisition for those that wait, unless they wait for a goroutine of this process.
+func (s *Turns) contendLocked() {
 	if s.waiting.Len() == 0 || s.turn != nil || s.acquiring != nil || s.trying {
-		return nil
+		return
 	}
 	a := &acquisition{r: s.r}
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(s.waiting.Front().Value.(*waiter).ctx))
 	a.r.MayKeep = s.mayKeepLocked()
 	s.acquiring = a
-	return a
+	go s.contend(a)
 }
 
 // mayKeepLocked reports whether the next turn may be kept. It is called once for each.
 func (s *Turns) mayKeepLocked() bool {
 	return s.keep > 0 && mostKept(s.q.Manager()) > 0 && s.habit.next()
-}
-
-func (s *Turns) start(a *acquisition) {
-	if a != nil {
-		go s.contend(a)
-	}
 }
 
 // contend acquires a turn for those that wait.

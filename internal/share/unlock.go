@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // Unlock gives back one Lock, of the hold that choose returns. The slot is free as soon as the lease has ended. Then Unlock

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	queue "github.com/turnstile-go/turnstile/internal/queue2"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -48,7 +48,7 @@ func TestKeptForATimeout(t *testing.T) {
 	})
 }
 
-// A server that takes the right to read the directory away does not tell of those who come. So a turn that is used again and
+// A server that takes the right to read the directory away does not tell of contenders that come. So a turn that is used again and
 // again is given up when a session timeout has passed since its listing, and one that nobody uses as well.
 func TestKeptForATimeoutWithoutTheRightToRead(t *testing.T) {
 	for name, used := range map[string]bool{"used": true, "unused": false} {

@@ -15,9 +15,8 @@ var (
 	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
 		"internal/clock", "internal/codec", "internal/digestmd5", "internal/line", "internal/logbook", "internal/news",
 		"internal/room", "internal/rounds", "internal/watches"}
-	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/hold", "internal/decide",
-		"internal/maxwait", "internal/nodedata", "internal/leasectx", "internal/label"})
-	locks = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/keyed"})
+	queues = slices.Concat(sessions, []string{"queue", "internal/nodedata"})
+	locks  = slices.Concat(queues, []string{"internal/share", "zklock", "rwlock", "semaphore"})
 )
 
 // sections has all sections of the pages.
@@ -28,7 +27,6 @@ var sections = []section{
 	{"starvation", "docs/measured/starvation.md", "make starvation", locks},
 	{"counterexamples", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
 	{"others", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
-	{"worlds", "docs/places.md", "make models WRITE=1", []string{"internal/decide", "internal/place", "internal/hold", "kinds"}},
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"timeouts", "docs/performance.md", "make outages WRITE=1", sessions},

@@ -141,7 +141,7 @@ func panicking(w *world) {
 	failure := errors.New("failure of the function")
 	func() {
 		defer func() {
-			if got := recover(); got != failure {
+			if got := recover(); got != failure { //nolint:errorlint // the value of the panic itself
 				w.Errorf("panic %v, want that of the function", got)
 			}
 		}()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/locktest"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -49,6 +50,9 @@ func made[T any](make func(*session.Manager, string) (T, error), of func(T) lock
 
 // run runs the table for one kind of lock with several sets of options.
 func run(t *testing.T, s locktest.Subject, variants ...variant) {
+	if raceOn && !longtest.On() {
+		variants = variants[len(variants)-1:]
+	}
 	for _, v := range variants {
 		s := s
 		s.Name, s.New = v.name, v.make

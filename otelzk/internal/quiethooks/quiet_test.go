@@ -145,12 +145,15 @@ func weights(w *world) {
 		held := w.get(of(func(ctx context.Context) (*queue.Lease, error) { return theirs.AcquireN(ctx, 3) }))
 		c := w.begin(two)
 		w.pass(long)
-		w.must(ours.Resize(w.Context(), 2))
+		lowered := make(chan error, 1)
+		go func() { lowered <- ours.Resize(w.Context(), 2) }() // it waits for a lease, behind c
+		w.pass(long)
+		w.release(held)
+		w.must(<-lowered)
 		w.pass(long)
 		w.must(theirs.Resize(w.Context(), 5))
 		w.pass(long)
 		c.give()
-		w.release(held)
 	})
 }
 

@@ -41,7 +41,7 @@ those above it, and the contender's own node.
 A directory that exists keeps its list. A client that may delete in it can break its
 locks.`
 
-// letters of the rights, in ZooKeeper's order of the bits.
+// aclLetters are the letters of the rights, in ZooKeeper's order of the bits.
 const aclLetters = "rwcda"
 
 // rightNames are ZooKeeper's names of the rights, in the same order.

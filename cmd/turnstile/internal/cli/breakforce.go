@@ -88,7 +88,7 @@ func (a *App) agree(ctx context.Context, t *locks.Tree, l *locks.Lock, chosen []
 	}
 }
 
-// grantedSince returns the contenders that waited when they were shown and may hold the lock now, and all of
+// grantedSince returns the contenders that waited when they were shown and hold the lock now, and all of
 // shown as they are now, without those that have left.
 func grantedSince(shown []locks.Contender, now *locks.Lock) (granted, present []locks.Contender) {
 	for _, c := range now.Contenders {
@@ -97,7 +97,7 @@ func grantedSince(shown []locks.Contender, now *locks.Lock) (granted, present []
 			continue
 		}
 		present = append(present, c)
-		if (c.Holds || c.MayHold) && !shown[i].Holds && !shown[i].MayHold {
+		if c.Holds && !shown[i].Holds {
 			granted = append(granted, c)
 		}
 	}

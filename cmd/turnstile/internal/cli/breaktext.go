@@ -17,11 +17,8 @@ func who(c locks.Contender) string {
 }
 
 func verb(c locks.Contender) string {
-	switch {
-	case c.Holds:
+	if c.Holds {
 		return "holds"
-	case c.MayHold:
-		return "may hold leases of"
 	}
 	return "waits for"
 }
@@ -94,7 +91,7 @@ func consequences(kind locks.Kind, c locks.Contender) []string {
 }
 
 func consequence(kind locks.Kind, c locks.Contender) string {
-	if !c.Holds && !c.MayHold && kind != locks.Conflict && !c.ByHand {
+	if !c.Holds && kind != locks.Conflict && !c.ByHand {
 		return "It waits, and loses its place in the queue.\nClients of this module join the queue again at its end."
 	}
 	switch c.Client {

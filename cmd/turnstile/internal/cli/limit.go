@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -24,7 +25,8 @@ func resizeCommand(a *App) *cobra.Command {
 until the next resize or "limit --reset", whatever number the programs were built with.
 
 Waiters that now fit are let in. If there are fewer leases than before, no holder loses
-one, and no contender is let in until enough are back.
+one: resize waits in the queue until those that go are free, for as long as --timeout and
+--connect-timeout allow together, and then leaves the limit as it was.
 
 A path that does not exist is refused, since it is often misspelt: --create sets the limit of
 a semaphore that nobody has used yet. Semaphores in Curator's layout have no limit on the
@@ -64,7 +66,8 @@ func limitCommand(a *App) *cobra.Command {
 		Long: `Show the number of leases of the semaphore at PATH, and how many are taken.
 
 With --reset it undoes "resize": from then on the number in the programs counts again, and
-all of them must be built with the same one, which is the value of --reset.
+all of them must be built with the same one, which is the value of --reset. If that is less
+than the present limit, it waits as "resize" does.
 
 With --json it prints {path, limit, limitSet, taken, holding, waiting}. limit is 0 if the servers
 do not know it. limitSet is true if an operator has set it. With --reset it prints
@@ -181,7 +184,11 @@ func (a *App) resize(ctx context.Context, p string, n int, c change) error {
 		return usageError(err)
 	}
 	if err := c.set(s, limited, n); err != nil {
-		if ctx.Err() == nil && limited.Err() != nil {
+		var wait *queue.WaitError
+		if errors.As(err, &wait) && wait.Ahead.Path != "" {
+			err = withCode(codeBusy, fmt.Errorf("the limit is still %d, since more leases are in use than there would be: %s. See: %s",
+				before, wait.Reason, a.again("show", p)))
+		} else if ctx.Err() == nil && limited.Err() != nil {
 			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("limit", p)))
 		}
 		return a.plain(clean(p), a.refused(p, c.needs, err))

@@ -35,13 +35,14 @@ func TestResize(t *testing.T) {
 		if l == nil {
 			t.Fatal("the waiter was not let in")
 		}
-		defer func() { _ = l.Release(t.Context()) }()
 		w.says(t, "limit", pool, pool+": semaphore, 2 of 2 leases taken (an operator has set the limit), 2 holders, 0 waiters")
 		w.says(t, "limit", "--json", pool, `"limit":2,"limitSet":true,"taken":2,"holding":2,"waiting":0}`)
+		w.call(t.Context(), "resize", "--timeout", "4s", "--connect-timeout", "1s", pool, "1").want(t, codeBusy, "the limit is still 2", "2 of 2 leases taken")
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		w.says(t, "limit", "--json", "--reset", "1", pool, `"before":2,"after":1}`)
-		w.says(t, "limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder, 1 waiter")
-		w.says(t, "show", pool, "2  holds?  1 ")
-		w.says(t, "show", pool, "The limit was lowered.")
+		w.says(t, "limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder, 0 waiters")
 		w.says(t, "resize", "--create", w.top+"/new", "7", "the limit is 7, no limit was on the servers before")
 		w.says(t, "limit", w.top+"/new", "0 of 7 leases taken (an operator has set the limit)")
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +26,8 @@ with which session. For a semaphore it shows the limit and the leases of each co
 QUEUED is how long ago the contender's node was made, and SINCE is when that was, by the
 servers' clock, with the zone of this machine. For a holder that is not when it got the lock:
 the servers do not know. The node is older by the wait, and by all holds before if goroutines
-of a process pass it on (WithLocalHandover, WithLazyRelease). Some contenders get a new node,
-and both begin anew: a waiter of a semaphore whose limit was lowered, and a writer that goes
-on as a reader.
+of a process pass it on (WithLocalHandover, WithLazyRelease). A writer that goes on as a
+reader gets a new node, and both begin anew.
 
 A node that no session owns was left by hand. No client will ever delete it, and the
 contenders behind it wait for ever. Show says how to delete it.
@@ -39,11 +37,10 @@ fencing token.
 
 With --json it prints one object:
   path, kind, limit, limitSet, holding, waiting  as "ls --json" prints them
-  contenders  array, in order, of {node, path, sequence, holds, mayHold, mode, leases, id,
+  contenders  array, in order, of {node, path, sequence, holds, mode, leases, id,
               label, traceparent, since, session, byHand, revoked, token, client}.
-              mode is read or write. mayHold is true if the limit was lowered after the
-              contender came, so that it may hold leases. revoked is true if somebody has
-              asked the contender to give the lock up.`,
+              mode is read or write. revoked is true if somebody has asked the contender
+              to give the lock up.`,
 		Example: `  turnstile show /prod/locks/invoice-42
   turnstile show --wide /prod/locks/invoice-42
   turnstile show --json /prod/locks/invoice-42 | jq '.contenders[] | select(.holds)'`,
@@ -226,8 +223,6 @@ func state(l *locks.Lock, c locks.Contender) string {
 		return "?"
 	case c.Holds:
 		return "holds"
-	case c.MayHold:
-		return "holds?"
 	}
 	return "waits"
 }
@@ -263,9 +258,6 @@ func dash(s string) string {
 // remarks are lines below the table about contenders that need a word.
 func (a *App) remarks(l *locks.Lock) []string {
 	var out []string
-	if slices.ContainsFunc(l.Contenders, func(c locks.Contender) bool { return c.MayHold }) {
-		out = append(out, "", "The limit was lowered. Contenders with holds? came before that, and may hold leases beyond the limit.")
-	}
 	for i, c := range l.Contenders {
 		switch {
 		case c.ByHand:

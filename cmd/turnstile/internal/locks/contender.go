@@ -13,11 +13,10 @@ import (
 // Contender is a holder or a waiter. The names of its JSON fields are part of the output of the command.
 // Texts from the node are as they are, and must be escaped before a terminal gets them.
 type Contender struct {
-	Node     string `json:"node"`              // the name of the node
-	Path     string `json:"path"`              // of the node
-	Sequence int32  `json:"sequence"`          // lower is earlier
-	Holds    bool   `json:"holds"`             // false: it waits
-	MayHold  bool   `json:"mayHold,omitempty"` // it waits by the present limit, but a former one may have let it in
+	Node     string `json:"node"`     // the name of the node
+	Path     string `json:"path"`     // of the node
+	Sequence int32  `json:"sequence"` // lower is earlier
+	Holds    bool   `json:"holds"`    // false: it waits
 	Mode     string `json:"mode,omitempty"`
 	Leases   int    `json:"leases,omitempty"` // of a semaphore: how many it holds or asks for
 

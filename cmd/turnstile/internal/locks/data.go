@@ -3,8 +3,6 @@ package locks
 import (
 	"encoding/json"
 	"math"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // nodeData is what the locks of this library write into the nodes of contenders, as far as the command shows it.
@@ -28,26 +26,14 @@ func parseData(data []byte) (d nodeData, ours bool) {
 	return d, true
 }
 
-// limitData is what package semaphore writes into the directory of a semaphore. An operator may write {"maxLeases":3}
-// there.
+// limitData is what package semaphore writes into the directory of a semaphore, as far as the command shows it.
 type limitData struct {
-	MaxLeases int   `json:"maxLeases"`
-	Default   bool  `json:"default"` // the limit is the one that New was given
-	Lowered   int64 `json:"lowered"` // the transaction that has lowered the limit last; -1: the one that wrote this
-	Version   int32 `json:"version"` // that the data got then; another one: somebody has written it by hand since
+	MaxLeases int  `json:"maxLeases"`
+	Default   bool `json:"default"` // the limit is the one that New was given
 }
 
 // parseLimit parses the data of a directory. It reports whether the data is a semaphore's.
 func parseLimit(data []byte) (l limitData, ours bool) {
 	err := json.Unmarshal(data, &l)
 	return l, err == nil && l.MaxLeases >= 1 && l.MaxLeases <= math.MaxInt32
-}
-
-// lastLowered returns the transaction that has lowered the limit last, as far as the data and its stat tell, and 0 for
-// none.
-func (l limitData) lastLowered(stat *zk.Stat) int64 {
-	if l.Version != stat.Version || l.Lowered < 0 {
-		return stat.Mzxid
-	}
-	return l.Lowered
 }

@@ -18,7 +18,6 @@ type Lock struct {
 	Kind       Kind
 	Limit      int         // leases of a semaphore; 0: not known
 	LimitSet   bool        // an operator has set the limit
-	lowered    int64       // the transaction that lowered the limit last; 0: none
 	Contenders []Contender // in order
 	Others     []string    // children that are no contenders, sorted
 	Stat       *zk.Stat    // of the directory
@@ -97,21 +96,12 @@ func build(kind Kind, dir string, nodes []queue.Node, limit int) []Contender {
 }
 
 // readLimit takes the limit from the data of the directory. Data that is not a semaphore's leaves it 0.
-func (l *Lock) readLimit(data []byte, stat *zk.Stat) {
+func (l *Lock) readLimit(data []byte) {
 	limit, ours := parseLimit(data)
 	if !ours {
 		return
 	}
 	l.Limit, l.LimitSet = limit.MaxLeases, !limit.Default
-	l.lowered = limit.lastLowered(stat)
-}
-
-// former marks the contenders that count as waiters, but came before the limit was lowered. A former limit may
-// have let them in.
-func (l *Lock) former() {
-	for i, c := range l.Contenders {
-		l.Contenders[i].MayHold = c.Known && !c.Holds && c.Token < l.lowered
-	}
 }
 
 // Directories returns the directories of the contenders: if there are two, that of the leases, and that of the waiters.

@@ -112,7 +112,7 @@ func (t *Tree) readLimit(ctx context.Context, l *Lock) error {
 		return err
 	}
 	l.Written = stat.Mzxid
-	if l.readLimit(data, stat); unused && l.Limit > 0 {
+	if l.readLimit(data); unused && l.Limit > 0 {
 		l.Kind = Semaphore
 	}
 	return nil
@@ -125,11 +125,10 @@ func (t *Tree) kindByLeases(ctx context.Context, dir string) (Kind, error) {
 	names, _, err := t.Children(ctx, path.Join(dir, curatorLeases))
 	if nodes, others := split(names); err == nil && classify(nodes, others) == Semaphore {
 		var data []byte
-		var stat *zk.Stat
-		data, stat, err = t.Get(ctx, path.Join(dir, curatorLeases))
+		data, _, err = t.Get(ctx, path.Join(dir, curatorLeases))
 		limit := new(Lock)
 		if err == nil {
-			limit.readLimit(data, stat)
+			limit.readLimit(data)
 		}
 		if err == nil && limit.Limit == 0 {
 			return Curator, nil
@@ -161,9 +160,6 @@ func (t *Tree) describe(ctx context.Context, l *Lock, detail Detail) error {
 			break
 		}
 		l.drop(gone)
-	}
-	if l.Kind == Semaphore {
-		l.former()
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type Limits struct {
 const (
 	defaultPart = 5
 	longestPart = 4
-	// A command that gets SIGTERM needs some time. The reserve is for the kernel to end all
+	// shortestPart is what a command has to get after SIGTERM, which needs some time. The reserve is for the kernel to end all
 	// processes of a group, on a machine that may be busy. The margin of the session's clock comes on top.
 	shortestPart = 20
 	reservePart  = 40

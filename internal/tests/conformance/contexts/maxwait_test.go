@@ -70,7 +70,6 @@ func (w *world) others() map[string]call {
 	multi, err := multi(t, m, "/others/multi").(multiLock).MultiLock.Acquire(t.Context())
 	must(t, err)
 	single, beside := lease("/others/single"), lease("/others/revoked")
-	q := made[*queue.Queue](t)(queue.New(m, "/others/queue"))
 	s := made[*semaphore.Semaphore](t)(semaphore.New(m, "/others/semaphore", 2))
 	e := made[*election.Election](t)(election.New(m, "/others/election"))
 	inTerm := make(chan context.Context)
@@ -94,7 +93,6 @@ func (w *world) others() map[string]call {
 		"Limit":            func(ctx context.Context) error { _, err := s.Limit(ctx); return err },
 		"Resize":           func(ctx context.Context) error { return s.Resize(ctx, 3) },
 		"ResetLimit":       s.ResetLimit,
-		"ReadConfig":       func(ctx context.Context) error { _, err := q.ReadConfig(ctx); return err },
 		"Revoke":           func(ctx context.Context) error { return zklock.Revoke(ctx, m, beside.Path()) },
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -27,7 +27,7 @@ const mainEnv = "TURNSTILE_EXAMPLE_MAIN"
 // in the processes that [Stops] and [WrongServer] start, and in those that have one of the
 // given arguments, which the example starts by itself.
 func Main(m *testing.M, main func(), arguments ...string) {
-	place.UnlockPatience = testserver.Patience
+	share.UnlockPatience = testserver.Patience
 	ours := func(arg string) bool { return slices.Contains(os.Args, arg) }
 	if os.Getenv(mainEnv) != "" || slices.ContainsFunc(arguments, ours) {
 		main()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
-	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -32,16 +31,6 @@ func (l lease) leases() []*queue.Lease { return []*queue.Lease{l.Lease} }
 
 func (l lease) standing(ctx context.Context, c *cell) ([]string, error) {
 	return standingOf(ctx, c.site, l.leases())
-}
-
-// resized is a hold whose holder lowers the semaphore's limit.
-type resized struct {
-	lease
-	of *semaphore.Semaphore
-}
-
-func (r resized) settle(ctx context.Context) error {
-	return errors.Join(r.of.Resize(ctx, leases), r.lease.settle(ctx))
 }
 
 // several is a hold of several locks as one.

@@ -194,21 +194,20 @@ func three(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	return single(s.AcquireN(ctx, leases))
 }
 
-// resizer makes it one lease more before it takes two, and one less again while it holds them. By
-// either limit these and the three of anybody else are too many.
+// resizer makes it one lease more and one less again before it takes two. By either limit these and the three of anybody
+// else are too many. It cannot lower the limit while it holds them: that is an acquisition, which comes after the rival that
+// waits for these leases.
 func resizer(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	s, err := semaphore.New(m, path, leases)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Resize(ctx, leases+1); err != nil {
-		return nil, err
+	for _, n := range []int{leases + 1, leases} {
+		if err := s.Resize(ctx, n); err != nil {
+			return nil, err
+		}
 	}
-	l, err := s.AcquireN(ctx, 2)
-	if err != nil {
-		return nil, err
-	}
-	return resized{lease{l}, s}, nil
+	return single(s.AcquireN(ctx, 2))
 }
 
 func asked(_, ahead queue.Node) int { return ahead.Weight }

@@ -83,6 +83,8 @@ func (s *steps) where(r zktest.Request) (string, bool) {
 	switch id, isNode := contenderID(*last); {
 	case *last == "":
 		*last = "dir"
+	case strings.HasPrefix(*last, raising): // it ends in a uuid
+		*last = "raise"
 	case !isNode:
 		words = append(words, "dir")
 	case id == "":
@@ -97,6 +99,9 @@ func (s *steps) where(r zktest.Request) (string, bool) {
 	}
 	return strings.Join(words, "-"), true
 }
+
+// raising begins the name of the node that stands while a semaphore's limit is raised.
+const raising = "resize-"
 
 // contenderID returns the uuid in a contender's name, with its number or, as in a create,
 // still without; "" if such names have none.

@@ -104,8 +104,8 @@ with a rival behind it. In rows that end in -cancelled it is given up while it w
 lock are its requests, the events of its watches, and the moments in which it waits or holds and nothing is
 on its way.
 In async, the lock has WithAsyncRelease.
-In semaphore-resize, the client that meets the faults raises the limit before it takes its leases, and
-lowers it again while it holds them.
+In semaphore-resize, the client that meets the faults raises the limit and lowers it again before it takes its
+leases.
 In election-resign, the client that meets the faults gives the leadership up by Resign. In election, its
 function returns.
 Rows that begin with "kept" are of locks with WithLazyRelease, at a path that is there. The client takes

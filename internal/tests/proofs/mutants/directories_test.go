@@ -10,11 +10,11 @@ var directories = map[string]string{
 	"schedule": "schedule",
 	"fence":    "fence",
 
-	"queue":     "internal/queue2",
+	"queue":     "queue",
 	"share":     "internal/share",
-	"rwlock":    "internal/rwlock2",
-	"semaphore": "internal/semaphore2",
-	"zklock":    "internal/zklock2",
+	"rwlock":    "rwlock",
+	"semaphore": "semaphore",
+	"zklock":    "zklock",
 
 	"databases":  "internal/tests/databases", // a module of its own
 	"simulation": "internal/tests/proofs/simulation",

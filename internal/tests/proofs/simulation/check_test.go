@@ -176,7 +176,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	}
 	return func(cause error) {
 		k.log("END %s: %s", info.Node, kindOfError(cause))
-		for _, text := range cs.kept.endedHold(info.Node) {
+		for _, text := range cs.kept.endedHold(k, info.Node) {
 			cs.fail("%s", text)
 		}
 		cs.mu.Lock()
@@ -224,6 +224,16 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 	}
 	counted := make(map[turn]bool) // one that leaves another node in its place is one contender
 	for _, c := range all {
+		if f := cs.foreignLocked(c.path); f != nil {
+			w, text := cs.besideForeignLocked(f, c, k, n, at)
+			if text != "" {
+				wrong = append(wrong, text)
+			}
+			if ahead += w; w > 0 {
+				who = append(who, c.path)
+			}
+			continue
+		}
 		it := turn{c.seq, c.session}
 		// A create that got a negative number is undone: it is never granted, and in nobody's way.
 		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq >= 0 && c.seq < n.Sequence && w > 0 && !counted[it] && !cs.halfGoneLocked(c) {
@@ -406,7 +416,16 @@ func (cs *checks) shortly(c *call) time.Duration {
 // othersLocked reports whether any other attempt was at the lock during the call. An
 // attempt that was cancelled shortly before may still make its node, for a moment, during the call.
 func (cs *checks) othersLocked(c *call) bool {
-	if weight, _ := cs.besideLocked(c); cs.w.busy(c, weight) {
+	weight, _ := cs.besideLocked(c)
+	for _, p := range cs.w.kind.partsOf(c) {
+		if isCount(p.mode) {
+			weight += cs.w.limits.taken(p.dir, c.began.Add(-cs.shortly(c)))
+		}
+	}
+	if cs.w.busy(c, weight) {
+		return true
+	}
+	if cs.metLocked(c.path, c.began.Add(-cs.shortly(c)), isAhead, copies) {
 		return true
 	}
 	for _, h := range cs.holdings { // lost, but the lock object is that worker's until it unlocks
@@ -442,7 +461,8 @@ func (cs *checks) deleted(going, all []contender) {
 		ahead := 0
 		for _, c := range all {
 			// The nodes below it go at the same time, so none of them stays ahead for long.
-			if c.dir == mine.dir && c.seq < mine.seq && !slices.Contains(going, c) {
+			// A foreign node may have come ahead of one that already held.
+			if c.dir == mine.dir && c.seq < mine.seq && !slices.Contains(going, c) && cs.foreignLocked(c.path) == nil {
 				ahead += cs.w.kind.weight(c.mode, mine.mode)
 			}
 		}

@@ -57,7 +57,7 @@ func (w *world) restarts() {
 		err = w.useOnce(ctx, mgr, dir)
 		for tries := 0; errors.Is(err, queue.ErrSequence) && tries < 10; tries++ {
 			limited, resetErr := w.resetLimit(ctx, mgr, dir)
-			if !limited || resetErr != nil {
+			if !limited || resetErr != nil && !errors.Is(resetErr, queue.ErrSequence) { // it lets the directory go
 				err = cmp.Or(resetErr, err)
 				break
 			}

@@ -226,12 +226,15 @@ func (cs *checks) expected(c *call, err error) bool {
 		return kd.revocable
 	case errors.Is(err, session.ErrInvalid):
 		return cs.aboveLimit(c)
+	case errors.Is(err, queue.ErrConflict) && cs.met(c, conflicts):
+		return true
 	case kd.parts == nil:
 		return errors.Is(err, queue.ErrSequence) && cs.w.sequences[c.path] > restart
 	case errors.Is(err, queue.ErrConflict):
 		return cs.strangers(c)
 	case errors.Is(err, session.ErrTooManyNodes) && kd.usages != nil:
-		return c.m.maxNodes > 0 && cs.wanted(c) > c.m.maxNodes
+		// At most half of the nodes are places that nobody uses, and these make no room.
+		return c.m.maxNodes > 0 && cs.wanted(c) > c.m.maxNodes-c.m.maxNodes/2
 	case errors.Is(err, session.ErrTooManyNodes):
 		return c.m.maxNodes > 0 && cs.full(c)
 	case errors.Is(err, queue.ErrSequence):
@@ -248,12 +251,17 @@ func (cs *checks) aboveLimit(c *call) bool {
 	})
 }
 
-// strangers reports whether there was a call of another kind of lock in a directory of this one. Until
+// strangers reports whether there was a call of another kind of lock in a directory of this one, or a Resize that lowers. Until
 // the calm, the node of any earlier call may still be there: without a leader no session expires. A call
 // that a hook has ended can leave work behind that ends later.
 func (cs *checks) strangers(c *call) bool {
 	since := cs.w.calmSince()
 	chaos := since.IsZero() || c.began.Before(since)
+	for _, p := range cs.w.kind.parts(c) {
+		if !isCount(p.mode) && cs.w.limits.taken(p.dir, c.began.Add(-cs.shortly(c))) > 0 {
+			return true
+		}
+	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return slices.ContainsFunc(cs.placeLocked(c.path).entries, func(o *acquisition) bool {
@@ -321,6 +329,11 @@ func (cs *checks) wanted(c *call) int {
 	n := 0
 	for _, one := range parts {
 		n += one
+	}
+	for _, k := range cs.w.workers {
+		if k.m == c.m && (k.resizing || k.resized.After(c.began.Add(-cs.shortly(c)))) {
+			n++
+		}
 	}
 	return n
 }

@@ -16,7 +16,8 @@ import (
 // listing that shows the node and no contender that has to wait for it. So a place is spoilt by a
 // listing that shows such a contender, by an event, and by the end of the connection, and as long as no
 // listing has set a watch. A listing without a watch does no harm to an earlier watch: the search for the
-// node of an earlier create, whose reply was lost, lists too.
+// node of an earlier create, whose reply was lost, lists too. The watch counts for a session timeout, since a server
+// that takes the right to read away drops the event.
 type keptPlaces struct {
 	w *world
 
@@ -32,6 +33,7 @@ type keptPlaces struct {
 type keptPlace struct {
 	of     *member
 	link   *link     // of the listing that counts
+	listed time.Time // when that was answered
 	spoilt time.Time // zero if it is not
 	why    string
 
@@ -41,6 +43,8 @@ type keptPlace struct {
 	session int64
 	holders int
 	ended   time.Time // the last hold
+	by      *worker   // whose hold that was
+	before  int64     // for how long its hooks had blocked then
 	next    time.Time // when a hold began while another one was not known to have ended; zero if none did
 	passed  int       // hand-overs since it was spoilt
 	uses    int       // after it had been kept
@@ -118,7 +122,7 @@ func (ks *keptPlaces) listedLocked(l *link, m *member, node string, n queue.Node
 	case behind != "":
 		p.spoil("%s is listed behind it", behind)
 	case watch:
-		p.link, p.spoilt, p.why = l, time.Time{}, ""
+		p.link, p.listed, p.spoilt, p.why = l, time.Now(), time.Time{}, ""
 	case p.link == nil:
 		p.spoil("it is listed without a watch")
 	}
@@ -180,6 +184,8 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 		ks.nodes[node] = p
 	}
 	defer func() { p.holders++ }()
+	// A hook of the release that blocks holds up the hand-over.
+	released := p.by != nil && now.Sub(p.ended) <= p.by.blockedSince(p.before)
 	if p.mode == "" {
 		p.mode, p.first, p.session, p.reads = mode, now, live, ks.w.kind.modeOf(n) == "read"
 		return nil
@@ -187,9 +193,12 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 	say := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("%s has %s: %s", k.name, node, fmt.Sprintf(format, args...)))
 	}
+	if until := p.listed.Add(k.m.timeout); p.spoilt.IsZero() && until.Before(now) {
+		p.spoilt, p.why = until, "the listing is a session timeout old"
+	}
 	spoilt := !p.spoilt.IsZero() && p.spoilt.Before(now)
 	age := now.Sub(p.spoilt)
-	d := ks.w.keepsFor(p)
+	d := ks.w.kind.keeps[p.mode]
 	if live != p.session && since.Before(now) {
 		say("it is used after its session has ended")
 	}
@@ -198,7 +207,7 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 	case p.reads && p.holders > 0 && spoilt:
 		say("a reader joins %v after: %s", age, p.why)
 	case p.reads && p.holders > 0:
-	case p.holders > 0, p.ended.Equal(now) && !p.reads: // handed over
+	case p.holders > 0, released && !p.reads: // handed over
 		if p.holders > 0 {
 			p.next = now // the hook for the end of the last hold is called after the next hold has begun, and in no time
 		}
@@ -212,20 +221,27 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 		say("it is used again %v after: %s", age, p.why)
 	case now.Sub(p.ended) > d:
 		say("it is used again %v after its release, but kept for %v", now.Sub(p.ended), d)
-	case p.ended.Sub(p.first) > k.m.timeout && !p.reads:
-		say("it is used again %v after it was granted", now.Sub(p.first))
 	}
-	if p.holders == 0 && !p.ended.Equal(now) {
+	if p.holders == 0 && !released {
 		p.uses++
 	}
 	return wrong
 }
 
-// keepsFor returns for how long a place may be kept.
-func (w *world) keepsFor(p *keptPlace) time.Duration { return min(w.kind.keeps[p.mode], p.of.timeout) }
+// keepsUntil returns until when a place that nobody holds may be kept.
+func (w *world) keepsUntil(p *keptPlace) time.Time {
+	until := p.ended.Add(w.kind.keeps[p.mode])
+	if counts := p.listed.Add(p.of.timeout); counts.Before(until) {
+		until = counts
+	}
+	if until.Before(p.ended) {
+		return p.ended
+	}
+	return until
+}
 
-// endedHold notes the end of a hold, and says what is wrong with it.
-func (ks *keptPlaces) endedHold(node string) (wrong []string) {
+// endedHold notes the end of a worker's hold, and says what is wrong with it.
+func (ks *keptPlaces) endedHold(k *worker, node string) (wrong []string) {
 	if ks.off() {
 		return nil
 	}
@@ -240,7 +256,7 @@ func (ks *keptPlaces) endedHold(node string) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("%s: it was used again while it was held, %v before this end", node, now.Sub(p.next)))
 	}
 	p.holders--
-	p.ended, p.next = now, time.Time{}
+	p.ended, p.by, p.before, p.next = now, k, k.blocked.Load(), time.Time{}
 	return wrong
 }
 
@@ -274,8 +290,8 @@ func (ks *keptPlaces) watchOver(stop <-chan struct{}) {
 	}
 }
 
-// look says which nodes are wrong: those that have stayed for longer than they are kept, and those that
-// nobody uses and that others wait for.
+// look says which nodes are wrong: those that have stayed for longer than they are kept, those that
+// nobody uses and that others wait for, and those beyond half of what a session may have.
 func (ks *keptPlaces) look(all []contender) (wrong []string) {
 	now, calm := time.Now(), ks.w.calmSince()
 	ks.mu.Lock()
@@ -287,18 +303,24 @@ func (ks *keptPlaces) look(all []contender) (wrong []string) {
 		}
 	}
 	idle := make(map[string]time.Time)
+	keeps := make(map[*member]int)
 	for _, c := range all {
 		p := ks.nodes[c.path]
 		if p != nil && p.holders > 0 {
 			continue
 		}
-		if p != nil && p.mode != "" {
-			ended := p.ended
-			if ended.Before(calm) {
-				ended = calm
+		if p != nil && p.mode != "" && p.of.maxNodes > 0 && now.Sub(p.ended) > prompt {
+			if keeps[p.of]++; keeps[p.of] > p.of.maxNodes/2 {
+				say(c, " is kept, and %s keeps %d of the %d nodes that it may have", p.of.name, keeps[p.of], p.of.maxNodes)
 			}
-			if stays, d := now.Sub(ended), ks.w.keepsFor(p); stays > d+prompt {
-				say(c, " stays for %v after its last hold, but is kept for %v", stays, d)
+		}
+		if p != nil && p.mode != "" {
+			until := ks.w.keepsUntil(p)
+			if until.Before(calm) {
+				until = calm
+			}
+			if now.Sub(until) > prompt {
+				say(c, " stays for %v after its last hold, and %v longer than it is kept", now.Sub(p.ended), now.Sub(until))
 			}
 		}
 		if by := ks.w.blocked(c, all); by != "" {

@@ -86,13 +86,17 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 	defer stop.Stop()
 	k.now("Resize " + dir)
 	k.log("Resize %s to %d", dir, n)
+	w.checks.resizing(k, true)
 	err := change(ctx, n)
+	w.checks.resizing(k, false)
 	w.limits.end(dir, err == nil)
 	k.log("Resize %s to %d: %s", dir, n, kindOfError(err))
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 	case errors.Is(err, session.ErrClosed) && k.m.leaves(mgr):
+	case errors.Is(err, session.ErrSequence), errors.Is(err, session.ErrTooManyNodes): // it needs a node
+	case errors.Is(err, queue.ErrConflict) && (w.kind.parts != nil || w.foreigners != nil): // to lower the limit is an acquisition
 	default:
 		w.checks.fail("%s: Resize fails: %v", k.name, err)
 	}
@@ -108,6 +112,13 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 		w.checks.fail("%s: the limit of %s is %d after it was set to %d%s", k.name, dir, got, n, w.limits.text(dir))
 	}
 	return err == nil
+}
+
+// resizing notes that a worker has begun a Resize, or ended it.
+func (cs *checks) resizing(k *worker, under bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	k.resizing, k.resized = under, time.Now()
 }
 
 // giveUp releases a lease when it is revoked.

@@ -37,6 +37,8 @@ type world struct {
 	workers   []*worker
 	operator  *operator
 
+	foreigners *foreigners // nil: none
+
 	shortened atomic.Bool  // sessions may have been granted less than they asked for
 	strict    atomic.Int64 // the server that grants less now, counted from 1; 0: none does
 	joined    joined.Counter
@@ -263,6 +265,9 @@ func (w *world) run(out *outcome) {
 		for range w.plan.workers {
 			w.workers = append(w.workers, newWorker(w, m, len(w.workers)))
 		}
+	}
+	if w.foreigners = newForeigners(w); w.foreigners != nil {
+		members.Go(func() { w.foreigners.run(stop) })
 	}
 	for _, m := range w.members {
 		members.Go(func() { m.run(stop) })

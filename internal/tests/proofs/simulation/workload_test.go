@@ -30,6 +30,9 @@ type worker struct {
 	calls   int   // so far
 	current *call // guarded by checks.mu
 
+	resizing bool      // a Resize, which has a node, is under way; guarded by checks.mu
+	resized  time.Time // when the last one ended
+
 	mu   sync.Mutex
 	what string // it does now; "" for nothing that others could keep it from
 }

@@ -1,0 +1,9 @@
+package brokenpolicies
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -1,0 +1,371 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// place is a node of ours, and what a contender and its turn know of it.
+type place struct {
+	q        *Queue
+	s        *session.Session
+	r        *Request
+	node     *session.Node
+	me       Node           // its name
+	config   Config         // of the directory, if the kind has a configuration
+	own      *session.Watch // on the node; nil before the first wait
+	children *session.Watch // set by the listing of the entry, if that granted the turn and the place may be kept
+}
+
+// contender is a place, from its Enter until it is granted or has left. One goroutine runs it.
+type contender struct {
+	place
+	beside *Turn    // whose place the contender shares; nil: it has a place of its own
+	shown  *Waiting // for others; may be nil
+
+	since  time.Time // when the node was made, by our clock
+	policy Policy
+	limit  *session.Watch // on the directory, if the kind has a configuration
+
+	view     *view        // of the last wait; nil if there was none
+	position int          // in the way at entry, or at the look of a try; -1: not known
+	pace     *rounds.Pace // of the rounds that get us no further
+	least    int          // contenders ahead at the best listing so far
+}
+
+// keptPatience is how long a try waits for kept places to leave, once it has entered. The try cannot know how far the
+// keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so does the keeper's
+// delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are enough for keepers with
+// round trips of 100 ms, and for a caller with round trips of 100 ms, which needs one to watch them and half a one for the
+// news that they are gone.
+const keptPatience = 250 * time.Millisecond
+
+// whom says which others a contender waits for, once it has entered.
+type whom byte
+
+const (
+	forAll    whom = iota
+	forKept        // for places that may be kept, and nodes that are about to be deleted: keptPatience at most
+	forNobody      // it is one of several that come in at once, or not at all
+)
+
+// contend takes one node through the queue. It returns the turn when nobody is in the way any more, or leaves nothing
+// behind. The error is a loss (isLoss) if another node can go on.
+func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error) {
+	names, err := c.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = errCut // if a policy panics
+	defer func() {
+		if t == nil {
+			c.leave(ctx, err)
+			err = c.q.explain(ctx, err, c.view)
+		}
+	}()
+	if c.r.Kind.Configuration != nil {
+		if err = c.meetRivals(ctx, names); err != nil {
+			return nil, err
+		}
+	}
+	var patience <-chan time.Time
+	for {
+		var v Verdict
+		if v, err = c.decide(names); err != nil {
+			return nil, err
+		}
+		if v.Go {
+			return c.grant(ctx)
+		}
+		if waits == forNobody || waits == forKept && c.isBusy(&v, names) {
+			return nil, ErrBusy
+		}
+		if waits == forKept && patience == nil {
+			timer := time.NewTimer(keptPatience)
+			defer timer.Stop()
+			patience = timer.C
+		}
+		names, c.node.Names, c.children = nil, nil, nil // they can be freed; and who goes ahead uses the watch up
+		if err = c.watch(ctx, &v); err != nil {
+			return nil, err
+		}
+		var next Next
+		if next, err = c.wait(ctx, patience); err != nil {
+			return nil, err
+		}
+		switch {
+		case next == Free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
+			return c.grant(ctx)
+		case next == Gone:
+			return nil, errDeleted
+		}
+		if names, err = c.list(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lookFirst fails with ErrBusy if a try would have to wait. What it reads grants nothing, so a listing that is out of date
+// costs a try, and no more. It does not say busy for places that may be kept, which leave only for a node that they see. The
+// contender has not entered.
+func (c *contender) lookFirst(ctx context.Context) error {
+	configured := c.r.Kind.Configuration != nil
+	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Sync: true, Data: configured})
+	if err != nil {
+		return ignoreNoNode(err) // without a directory nobody contends
+	}
+	me := Node{Prefix: c.r.Prefix, Weight: c.r.Weight, Sequence: math.MaxInt32}
+	if configured {
+		c.config = configOf(l.Data, l.DataStat)
+	}
+	if c.policy, err = c.r.Kind.policy(me, c.config); err != nil || c.policy.Slack < 0 {
+		return nil //nolint:nilerr // the entry says why, by a configuration that is not older than its node
+	}
+	v := Decide(c.r.Kind, c.policy, me, c.q.staying(c.s, l.Names))
+	if v.Stranger == nil && !v.Go && c.inUse(&v) {
+		c.position = v.Count()
+		return ErrBusy
+	}
+	return nil
+}
+
+// isBusy reports whether a try that has entered gives up: it has more to wait for than places that are kept, and nodes
+// that are about to be deleted.
+func (c *contender) isBusy(v *Verdict, names []string) bool {
+	if staying := c.q.staying(c.s, names); len(staying) < len(names) {
+		without := Decide(c.r.Kind, c.policy, c.me, staying)
+		v = &without
+	}
+	return !v.Go && c.inUse(v)
+}
+
+// inUse reports whether those in the way are more than places that nobody uses: by their names, or because this process
+// holds one of them.
+func (c *contender) inUse(v *Verdict) bool {
+	return !v.OnlyKept || slices.ContainsFunc(v.Watch, func(b Blocker) bool {
+		since, _ := turns.lookUp(c.s, c.q.nodePath(b.Node.Name))
+		return !since.IsZero()
+	})
+}
+
+// enter makes the node, and returns a listing that shows it.
+func (c *contender) enter(ctx context.Context) (names []string, err error) {
+	n := session.NewNode{
+		Dir: c.q.dir, Name: nodeName(c.r.Prefix, c.r.Weight, c.r.MayKeep), Data: c.r.Data,
+		Watch: c.r.MayKeep, Directory: c.r.Kind.Configuration != nil,
+	}
+	if c.beside != nil { // the new node has the number of the first one, and so no server gives it one
+		n.Fixed = true
+		n.Name = fmt.Sprintf("%s%s-%s%010d", protected, newID(), n.Name, c.beside.me.Sequence)
+	}
+	if c.node, err = c.s.Enter(ctx, n); err != nil {
+		return nil, err
+	}
+	c.since, c.least, c.children = time.Now(), math.MaxInt, c.node.Children
+	ok := false
+	if c.me, ok = ParseNode(path.Base(c.node.Path), c.r.Kind.Prefixes...); !ok {
+		c.leave(ctx, nil)
+		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
+	}
+	if !n.Directory {
+		return c.node.Names, nil
+	}
+	if names, err = c.standing(c.configured(ctx, &c.node.Listing)); err != nil {
+		c.leave(ctx, err)
+	}
+	return names, err
+}
+
+// list lists the directory again.
+func (c *contender) list(ctx context.Context) (names []string, err error) {
+	configured := c.r.Kind.Configuration != nil
+	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Data: configured, Watch: configured})
+	if err == nil {
+		names = l.Names
+		if configured {
+			names, err = c.configured(ctx, l)
+		}
+	}
+	return c.standing(names, err)
+}
+
+// standing returns the names of a listing, and errDeleted if our node was deleted. The session has seen our node, so a listing
+// without it says so. A server that lags behind can still show it, after the watch of an earlier connection has told.
+func (c *contender) standing(names []string, err error) ([]string, error) {
+	if isNoNode(err) || err == nil && !slices.Contains(names, c.me.Name) || c.own != nil && c.own.Event() == session.WatchDeleted {
+		return nil, errDeleted
+	}
+	return names, err
+}
+
+// configured returns the names of a listing, and sets the configuration that was read with it. A
+// configuration that is older than the listing decides nothing, since contenders may have come or gone by a newer one: the
+// directory is listed again. One that is newer is fine, since those ahead only leave. The first contender, which finds no
+// data, sets it for all.
+func (c *contender) configured(ctx context.Context, l *session.Listing) ([]string, error) {
+	k := c.r.Kind.Configuration
+	pace := c.q.newPace()
+	for tries := 1; ; tries++ {
+		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
+			c.limit = l.Directory
+		}
+		switch {
+		case len(c.config.Data) == 0:
+			_, err := c.s.Set(ctx, c.q.dir, k.Config, c.config.Version)
+			if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, session.ErrUncertain) {
+				return nil, err
+			}
+		case c.config.Changed >= l.Stat.Mzxid:
+			return l.Names, nil
+		}
+		if err := pace.Wait(ctx, c.s.Done()); err != nil {
+			return nil, err
+		}
+		var err error
+		// What came with a watch that has not ended is not read again, so from the third try on the data is read without one.
+		if l, err = c.s.List(ctx, c.q.dir, session.ListOptions{Data: true, Watch: tries < 2}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func configOf(data []byte, stat *zk.Stat) Config {
+	if stat == nil {
+		return Config{}
+	}
+	return Config{Data: data, Changed: stat.Mzxid, Version: stat.Version}
+}
+
+// meetRivals fails with ErrConflict if contenders of another kind of lock are in one of the directories that the kind
+// names. Those make their nodes before they look for ours, as we do, so at least one of the two sees the other. It lists
+// also those directories that were missing by our listing: a rival can have moved from one into the next since.
+func (c *contender) meetRivals(ctx context.Context, names []string) error {
+	k := c.r.Kind.Configuration
+	if !slices.ContainsFunc(k.Rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
+		return nil
+	}
+	for _, rival := range k.Rivals {
+		below := c.q.nodePath(rival)
+		children, _, err := c.s.Children(ctx, below)
+		if err = ignoreNoNode(err); err != nil {
+			return err
+		}
+		if len(parseNodes(children)) > 0 {
+			return fmt.Errorf("%w: %s lock finds contenders below %s", ErrConflict, called(c.r.Kind), below)
+		}
+	}
+	return nil
+}
+
+// decide reads a listing.
+func (c *contender) decide(names []string) (v Verdict, err error) {
+	if c.policy, err = c.r.Kind.policy(c.me, c.config); err != nil {
+		return v, err
+	}
+	if c.policy.Slack < 0 { // it would wait for ever, and keep out those behind it
+		return v, misuse.Invalidf("weight %d: the limit is %d", c.me.Weight, c.policy.Slack+c.me.Weight)
+	}
+	if c.beside != nil && !slices.Contains(names, c.beside.me.Name) {
+		return v, c.beside.loseNode() // without the first node others get in beside the lease that has it
+	}
+	v = Decide(c.r.Kind, c.policy, c.me, names)
+	if v.Stranger != nil {
+		return v, conflictOf(c.r.Kind, *v.Stranger)
+	}
+	if v.Crowded {
+		c.children = nil
+	}
+	if c.position < 0 {
+		c.position = v.Count()
+	}
+	return v, nil
+}
+
+// grant begins the turn. If our own node has changed during the wait, another client may have asked for the lock, which
+// the lease has to know from its beginning. A holder that may not read its node hears of nothing. The clock is asked last:
+// listings and events count only while the session is certain.
+func (c *contender) grant(ctx context.Context) (*Turn, error) {
+	if c.own != nil && c.own.Event() != session.WatchPending {
+		_, _, own, err := c.s.Watch(ctx, c.node.Path)
+		switch {
+		case err == nil:
+			c.own = own
+		case isNoNode(err):
+			return nil, errDeleted
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+	}
+	if err := c.s.Err(); err != nil {
+		return nil, err
+	}
+	return newTurn(ctx, c), nil
+}
+
+// leave removes the node. It is the only way out of the queue but a grant. The removal needs no further call, and does not
+// end with ctx. A call that was answered waits for it, as long as ctx allows, so that the next one finds nothing.
+func (c *contender) leave(ctx context.Context, why error) {
+	c.shown.show(nil)
+	removal := c.remove(ctx)
+	for _, answer := range []error{ErrBusy, ErrConflict, session.ErrInvalid, zk.ErrNoAuth} {
+		if errors.Is(why, answer) {
+			select {
+			case <-removal.Done():
+			case <-ctx.Done():
+			}
+			return
+		}
+	}
+}
+
+// RestartFrom is the sequence number from which on the client that leaves the directory empty deletes it, so that counting
+// starts again. The counter has 32 bits and a sign. Past its end, servers repeat a number or go negative, and two
+// contenders can hold at once, whatever library they use. It is a variable for tests.
+var RestartFrom int32 = 1 << 30
+
+// remove has the node removed for certain. ctx is for hooks alone.
+func (p *place) remove(ctx context.Context) *session.Removal {
+	r := p.node.Remove(ctx)
+	if p.nearEnd() {
+		go func() {
+			<-r.Done()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.s.Timeout())
+			defer cancel()
+			_ = p.s.Delete(ctx, p.q.dir, -1) // fails if others are there, or it is gone
+		}()
+	}
+	return r
+}
+
+// nearEnd reports whether the directory's counter should start again. Negative is past its end.
+func (p *place) nearEnd() bool { return p.me.Sequence >= RestartFrom || p.me.Sequence < 0 }
+
+// slow paces the rounds that get us no further. Nodes ahead only leave, so each listing should show fewer. Now and then it
+// does not: data has changed, or the connection was lost. The pace keeps the contender from spinning if a server says that
+// each time.
+func (c *contender) slow(ctx context.Context, ahead int) error {
+	further := ahead < c.least
+	c.least = min(c.least, ahead)
+	if further {
+		c.pace.Reset()
+		return nil
+	}
+	if c.pace == nil {
+		c.pace = c.q.newPace()
+	}
+	if err := c.pace.Wait(ctx, c.s.Done()); err != nil {
+		return err
+	}
+	return c.s.Err()
+}

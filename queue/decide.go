@@ -1,0 +1,100 @@
+package queue
+
+import "slices"
+
+// Blocker is a contender that is in the way of ours.
+type Blocker struct {
+	Node   Node
+	Weight int
+	Moves  bool // when it goes, another node may have its place
+}
+
+// Verdict is what a listing says to a contender.
+type Verdict struct {
+	Go       bool      // nothing is in the way
+	Watch    []Blocker // the last of those in the way, in order of their sequence: the contender watches them
+	Beyond   int       // how many are in the way ahead of these
+	Rest     int       // what those weigh
+	Head     int       // so many of Watch are the first contenders of the queue: the first of them that stands holds
+	OnlyKept bool      // all in the way are places that may be kept, and that nobody is known to want
+	Crowded  bool      // a contender behind has to wait for our node
+	Stranger *Node     // a contender for another kind of lock, or nil; if there is one, nothing else counts
+}
+
+// Count returns how many contenders are in the way.
+func (v *Verdict) Count() int { return v.Beyond + len(v.Watch) }
+
+// Decide reads the names of a listing, in any order, for the contender me, whose policy is p. If me has entered, the listing
+// must show it.
+//
+// Only nodes with a lower sequence are ahead. No later arrival gets ahead of me, so what is in the way by one listing
+// is, at any later time, in the way or gone. The two nodes of a writer that goes on as a reader share a sequence, and
+// neither waits for the other.
+func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
+	v := Verdict{OnlyKept: true}
+	ahead := 0           // what all that are in the way weigh
+	first := me.Sequence // of a node ahead that is not in the way, or of ours
+	for _, name := range names {
+		n, ok := ParseNode(name, k.Prefixes...)
+		if !ok || n.ID == me.ID && n.ID != "" { // our own, or one more that a create has made whose reply was lost
+			continue
+		}
+		if !slices.Contains(k.Prefixes, n.Prefix) {
+			return Verdict{Stranger: &n}
+		}
+		weight := 0
+		if n.Sequence < me.Sequence {
+			weight = p.weigh(n)
+		}
+		switch {
+		case weight > 0:
+			ahead = addWeights(ahead, weight)
+			v.OnlyKept = v.OnlyKept && n.MayKeep
+			v.add(Blocker{n, weight, p.replaces(n)}, p.Slack)
+		case n.Sequence < first:
+			first = n.Sequence
+		case n.Sequence > me.Sequence:
+			v.Crowded = v.Crowded || k.blocks(me, n)
+		}
+	}
+	v.Go = ahead <= p.Slack
+	if v.Beyond == 0 {
+		for v.Head < len(v.Watch) && v.Watch[v.Head].Node.Sequence < first {
+			v.Head++
+		}
+	}
+	for i := 1; i < len(v.Watch); i++ { // a contender that waits wants the lock, whatever its name says
+		if k.blocks(v.Watch[i-1].Node, v.Watch[i].Node) {
+			v.OnlyKept = false
+		}
+	}
+	return v
+}
+
+// add takes a node in the way. Of those in the way it keeps the ones to watch: the shortest tail that weighs more than one
+// and a half times slack, and one more before it.
+//
+// While more than slack of the tail stands, the contender may not go, and has nothing to ask. The node beyond the tail
+// lets the contender list when only a little more than slack stands, while its turn has not come yet. If by then no
+// others are ahead, it needs no request when its turn comes. The further half of slack is for locks with many leases:
+// without it, each release would make up to slack contenders list. With it, a contender lists once for every slack/2
+// releases.
+func (v *Verdict) add(b Blocker, slack int) {
+	if v.Beyond > 0 && b.Node.Sequence < v.Watch[0].Node.Sequence {
+		v.Beyond, v.Rest = v.Beyond+1, addWeights(v.Rest, b.Weight)
+		return
+	}
+	i, _ := slices.BinarySearchFunc(v.Watch, b, func(a, b Blocker) int { return compareNodes(a.Node, b.Node) })
+	v.Watch = slices.Insert(v.Watch, i, b)
+	for len(v.Watch) > 2 && weightOf(v.Watch[2:]) > addWeights(slack, slack/2) {
+		v.Beyond, v.Rest = v.Beyond+1, addWeights(v.Rest, v.Watch[0].Weight)
+		v.Watch = slices.Delete(v.Watch, 0, 1)
+	}
+}
+
+func weightOf(all []Blocker) (sum int) {
+	for _, b := range all {
+		sum = addWeights(sum, b.Weight)
+	}
+	return sum
+}

@@ -1,0 +1,75 @@
+package queue
+
+import (
+	"slices"
+	"sync"
+)
+
+// ending is the end of a turn or of a lease: it comes once, with a cause. It has a channel only while somebody asked for
+// it, since most locks are held and released without one. The zero value has not come. All methods may be called by
+// several goroutines at once.
+type ending struct {
+	mu    sync.Mutex
+	cause error         // nil until it comes
+	done  chan struct{} // nil until somebody asks
+	calls []*func()     // to be called when it comes
+}
+
+// end has it come with a cause. It reports whether this was the first call; others do nothing.
+func (e *ending) end(cause error) bool {
+	e.mu.Lock()
+	if e.cause != nil {
+		e.mu.Unlock()
+		return false
+	}
+	e.cause = cause
+	if e.done != nil {
+		close(e.done)
+	}
+	calls := e.calls
+	e.calls = nil
+	e.mu.Unlock()
+	for _, f := range calls {
+		(*f)()
+	}
+	return true
+}
+
+// why returns the cause, or nil if it has not come.
+func (e *ending) why() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cause
+}
+
+// wait returns a channel that is closed when it comes.
+func (e *ending) wait() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.done == nil {
+		if e.done = make(chan struct{}); e.cause != nil {
+			close(e.done)
+		}
+	}
+	return e.done
+}
+
+// after has f called when it comes, at once if it has come. f must not block. stop has f forgotten.
+func (e *ending) after(f func()) (stop func()) {
+	e.mu.Lock()
+	if e.cause != nil {
+		e.mu.Unlock()
+		f()
+		return func() {}
+	}
+	defer e.mu.Unlock()
+	e.calls = append(e.calls, &f)
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.calls = slices.DeleteFunc(e.calls, func(one *func()) bool { return one == &f })
+		if len(e.calls) == 0 {
+			e.calls = nil // most turns wait for one request in their life
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package queue
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
+
+// The name of a contender's node ends in a prefix and the sequence number that the server has
+// added. Names of this module and of other clients:
+//
+//	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
+//	_c_<uuid>-latch-0000000007       Curator's LeaderLatch
+//	_c_<uuid>-elect-lock-0000000007  election, and -elect-latch- with election.WithLeaderLatch
+//	_c_<uuid>-rank3-elect-lock-0000000007   election before 0.1.0; the rank is ignored
+//	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader
+//	_c_<uuid>-__WRIT__0000000007     rwlock and Curator, a writer
+//	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease
+//	_c_<uuid>-x3-lease-0000000007    semaphore, three leases at once
+//	_c_<uuid>-keep-lock-0000000007   zklock and rwlock, if the place may be kept: see WithLazyRelease
+//	_c_<uuid>-unfair-0000000007      a mutex without a queue, of states before 0.1.0: a conflict for every kind
+//	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock
+//	<uuid>__rlock__0000000007        kazoo, a reader
+//	_c_<uuid>-lock--2147483648       any client, past the end of the counter
+//
+// "_c_<uuid>-" is how a client finds its own node again when the reply to a create was lost.
+//
+// The uuid has its 36 characters although 22 would do for the same number. Curator takes a name for one of
+// these only if a canonical uuid stands between "_c_" and the "-" at byte 39
+// (ProtectedUtils.isProtectedZNode), and its users' programs find out by that which part of a name is
+// theirs. Its recipes look for the prefix alone, but its public functions would return another name, and
+// no id, for a shorter one.
+
+// Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
+const (
+	PrefixLock  = "lock-"    // a mutex: zklock, Curator, zk.Lock of go-zookeeper
+	PrefixLatch = "latch-"   // an election: Curator's LeaderLatch
+	PrefixRead  = "__READ__" // a reader: rwlock, Curator
+	PrefixWrite = "__WRIT__" // a writer: rwlock, Curator
+	PrefixLease = "lease-"   // leases of a semaphore: semaphore, Curator
+
+	PrefixKazooLock = "__lock__"  // a mutex or a writer: kazoo
+	PrefixKazooRead = "__rlock__" // a reader: kazoo
+)
+
+// prefixUnfair marks a mutex without a queue. States before 0.1.0 had it. No kind may have this prefix, so such a child
+// is a conflict for all of them.
+const prefixUnfair = "unfair-"
+
+var knownPrefixes = []string{
+	PrefixLock, PrefixLatch, PrefixRead, PrefixWrite, PrefixLease, prefixUnfair, PrefixKazooLock, PrefixKazooRead,
+}
+
+// protected is the beginning of names that have an id.
+const protected = "_c_"
+
+// Node is what a contender's name says about it.
+type Node struct {
+	Name     string // the whole name of the child
+	ID       string // the uuid after "_c_"; "" if the name has none
+	Prefix   string // one of the constants, or of the kind's prefixes
+	Weight   int    // how much it asks for: n if "x<n>-" is before the prefix, otherwise 1
+	Sequence int32  // the only thing that orders nodes
+
+	// MayKeep says that the contender may keep its place while nobody holds the lock, and then leaves
+	// when another contender comes: "keep-" is before the prefix, or before "x<n>-". See
+	// WithLazyRelease of package zklock.
+	MayKeep bool
+}
+
+// RevokeMessage is the node data that asks a holder to give up its lease. Curator uses the same.
+const RevokeMessage = "__REVOKE__"
+
+// keepWord marks the nodes whose place may be kept.
+const keepWord = "keep-"
+
+// NodeName returns the name of a contender's node without the sequence number, which the server adds. It is
+// the name that this module gives to nodes, and [ParseNode] parses it. id is a uuid, and weight is at least
+// 1.
+func NodeName(id, prefix string, weight int, mayKeep bool) string {
+	return protected + id + "-" + nodeName(prefix, weight, mayKeep)
+}
+
+// nodeName is NodeName without the part that has the id.
+func nodeName(prefix string, weight int, mayKeep bool) string {
+	if weight > 1 {
+		prefix = "x" + strconv.Itoa(weight) + "-" + prefix
+	}
+	if mayKeep {
+		prefix = keepWord + prefix
+	}
+	return prefix
+}
+
+// newID returns a new id for a node whose name is made here.
+func newID() string { return uuid.NewString() }
+
+// ParseNode parses the name of a child. It returns false if the child is not a contender: its
+// name has none of the prefixes that are constants here, and none of the further ones.
+func ParseNode(name string, further ...string) (Node, bool) {
+	head, seq, ok := cutSequence(name)
+	if !ok {
+		return Node{}, false
+	}
+	n := Node{Name: name, Weight: 1, Sequence: seq}
+	var rest string
+	for _, prefixes := range [][]string{knownPrefixes, further} {
+		for _, prefix := range prefixes {
+			// The longest prefix counts: "read-lock-" also ends in "lock-".
+			before, ok := strings.CutSuffix(head, prefix)
+			if ok && startsWord(before, prefix) && len(prefix) > len(n.Prefix) {
+				n.Prefix, rest = prefix, before
+			}
+		}
+	}
+	if n.Prefix == "" {
+		return Node{}, false
+	}
+	rest, n.Weight = cutWeight(rest)
+	if id, ok := strings.CutPrefix(rest, protected); ok {
+		id, n.MayKeep = cutKeep(id)
+		n.ID = strings.TrimSuffix(id, "-")
+	}
+	return n, true
+}
+
+// checkPrefix returns an error if a kind cannot have this prefix. A prefix must end in - or _, so
+// that its end can be told if a negative number follows. It cannot begin with -, since the part of
+// the name before it usually ends with that.
+func checkPrefix(prefix string) error {
+	if prefix == prefixUnfair {
+		return misuse.Invalidf("prefix %q: earlier states of this module had it for locks without a queue", prefix)
+	}
+	if slices.Contains(knownPrefixes, prefix) {
+		return nil
+	}
+	word := strings.TrimRight(prefix, "-_")
+	if word == "" || word == prefix || prefix[0] == '-' || strings.Contains(prefix, "/") ||
+		strings.HasPrefix(prefix, protected) {
+		return misuse.Invalidf("prefix %q: want a word that ends in - or _, such as %q", prefix, PrefixLock)
+	}
+	for _, sequence := range []int32{0, 999_999_999, 1_000_000_000, math.MaxInt32, -1, -999_999_999, -1_000_000_000, math.MinInt32} {
+		name := fmt.Sprintf("%s%010d", NodeName("id", prefix, 1, false), sequence)
+		n, ok := ParseNode(name, prefix)
+		if !ok || n.Prefix != prefix || n.Sequence != sequence || n.ID != "id" || n.Weight != 1 {
+			return misuse.Invalidf("prefix %q: a node named %q could not be parsed: want a single - or _ at the end",
+				prefix, name)
+		}
+	}
+	return misuse.ValidatePath("/" + prefix)
+}
+
+// startsWord tells "lock-" from "block-". A prefix that begins with an underscore can follow an id
+// directly, as in kazoo's names.
+func startsWord(before, prefix string) bool {
+	return before == "" || strings.HasSuffix(before, "-") || prefix[0] == '_'
+}
+
+// cutWeight cuts "x<n>-" off the end of the part before the prefix.
+func cutWeight(before string) (string, int) {
+	i := strings.LastIndexByte(strings.TrimSuffix(before, "-"), '-') + 1
+	word := before[i:]
+	if len(word) < 3 || word[0] != 'x' || word[1] == '0' || word[len(word)-1] != '-' {
+		return before, 1
+	}
+	n, err := strconv.ParseUint(word[1:len(word)-1], 10, 31)
+	if err != nil {
+		return before, 1
+	}
+	return before[:i], int(n)
+}
+
+// cutKeep cuts "keep-" off the end of the part before the prefix.
+func cutKeep(before string) (string, bool) {
+	head, ok := strings.CutSuffix(before, "-"+keepWord)
+	if !ok {
+		return before, false
+	}
+	return head + "-", true
+}
+
+// cutSequence cuts the sequence number off the end of a name. The server formats a signed 32-bit
+// counter with "%010d".
+func cutSequence(name string) (head string, seq int32, ok bool) {
+	const width = 10
+	if len(name) < width {
+		return "", 0, false
+	}
+	i := len(name) - width
+	digits := name[i:]
+	// A number of ten digits can be negative, and then the name is one longer. The - before it is
+	// a sign only if the prefix, which ends in - or _, ends before the sign.
+	if n, err := strconv.ParseUint(digits, 10, 32); err == nil && isDigits(digits) {
+		signed := strings.HasSuffix(name[:i], "--") || strings.HasSuffix(name[:i], "_-")
+		if n <= math.MaxInt32 && !(n >= 1e9 && signed) {
+			return name[:i], int32(n), true
+		}
+		if i == 0 || name[i-1] != '-' || n > -math.MinInt32 {
+			return "", 0, false
+		}
+		return name[:i-1], int32(-int64(n)), true
+	}
+	if digits[0] == '-' && isDigits(digits[1:]) {
+		n, err := strconv.ParseUint(digits[1:], 10, 31)
+		if err == nil && n > 0 {
+			return name[:i], int32(-int64(n)), true
+		}
+	}
+	return "", 0, false
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+// compareNodes orders by sequence. Two nodes share one after a downgrade. Then any order will do that is the same for all.
+func compareNodes(a, b Node) int {
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Name, b.Name))
+}
+
+// parseNodes returns the contenders in a listing, in order.
+func parseNodes(names []string, further ...string) []Node {
+	nodes := make([]Node, 0, len(names))
+	for _, name := range names {
+		if n, ok := ParseNode(name, further...); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortFunc(nodes, compareNodes)
+	return nodes
+}

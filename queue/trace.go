@@ -1,0 +1,193 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/turnstile-go/turnstile/internal/nodedata"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Hooks run in place, on the goroutine that has something to tell. Those for a loss run in order on a goroutine of the
+// manager, since a look at a lease can be the first to find the loss.
+
+func (q *Queue) traceAcquire(ctx context.Context, r *Request, try bool) (context.Context, func(session.AcquireResult)) {
+	var end func(session.AcquireResult)
+	if hook := q.m.Trace().Acquire; hook != nil {
+		ctx, end = hook(ctx, session.AcquireInfo{
+			Kind: r.Kind.Name, Name: r.Name, Chroot: q.m.Chroot(), Path: q.dir, Try: try, Weight: r.Weight,
+			Local: r.Shared, Label: labelOf(ctx),
+		})
+	}
+	if end == nil {
+		end = func(session.AcquireResult) {}
+	}
+	return ctx, end
+}
+
+// traceRetry tells that an acquisition has lost its session or its node, and enters again.
+func (q *Queue) traceRetry(ctx context.Context, try int, cause error) {
+	if hook := q.m.Trace().Retry; hook != nil {
+		hook(ctx, session.RetryInfo{Op: "acquire", Try: try, Cause: cause})
+	}
+}
+
+// nodeData returns the data of a new node. A node that several acquisitions use after each other has neither label nor
+// traceparent: the acquisition that creates it has ended by the first hand-over, so a label would not be the holder's, nor a
+// link lead to it.
+func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
+	d, label, parent := nodedata.New(), labelOf(ctx), ""
+	if hook := q.m.Trace().Traceparent; hook != nil {
+		parent = hook(ctx)
+	}
+	if !r.Shared {
+		d.Label, d.Traceparent = label, parent
+	}
+	return d.Encode()
+}
+
+// valuesFor returns a context that never ends, with the values of ctx for hooks. If there are no hooks that could look at
+// them, it has none, so that they can be freed.
+func (q *Queue) valuesFor(ctx context.Context) context.Context {
+	t := q.m.Trace()
+	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {
+		return context.Background()
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// info says for hooks what is held.
+func (l *Lease) info() session.HoldInfo {
+	t := l.t
+	return session.HoldInfo{
+		Kind: t.r.Kind.Name, Name: t.r.Name, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.node.Path, Label: labelOf(l.ctx),
+	}
+}
+
+// holdHook is what the Hold hook has returned for a lease.
+type holdHook struct {
+	mu    sync.Mutex
+	begun bool        // the hook has returned
+	lost  bool        // a loss was told
+	end   func(error) // nil for nothing, and once it was called
+}
+
+// tellBegin calls the Hold hook. The hook gets the lease, which can end before the hook has returned. Then tellBegin has
+// the end told.
+func (l *Lease) tellBegin() {
+	var end func(error)
+	if hook := l.t.q.m.Trace().Hold; hook != nil {
+		end = hook(context.WithValue(l.ctx, leaseKey{}, l), l.info())
+	}
+	l.told.mu.Lock()
+	l.told.begun, l.told.end = true, end
+	l.told.mu.Unlock()
+	switch cause := l.over.why(); {
+	case cause == nil:
+	case errors.Is(cause, ErrReleased):
+		l.tellEnd(nil)
+	default:
+		l.tellLoss(cause)
+	}
+}
+
+// tellEnd calls what the Hold hook has returned, once. If the hook has not returned yet, tellBegin tells.
+func (l *Lease) tellEnd(cause error) {
+	l.told.mu.Lock()
+	end := l.told.end
+	l.told.end = nil
+	l.told.mu.Unlock()
+	if end != nil {
+		end(cause)
+	}
+}
+
+// tellLoss has the hooks called for a loss, in a goroutine of the manager: neither a look at the lease nor what follows a
+// loss waits for them. If the Hold hook has not returned yet, tellBegin tells. If it returns just now, both tell, and the
+// second does nothing.
+func (l *Lease) tellLoss(cause error) {
+	loss := l.t.q.m.Trace().Loss
+	l.told.mu.Lock()
+	tell, end := l.told.begun && !l.told.lost, l.told.end
+	if tell {
+		l.told.lost, l.told.end = true, nil
+	}
+	l.told.mu.Unlock()
+	if !tell || loss == nil && end == nil {
+		return
+	}
+	l.t.q.m.TellLoss(func() {
+		if loss != nil {
+			loss(l.ctx, l.info(), cause)
+		}
+		if end != nil {
+			end(cause)
+		}
+	})
+}
+
+// traceRelease calls the Release hook.
+func (l *Lease) traceRelease(ctx context.Context) (context.Context, func(error)) {
+	var end func(error)
+	if hook := l.t.q.m.Trace().Release; hook != nil {
+		ctx, end = hook(ctx, l.ctx, l.info())
+	}
+	if end == nil {
+		end = func(error) {}
+	}
+	return ctx, end
+}
+
+// watching calls the Watch hook during a wait, for one node after another: the one ahead that the error of the wait would
+// name.
+type watching struct {
+	q      *Queue
+	v      *view
+	on     *session.Watch // on the node of the present call; nil if there is none
+	within context.Context
+	done   func(error)
+}
+
+// follow begins a call, unless the node of the present call stands. It returns the context for requests of the wait.
+func (o *watching) follow(ctx context.Context) context.Context {
+	hook := o.q.m.Trace().Watch
+	if hook == nil {
+		return ctx
+	}
+	if o.on != nil && o.on.Event() == session.WatchPending {
+		return o.within
+	}
+	o.end(nil)
+	i, count := o.v.named()
+	if i < 0 {
+		return ctx // the last has gone just now, and the wait is about to end
+	}
+	v, on := o.v, o.v.on[i]
+	o.on = on
+	o.within, o.done = hook(ctx, session.WatchInfo{
+		Chroot: o.q.m.Chroot(), Path: o.q.nodePath(v.Watch[i].Node.Name), Nodes: count, Ahead: v.Beyond + count,
+		Known: func() (session.NodeInfo, bool) {
+			data, stat := on.Data()
+			if stat == nil {
+				return session.NodeInfo{}, false
+			}
+			who := nodedata.Of(data)
+			return session.NodeInfo{
+				Data: slices.Clone(data), // others go by the data too
+				ID:   who.ID, Label: who.Label, Traceparent: who.Traceparent, Session: stat.EphemeralOwner,
+			}, true
+		},
+		Holds: func() bool { return v.holds(i) },
+	})
+	return o.within
+}
+
+// end ends the present call, if there is one.
+func (o *watching) end(err error) {
+	if o.done != nil {
+		o.done(err)
+	}
+	o.on, o.done = nil, nil
+}

@@ -1,0 +1,261 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/news"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Turn is a node that has come to the front, until it is left or lost. One [Lease] has it, or several do after each other,
+// or at the same time if they are readers: their makers see to that. A Turn is for makers of locks; [Queue.Begin] returns
+// one. The methods may be called by several goroutines at once.
+//
+// A turn ends when its session ends or its node is deleted. No goroutine waits for that: the session and the watch on the
+// node call back.
+type Turn struct {
+	_ misuse.NoCopy
+
+	place
+	ctx   context.Context // the values of the acquisition's context, for hooks; never ends
+	begun time.Time
+	over  ending
+
+	known    news.News // token and tokenErr are set, which then never change
+	token    int64
+	tokenErr error
+	revoked  ending    // another client has asked for the lock
+	last     news.News // the turn must be neither kept nor handed over
+
+	mu      sync.Mutex
+	leases  []*Lease     // those that have not ended
+	stop    func() bool  // what guards the node; nil for nothing
+	delay   *time.Timer  // of the first watch on the node; nil if that is set, or is being set
+	watches *rounds.Pace // see pace
+	removal *session.Removal
+}
+
+// newTurn begins the turn of a contender that was granted.
+func newTurn(ctx context.Context, c *contender) *Turn {
+	t := &Turn{place: c.place, ctx: c.q.valuesFor(ctx), begun: time.Now()}
+	t.node.Listing = session.Listing{} // it can be freed
+	if t.nearEnd() || !t.r.MayKeep {
+		t.children = nil // the directory has to become empty
+	}
+	if c.beside != nil { // the place has one token, that of the first node
+		t.setToken(c.beside.token, c.beside.tokenErr)
+	}
+	turns.add(t)
+	t.guard()
+	return t
+}
+
+// made returns t. It panics if t is nil or a zero value.
+func (t *Turn) made() *Turn {
+	if t == nil || t.q == nil {
+		panic("queue: Turn not made by Queue.Begin")
+	}
+	return t
+}
+
+// Session returns the session that owns the turn's node.
+func (t *Turn) Session() *session.Session { return t.made().s }
+
+// Path returns the path of the turn's node.
+func (t *Turn) Path() string { return t.made().node.Path }
+
+// Config returns the configuration that has let the turn's contender go, if its kind has a [Configuration]: the directory
+// had it when the contender looked at its watches last.
+func (t *Turn) Config() Config { return t.made().config }
+
+// Begun returns when the turn began.
+func (t *Turn) Begun() time.Time { return t.made().begun }
+
+// Err returns nil while the turn lasts, and then why it is over. It looks at the clock at the time of the call.
+func (t *Turn) Err() error {
+	t.made()
+	if cause := t.over.why(); cause != nil {
+		return cause
+	}
+	if err := t.s.Err(); err != nil {
+		t.lose(err)
+	}
+	return t.over.why()
+}
+
+// Done returns a channel that is closed when the turn is over.
+func (t *Turn) Done() <-chan struct{} { return t.made().over.wait() }
+
+// AfterEnd calls f in a goroutine of its own when the turn is over. stop cancels that.
+func (t *Turn) AfterEnd(f func()) (stop func()) { return t.made().over.after(func() { go f() }) }
+
+// Last returns a channel that is closed when the turn must be neither kept nor handed over: another client has asked for
+// the lock, the node has changed in a way that is not known yet, or the holder has become a reader.
+func (t *Turn) Last() <-chan struct{} { return t.made().last.Wait() }
+
+// IsLast reports whether Last is closed.
+func (t *Turn) IsLast() bool { return t.made().last.Has() }
+
+// Undisturbed returns a channel that is closed when another contender may have come that waits for the turn's node. It
+// returns nil if one may have come already, or if that is not known. What the channel says costs no request: the listing that has
+// granted the turn has set a watch on the children, and has shown nobody behind. A request with MayKeep asks for that.
+//
+// A server that takes the right to read the directory away drops the event without a word. So the channel counts for a
+// session timeout after [Turn.Begun], and no longer.
+func (t *Turn) Undisturbed() <-chan struct{} {
+	t.made()
+	if t.children == nil || t.children.Event() != session.WatchPending || time.Since(t.begun) >= t.s.Timeout() {
+		return nil
+	}
+	return t.children.Done()
+}
+
+// maxCrowd is how many children there may be for LookAround. Each one that comes or leaves makes each of those that look
+// list again.
+const maxCrowd = 16
+
+// LookAround lists the directory again, with a new watch on the children, and returns such a channel as
+// [Turn.Undisturbed] does. It counts for a session timeout after the call. LookAround returns nil if somebody waits for the
+// turn's node, if there are more than 16 children, or if the listing fails, as it does when the turn is over. It waits
+// for the servers, and for a connection.
+func (t *Turn) LookAround() <-chan struct{} {
+	t.made()
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	defer t.over.after(cancel)()
+	l, err := t.s.List(ctx, t.q.dir, session.ListOptions{Children: true})
+	if err != nil || len(l.Names) > maxCrowd || !slices.Contains(l.Names, t.me.Name) {
+		return nil
+	}
+	p, err := t.r.Kind.policy(t.me, t.config)
+	if v := Decide(t.r.Kind, p, t.me, l.Names); err != nil || v.Crowded || v.Stranger != nil {
+		return nil
+	}
+	return l.Children.Done()
+}
+
+// Leave ends the turn, and has its node removed. It returns nil if the turn was over. ctx is for hooks.
+func (t *Turn) Leave(ctx context.Context) *session.Removal {
+	t.made()
+	misuse.Context(ctx, "queue: Turn.Leave")
+	if !t.over.end(ErrReleased) {
+		return nil
+	}
+	t.unguard()
+	turns.remove(t, 0)
+	return t.removeOnce(ctx)
+}
+
+// removeOnce has the node removed. Further calls return the first removal.
+func (t *Turn) removeOnce(ctx context.Context) *session.Removal {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.removal == nil {
+		t.removal = t.remove(ctx)
+	}
+	return t.removal
+}
+
+// lose ends the turn by a loss, and its leases by that with which the turn has ended.
+func (t *Turn) lose(cause error) {
+	deleted, lost := errors.Is(cause, errDeleted), 0
+	if deleted && t.over.why() == nil {
+		// The session counts the node until a delete of ours has found that it is gone. A contender that enters because the
+		// turn is over needs that room.
+		t.removeOnce(t.ctx)
+	}
+	first := t.over.end(failed("lock", t.q.dir, cause))
+	loss := t.over.why()
+	for _, l := range t.present() {
+		if l.finish(loss) {
+			lost++
+			l.tellLoss(loss)
+		}
+	}
+	if first {
+		t.unguard()
+	}
+	if deleted {
+		if lost > 0 {
+			t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",
+				"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s))
+		}
+		lost = 0
+	}
+	turns.remove(t, lost)
+}
+
+// loseNode ends the turn because its node was deleted, and returns why it is over. After a release the delete was ours, and
+// loseNode changes nothing.
+func (t *Turn) loseNode() error {
+	t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted))
+	return t.over.why()
+}
+
+// present returns the leases that have not ended.
+func (t *Turn) present() []*Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.leases)
+}
+
+func (t *Turn) drop(l *Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.leases, l); i >= 0 {
+		t.leases = slices.Delete(t.leases, i, i+1)
+	}
+}
+
+// Holder describes the contender that has the turn, as far as this process knows it.
+func (t *Turn) Holder() Contender {
+	t.made()
+	c := Contender{Path: t.node.Path, Sequence: t.me.Sequence, Session: t.s.ID(), Holder: true, Own: true}
+	c.HeldSince, c.Kept = t.heldSince()
+	return c
+}
+
+// heldSince returns when the present hold has begun, and whether the place is kept without one.
+func (t *Turn) heldSince() (since time.Time, kept bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.leases {
+		since = l.since
+	}
+	return since, len(t.leases) == 0 && t.r.MayKeep && t.over.why() == nil
+}
+
+// Beside takes another turn of the same queue next to t, for the holder of t's lease held: at once, in the same session, with
+// the same sequence number and token. It is for a writer that becomes a reader, with no other writer in between: r is that of
+// the reader, and the policy of t's kind says, by Replaces, that the node may leave another in its place.
+//
+// From the call on, t is neither kept nor handed over: a release of held leaves it. So if held has not ended at the beginning,
+// nobody else of this process gets t beside the new turn. Beside returns when a listing has shown both nodes. After that the
+// new turn does not depend on held and t any more.
+//
+// Beside calls no hooks, as [Queue.Begin]. It fails with ctx's error, why held has ended, and as Begin does. Then it leaves no
+// node.
+func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
+	t.made()
+	misuse.Context(ctx, "queue: Turn.Beside")
+	t.last.Tell() // before the look at held
+	// The token is that of the first node: the second node is younger than the waiters behind the place. If the servers refuse to
+	// tell it, the reader learns of that when it asks.
+	_, _ = t.awaitToken(ctx, &held.over)
+	if err := held.Err(); err != nil {
+		return nil, Effort{Position: -1}, err
+	}
+	if r.Data == nil {
+		r.Data = t.q.nodeData(ctx, &r)
+	}
+	c := &contender{place: place{q: t.q, s: t.s, r: &r}, beside: t, position: -1}
+	beside, err := c.contend(ctx, forAll)
+	return beside, Effort{Attempts: 1, Position: c.position}, err
+}
