@@ -165,7 +165,7 @@ func (t *Turn) removeOnce(ctx context.Context) *session.Removal {
 
 // lose ends the turn by a loss, and its leases by that with which the turn has ended.
 func (t *Turn) lose(cause error) {
-	deleted, lost := errors.Is(cause, errDeleted), 0
+	deleted, lost := errors.Is(cause, errDeleted), len(t.present())
 	if deleted && t.over.why() == nil {
 		// The session counts the node until a delete of ours has found that it is gone. A contender that enters because the
 		// turn is over needs that room.
@@ -175,13 +175,13 @@ func (t *Turn) lose(cause error) {
 	loss := t.over.why()
 	for _, l := range t.present() {
 		if l.finish(loss) {
-			lost++
 			l.tellLoss(loss)
 		}
 	}
-	if first {
-		t.unguard()
+	if !first { // the first call tells of the turn, also for leases that this one has ended
+		return
 	}
+	t.unguard()
 	if deleted {
 		if lost > 0 {
 			t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",
