@@ -26,6 +26,7 @@ type place struct {
 	config   Config         // of the directory, if the kind has a configuration
 	own      *session.Watch // on the node; nil before the first wait
 	children *session.Watch // set by the listing of the entry, if that granted the turn and the place may be kept
+	entered  time.Time      // before that listing was asked for, by our clock
 }
 
 // contender is a place, from its Enter until it is granted or has left. One goroutine runs it.
@@ -169,6 +170,7 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 		n.Fixed = true
 		n.Name = fmt.Sprintf("%s%s-%s%010d", protected, newID(), n.Name, c.beside.me.Sequence)
 	}
+	c.entered = time.Now()
 	if c.node, err = c.s.Enter(ctx, n); err != nil {
 		return nil, err
 	}

@@ -75,6 +75,9 @@ func (t *Turn) Path() string { return t.made().node.Path }
 // had it when the contender looked at its watches last.
 func (t *Turn) Config() Config { return t.made().config }
 
+// Entered returns a time before the listing that has granted the turn, if it did not have to wait.
+func (t *Turn) Entered() time.Time { return t.made().entered }
+
 // Begun returns when the turn began.
 func (t *Turn) Begun() time.Time { return t.made().begun }
 
@@ -108,10 +111,10 @@ func (t *Turn) IsLast() bool { return t.made().last.Has() }
 // granted the turn has set a watch on the children, and has shown nobody behind. A request with MayKeep asks for that.
 //
 // A server that takes the right to read the directory away drops the event without a word. So the channel counts for a
-// session timeout after [Turn.Begun], and no longer.
+// session timeout after [Turn.Entered], and no longer.
 func (t *Turn) Undisturbed() <-chan struct{} {
 	t.made()
-	if t.children == nil || t.children.Event() != session.WatchPending || time.Since(t.begun) >= t.s.Timeout() {
+	if t.children == nil || t.children.Event() != session.WatchPending || time.Since(t.entered) >= t.s.Timeout() {
 		return nil
 	}
 	return t.children.Done()

@@ -67,7 +67,7 @@ func isClosed(c <-chan struct{}) bool {
 func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 	t := &turn{Turn: granted, of: s, holds: holds, left: s.handovers, disturbed: granted.Undisturbed()}
 	t.over = granted.Done()
-	t.limit = granted.Begun().Add(granted.Session().Timeout())
+	t.limit = granted.Entered().Add(granted.Session().Timeout())
 	t.back = func(ctx context.Context, used bool) *session.Removal { return s.release(ctx, t, used) }
 	t.stop = granted.AfterEnd(func() { s.lost(t) })
 	if s.turn == nil && s.acquiring == nil { // otherwise a reader that tries has a turn of its own

@@ -82,7 +82,7 @@ func (f *foreigners) come() {
 	}
 	like := all[f.rng.IntN(len(all))]
 	n, _ := queue.ParseNode(path.Base(like.path))
-	e := effect(f.rng.IntN(int(conflicts) + 1))
+	e := effect(f.rng.IntN(int(conflicts))) // a conflict is no absurdity: the worlds with several kinds have that
 	if f.w.in() != chaos || f.w.kind.observed || e == copies && n.ID == "" {
 		e = noEffect
 	}
@@ -174,16 +174,12 @@ func (f *foreigners) names(n queue.Node) map[effect][]string {
 			own("keep-" + n.Prefix + "0000000000"), own("keep-keep-x1-" + n.Prefix + "-999999999"),
 			"_c_-" + n.Prefix + "0000000000",
 		},
-		conflicts: {own("unfair-0000000000"), own("latch-0000000000"), "latch--000000001", own("x999999999-latch-2147483647")},
 	}
 	if n.ID != "" {
 		out[copies] = []string{
 			queue.NodeName(n.ID, n.Prefix, 1, false) + "0000000000", queue.NodeName(n.ID, n.Prefix, 999_999_999, true) + "-000000001",
 			queue.NodeName(n.ID, n.Prefix, 1, false) + fmt.Sprintf("%010d", max(n.Sequence, 1)-1),
 		}
-	}
-	if n.Prefix != queue.PrefixLease {
-		out[conflicts] = append(out[conflicts], own("x999999999-lease-0000000000"), "x999999999-lease-0000000000")
 	}
 	return out
 }
