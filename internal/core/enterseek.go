@@ -187,10 +187,11 @@ func (n *Node) Remove(ctx context.Context) *Removal {
 // remove has the node removed for certain. If a reply was lost at some time, it looks for further nodes of the entry.
 func (e *entry) remove(ctx context.Context) *Removal {
 	if !e.Fixed {
-		if e.doubt {
+		r := e.s.Remove(ctx, e.node)
+		if e.doubt { // the listing comes behind the delete, and does not show that node again
 			e.sweep(ctx)
 		}
-		return e.s.Remove(ctx, e.node)
+		return r
 	}
 	p := e.s.removal(ctx, e.node)
 	p.f, p.looks = e.erase, true // to repeat the delete could hit the node of another session

@@ -195,13 +195,13 @@ func (s *Turns) keepLocked(t *turn, now time.Time) (beyond *turn) {
 }
 
 // leaveLocked leaves a turn. What this process sends next comes behind the delete, and finds room for its node. taken says
-// that the turn was kept until somebody of another process has come.
+// that the turn was kept until somebody of another process has come, or until it was lost, which ends the watch too.
 func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.Removal {
 	if s.turn == t {
 		s.turn = nil
 	}
 	t.stop()
-	if taken && !t.used {
+	if taken && !t.used && t.stands() {
 		s.habit.takenAway(t.until)
 		time.AfterFunc(time.Until(t.until), func() { // it is forgotten
 			s.mu.Lock()
