@@ -91,9 +91,6 @@ func (r Reader) Do(ctx context.Context, f func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
-	if f == nil {
-		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
-	}
 	return rw.reads.Do(ctx, rw.readAsOwner, f)
 }
 
@@ -102,9 +99,6 @@ func (r Reader) TryDo(ctx context.Context, f func(context.Context) error) (ran b
 	rw, err := r.called(ctx, "rwlock: Reader.TryDo")
 	if err != nil {
 		return false, err
-	}
-	if f == nil {
-		return false, fmt.Errorf("rwlock: %w: TryDo of a nil function", session.ErrInvalid)
 	}
 	return rw.reads.TryDo(ctx, rw.readAsOwner, f)
 }

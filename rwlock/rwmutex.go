@@ -239,9 +239,6 @@ func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // the caller's cancellation. The end of Do waits for the servers as Unlock does.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
 	rw.called(ctx, "rwlock: RWMutex.Do")
-	if f == nil {
-		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
-	}
 	if err := rw.refuseReader(ctx); err != nil {
 		return err
 	}
@@ -253,9 +250,6 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 // returns.
 func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	rw.called(ctx, "rwlock: RWMutex.TryDo")
-	if f == nil {
-		return false, fmt.Errorf("rwlock: %w: TryDo of a nil function", session.ErrInvalid)
-	}
 	if err := rw.refuseReader(ctx); err != nil {
 		return false, err
 	}

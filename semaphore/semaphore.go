@@ -258,9 +258,6 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 // the caller's cancellation. The end of Do waits for the servers as Unlock does.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	s.called(ctx, "semaphore: Semaphore.Do")
-	if f == nil {
-		return fmt.Errorf("semaphore: %w: Do of a nil function", session.ErrInvalid)
-	}
 	return s.holds.Do(ctx, s.one, f)
 }
 
@@ -269,9 +266,6 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 // returns.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	s.called(ctx, "semaphore: Semaphore.TryDo")
-	if f == nil {
-		return false, fmt.Errorf("semaphore: %w: TryDo of a nil function", session.ErrInvalid)
-	}
 	return s.holds.TryDo(ctx, s.one, f)
 }
 

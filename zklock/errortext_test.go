@@ -40,7 +40,7 @@ func TestErrorTexts(t *testing.T) {
 		"another manager":                    {Err: multiErr(lock, newMutex(t, connect(t), "/b")), Want: "zklock: invalid argument: Multi: lock 1, /b, has another manager than lock 0, /a"},
 		"nil lock":                           {Err: multiErr(lock, nil), Want: "zklock: invalid argument: Multi: lock 1 is nil"},
 		"lock twice":                         {Err: multiErr(lock, newMutex(t, m, dir)), Want: "zklock: invalid argument: Multi: /a is there twice"},
-		"nil function":                       {Err: lock.Do(t.Context(), nil), Want: "zklock: invalid argument: Do of a nil function"},
+		"nil function":                       {Err: lock.Do(t.Context(), nil), Want: "acquire /a: invalid argument: Do of a nil function"},
 		"Unlock without Lock":                {Err: lock.Unlock(), Want: "unlock /a: lock is not held"},
 		"cancelled Lock":                     {Err: lock.Lock(ended), Want: "acquire /a: context canceled"},
 		"Revoke without a manager":           {Err: zklock.Revoke(ended, nil, dir), Want: "revoke /a: invalid argument: nil session manager"},

@@ -1,8 +1,8 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,18 +12,18 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // ContextLocker is a lock that [Multi] can take together with others: a [Mutex], an RWMutex or a Reader of rwlock, or a
-// Semaphore. Multi refuses all other types. A function that needs a lease of any lock takes an interface of its own,
-// with the methods that it calls.
+// Semaphore. Multi refuses all other types. A function that needs a lease of any lock takes an interface of its own, with
+// the methods that it calls.
 type ContextLocker interface {
 	// Path returns the lock's path.
 	Path() string
 	// Acquire waits for the lock and returns it as a handle.
 	Acquire(ctx context.Context) (*queue.Lease, error)
-	// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] if the lock
-	// is busy.
+	// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] if the lock is busy.
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
 }
 
@@ -31,15 +31,15 @@ var _ ContextLocker = (*Mutex)(nil)
 
 // MultiLock is several locks that are taken together, all or none. [Multi] makes one.
 //
-// All methods may be called by any number of goroutines at once. They panic if Multi has not made
-// the MultiLock. Those that take a context panic if it is nil.
+// All methods may be called by any number of goroutines at once. They panic if Multi has not made the MultiLock. Those
+// that take a context panic if it is nil.
 type MultiLock struct {
 	_ misuse.NoCopy
 
-	locks []member // in the order in which every process takes them
-	given []int    // the index of each of locks among those given to Multi
-	paths string   // for messages
-	holds *share.Holds[multiHold]
+	locks   []member // in the order in which every process takes them
+	given   []int    // the index of each of locks among those given to Multi
+	inOrder bool     // they are never taken at once
+	holds   *share.Holds[multiHold]
 }
 
 // member is one of the locks.
@@ -71,84 +71,75 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 //
 // A MultiLock is re-entrant as a whole: an owner ([queue.WithOwner]) that holds it enters it again. An owner that holds
 // one of the locks by itself, through the same Mutex or RWMutex, would wait for its own Unlock. So every call to take the
-// MultiLock returns an error that matches [session.ErrInvalid] then, or [session.ErrLost] if the owner has lost
-// that lock. A semaphore is not re-entrant: its owner takes another lease.
+// MultiLock returns an error that matches [session.ErrInvalid] then, or [session.ErrLost] if the owner has lost that
+// lock. A semaphore is not re-entrant: its owner takes another lease.
 //
-// Taking several free locks takes as long as taking one. The MultiLock first enters all queues in one flight, and holds all
-// locks after one round trip if nobody is in the way. Otherwise it removes all of its nodes, waits until the servers have
-// confirmed that, and then takes one lock after another, in order. So it never stands in a queue while it waits in an earlier
-// one.
+// Taking several free locks takes as long as taking one. The MultiLock first enters all queues in one flight, and holds
+// all locks after one round trip if nobody is in the way. Otherwise it removes all of its nodes, waits until the servers
+// have confirmed that, and then takes one lock after another, in order. So it never stands in a queue while it waits in
+// an earlier one. If goroutines of this process share the place of one of the locks ([WithLocalHandover],
+// [WithLazyRelease]), or one is a semaphore in Curator's layout, the MultiLock takes the locks in order from the
+// beginning. A place that the process keeps is used again.
 //
 // Unlock waits for the servers unless all of the locks have [WithAsyncRelease].
 //
-// If one of the locks is a semaphore in Curator's layout, or a lock whose place goroutines of this process share
-// ([WithLocalHandover], [WithLazyRelease]), the MultiLock takes the locks in order from the beginning. A place that the process
-// keeps is used again.
-//
 // Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if one is nil, the zero
-// Reader of rwlock, or of a type that [ContextLocker] does not name, if they are of several managers, or if two have
-// the same path. To take locks of several managers, or of your own kind, take one inside the Do of the other, in the
-// same order everywhere.
+// Reader of rwlock, or of a type that [ContextLocker] does not name, if they are of several managers, or if two have the
+// same path. To take locks of several managers, or of your own kind, take one inside the Do of the other, in the same
+// order everywhere.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {
-	members, err := membersOf(locks)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: %w", misuse.Invalidf("Multi: %v", err))
+	invalid := func(format string, args ...any) (*MultiLock, error) {
+		return nil, fmt.Errorf("zklock: %w", misuse.Invalidf("Multi: "+format, args...))
 	}
-	m := &MultiLock{given: make([]int, len(locks))}
-	for i := range m.given {
-		m.given[i] = i
+	if len(locks) == 0 {
+		return invalid("no locks")
+	}
+	m := &MultiLock{inOrder: len(locks) == 1}
+	members := make([]member, len(locks))
+	var manager *session.Manager
+	async := true
+	for i, l := range locks {
+		if v := reflect.ValueOf(l); l == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+			return invalid("lock %d is nil", i)
+		}
+		one := share.MemberOf(l)
+		if one == nil {
+			return invalid("lock %d, a %T, was not made by this module", i, l)
+		}
+		manager = cmp.Or(manager, one.Queue.Manager())
+		if one.Queue.Manager() != manager {
+			return invalid("lock %d, %s, has another manager than lock 0, %s", i, l.Path(), locks[0].Path())
+		}
+		members[i], m.given = member{l, one}, append(m.given, i)
+		m.inOrder, async = m.inOrder || one.Apart, async && one.Async
 	}
 	slices.SortFunc(m.given, func(i, j int) int { return strings.Compare(locks[i].Path(), locks[j].Path()) })
 	var paths []string
-	for _, given := range m.given {
+	for i, given := range m.given {
 		path := locks[given].Path()
-		if len(paths) > 0 && path == paths[len(paths)-1] {
-			return nil, fmt.Errorf("zklock: %w", misuse.Invalidf("Multi: %s is there twice", path))
+		if i > 0 && path == paths[i-1] {
+			return invalid("%s is there twice", path)
 		}
 		m.locks, paths = append(m.locks, members[given]), append(paths, path)
 	}
-	m.paths = strings.Join(paths, ", ")
 	m.holds = &share.Holds[multiHold]{
-		Path: m.paths, Manager: members[0].Queue.Manager(), Slot: true, Several: true,
-		Async: !slices.ContainsFunc(m.locks, func(one member) bool { return !one.Async }),
+		Path: strings.Join(paths, ", "), Manager: manager, Slot: true, Several: true, Async: async,
 	}
 	return m, nil
 }
 
-// membersOf returns what is behind the locks, or why they cannot be taken together.
-func membersOf(locks []ContextLocker) ([]member, error) {
-	if len(locks) == 0 {
-		return nil, errors.New("no locks")
-	}
-	var all []member
-	for i, l := range locks {
-		if v := reflect.ValueOf(l); l == nil || v.Kind() == reflect.Pointer && v.IsNil() {
-			return nil, fmt.Errorf("lock %d is nil", i)
-		}
-		one := share.MemberOf(l)
-		if one == nil {
-			return nil, fmt.Errorf("lock %d, a %T, was not made by this module", i, l)
-		}
-		if all = append(all, member{l, one}); one.Queue.Manager() != all[0].Queue.Manager() {
-			return nil, fmt.Errorf("lock %d, %s, has another manager than lock 0, %s", i, l.Path(), locks[0].Path())
-		}
-	}
-	return all, nil
-}
-
-// Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. If ctx ends before that,
-// Lock returns at once an error that matches ctx.Err(). If the manager is closed, it returns [session.ErrClosed]; if
-// the owner of ctx ([queue.WithOwner]) holds the MultiLock but has lost it, [session.ErrLost]; if the owner holds one
-// of the locks by itself, [session.ErrInvalid]; otherwise what one of the locks returns. A Lock that fails gives up the
-// locks that it has taken, the last first. It keeps the place of none of them, also if they have [WithLazyRelease]. If
-// a server refuses to remove a node, that error is joined. If the session has no room for all of the nodes
-// ([session.WithMaxNodes], [session.WithMaxNodeBytes]), Lock returns [session.ErrTooManyNodes].
+// Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. If ctx ends before that, Lock
+// returns at once an error that matches ctx.Err(). If the manager is closed, it returns [session.ErrClosed]; if the owner
+// of ctx ([queue.WithOwner]) holds the MultiLock but has lost it, [session.ErrLost]; if the owner holds one of the locks
+// by itself, [session.ErrInvalid]; if the session has no room for all of the nodes, [session.ErrTooManyNodes]; otherwise
+// what one of the locks returns. A Lock that fails gives up the locks that it has taken, the last first, and keeps the
+// place of none of them, also if they have [WithLazyRelease]. If a server refuses to remove the nodes of the first
+// flight, Lock returns that error.
 //
-// If Lock loses one of the locks while it waits for another, it gives up all of them and starts
-// over. Once it has returned nil, the hold is lost as soon as any of the locks is lost. The other
-// locks are kept until Unlock, as the work that they protect may still be going on. Until that
-// Unlock, other goroutines in Lock of this MultiLock have none of the locks and no place in a
-// queue.
+// If Lock loses one of the locks while it waits for another, it gives up all of them and starts over. Once it has
+// returned nil, the hold is lost as soon as any of the locks is lost. The other locks are kept until Unlock, as the work
+// that they protect may still be going on. Until that Unlock, other goroutines in Lock of this MultiLock have none of the
+// locks and no place in a queue.
 func (m *MultiLock) Lock(ctx context.Context) error {
 	m.called(ctx, "zklock: MultiLock.Lock")
 	return m.holds.Lock(ctx, m.get)
@@ -156,9 +147,8 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 
 // TryLock takes all of the locks if they are free. It looks at all of them first, in one round trip. If one is busy, it
 // returns false and nil, and has written nothing. Otherwise it enters the queues, and says busy if it may not go
-// everywhere. It returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for
-// no holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind unless it returns
-// true.
+// everywhere. It returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for no
+// holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind unless it returns true.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	m.called(ctx, "zklock: MultiLock.TryLock")
 	return m.holds.TryLock(ctx, m.get)
@@ -168,53 +158,44 @@ func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 // also if some are lost or cannot be given up, and joins the errors. It waits for all of them together as long as for
 // one.
 //
-// Unlock cannot tell which goroutine calls it. Where several goroutines share the MultiLock, use
-// [MultiLock.Do] or [MultiLock.Acquire]: they give back their own hold and report its loss.
+// Unlock cannot tell which goroutine calls it. Where several goroutines share the MultiLock, use [MultiLock.Do] or
+// [MultiLock.Acquire]: they give back their own hold and report its loss.
 func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 
 // Do calls f while it holds all of the locks, like [Mutex.Do]. The context of f ends when any of the locks is lost, or
 // another client asks for one of them. [MultiLeaseFrom] returns the leases from that context.
 func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
 	m.called(ctx, "zklock: MultiLock.Do")
-	if f == nil {
-		return fmt.Errorf("zklock: %w", misuse.Invalidf("Do of a nil function"))
-	}
 	return m.holds.Do(ctx, m.get, f)
 }
 
 // TryDo is [MultiLock.Do] without waiting for a holder, as [Mutex.TryDo] is.
 func (m *MultiLock) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	m.called(ctx, "zklock: MultiLock.TryDo")
-	if f == nil {
-		return false, fmt.Errorf("zklock: %w", misuse.Invalidf("TryDo of a nil function"))
-	}
 	return m.holds.TryDo(ctx, m.get, f)
 }
 
-// Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any
-// goroutine. It goes by the clock at the time of the call.
+// Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any goroutine. It goes by the
+// clock at the time of the call.
 func (m *MultiLock) Held() bool { return m.made().holds.Held() }
 
-// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
-// MultiLock is unlocked, or any of its locks is lost. It is closed already if there is no hold.
-// Held may know of a loss earlier.
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this MultiLock is unlocked,
+// or any of its locks is lost. It is closed already if there is no hold. Held may know of a loss earlier.
 func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Locker returns the locks as one [sync.Locker], as [Mutex.Locker] does. onLost is called once for a hold, when the first
 // of its locks is lost. It may be nil.
-func (m *MultiLock) Locker(onLost func(error)) sync.Locker {
-	return m.made().holds.Locker(m.get, onLost)
-}
+func (m *MultiLock) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(m.get, onLost) }
 
-// Acquire takes all of the locks and returns them as one handle with its own Release, apart from
-// Lock and Unlock. It waits and fails as Lock does, but an owner that holds the MultiLock does not enter it again.
+// Acquire takes all of the locks and returns them as one handle with its own Release, apart from Lock and Unlock. It
+// waits and fails as Lock does, but an owner that holds the MultiLock does not enter it again.
 func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
 	held, err := m.called(ctx, "zklock: MultiLock.Acquire").get(ctx, false)
 	return held.MultiLease, err
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
-// returns false and nil. It leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
+// leaves nothing behind unless it returns a lease.
 func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
 	held, err := m.called(ctx, "zklock: MultiLock.TryAcquire").get(ctx, true)
 	return held.MultiLease, err

@@ -202,9 +202,6 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // the caller's cancellation. The end of Do waits for the servers as [Mutex.Unlock] does.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	m.called(ctx, "zklock: Mutex.Do")
-	if f == nil {
-		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
-	}
 	return m.holds.Do(ctx, m.get, f)
 }
 
@@ -213,9 +210,6 @@ func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 // and what Do returns.
 func (m *Mutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	m.called(ctx, "zklock: Mutex.TryDo")
-	if f == nil {
-		return false, fmt.Errorf("zklock: %w: TryDo of a nil function", session.ErrInvalid)
-	}
 	return m.holds.TryDo(ctx, m.get, f)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -70,10 +71,15 @@ func (h *Holds[L]) giveBack(held *hold[L], by via) error {
 	return h.unlocking(held.lease.Unlock(UnlockPatience))
 }
 
+var errNoFunction = misuse.Invalidf("Do of a nil function")
+
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f together with that of a loss: see
 // [EndError]. If another client asks for the lock, the context of f ends, with a cause that matches [queue.ErrRevoked], and an
 // error of f then matches that too. If the request has come before f is called, Do returns ErrRevoked and does not call f.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) error {
+	if f == nil {
+		return h.acquiring(errNoFunction)
+	}
 	held, err := h.take(ctx, false, viaDo, get)
 	if err != nil {
 		return err
@@ -84,6 +90,9 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 
 // TryDo is Do without the wait. It returns false and nil, and does not call f, if the lock is busy.
 func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context) error) (ran bool, err error) {
+	if f == nil {
+		return false, h.acquiring(errNoFunction)
+	}
 	held, err := h.take(ctx, true, viaDo, get)
 	if held == nil {
 		return false, unlessBusy(err)
