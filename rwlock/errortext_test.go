@@ -28,7 +28,6 @@ func TestErrorTexts(t *testing.T) {
 		"bad options":            {Err: newErr(m, "/a", nil, rwlock.WithName("")), Want: "rwlock: invalid argument: nil option; invalid argument: empty name"},
 		"nil function":           {Err: lock.Do(owner, nil), Want: "acquire /a: invalid argument: Do of a nil function"},
 		"nil function of Reader": {Err: lock.Reader().Do(owner, nil), Want: "acquire /a: invalid argument: Do of a nil function"},
-		"zero Reader":            {Err: rwlock.Reader{}.Lock(owner), Want: "rwlock: invalid argument: Reader of no RWMutex"},
 		"Unlock without Lock":    {Err: lock.Unlock(), Want: "unlock /a: lock is not held"},
 		"RUnlock without RLock":  {Err: lock.RUnlock(), Want: "unlock /a: lock is not held"},
 		"cancelled Lock":         {Err: lock.Lock(ended), Want: "acquire /a: context canceled"},

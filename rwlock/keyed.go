@@ -11,9 +11,9 @@ import (
 )
 
 // Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
-// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines
-// share the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of
-// a key again.
+// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines share
+// the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of a key
+// again.
 //
 // It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no Unlock
 // and no RUnlock, which could give back the hold of another goroutine.
@@ -36,7 +36,19 @@ func (k keyLock) WhenIdle(f func()) bool {
 	return k.writers == nil || k.writers.WhenIdle(f) && k.readers.WhenIdle(f)
 }
 
-// made returns k. It panics if k is nil or a zero value.
+// open makes the lock of a key.
+func (k *Keyed) open(path string) (keyLock, error) {
+	rw, err := k.c.open(k.m, path)
+	return keyLock{rw}, err
+}
+
+// enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k, or if there is no context.
+func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[keyLock] {
+	k.made()
+	misuse.Context(ctx, call)
+	return k.keys.Enter(key, k.open)
+}
+
 func (k *Keyed) made() *Keyed {
 	if k == nil || k.keys == nil {
 		panic("rwlock: Keyed not made by NewKeyed")
@@ -44,24 +56,11 @@ func (k *Keyed) made() *Keyed {
 	return k
 }
 
-// open makes the lock of a key.
-func (k *Keyed) open(path string) (keyLock, error) {
-	rw, err := k.c.open(k.m, path)
-	return keyLock{rw}, err
-}
-
-// enter begins a call for a key, which ends with Leave. It panics if there is no context.
-func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[keyLock] {
-	k.made()
-	misuse.Context(ctx, call)
-	return k.keys.Enter(key, k.open)
-}
-
-// NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
-// have the same options. The lock of a key is the [RWMutex] at [Keyed.Path].
+// NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of
+// them have the same options. The lock of a key is the [RWMutex] at [Keyed.Path].
 //
-// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
-// A dir that leaves no room for a key of 255 bytes is a bad path.
+// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad
+// option. A dir that leaves no room for a key of 255 bytes is a bad path.
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	c, err := configOf(opts)
 	if err != nil {
@@ -134,8 +133,8 @@ func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, erro
 	return e.Lock.Reader().TryAcquire(ctx)
 }
 
-// Contenders is [RWMutex.Contenders] of the key's lock: readers and writers of all processes, in the order of the queue. It
-// returns zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
+// Contenders is [RWMutex.Contenders] of the key's lock: readers and writers of all processes, in the order of the queue.
+// It returns zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.Contenders")
 	defer e.Leave()

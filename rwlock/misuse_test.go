@@ -19,7 +19,7 @@ func TestMisuse(t *testing.T) {
 			{Zero: &rwlock.RWMutex{}, Made: rw},
 			{Zero: &rwlock.Keyed{}, Made: newKeyed(t, connect(t), testserver.Path(t))},
 		},
-		Values: []any{rwlock.Reader{}, rw.Reader()},
+		Values: []any{rw.Reader()},
 	})
 	wantErr(t, "Do of nil", rw.Do(patient(t), nil), session.ErrInvalid)
 	wantErr(t, "Reader.Do of nil", rw.Reader().Do(patient(t), nil), session.ErrInvalid)
@@ -28,20 +28,28 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// The methods of the zero Reader return errors.
+// The methods of the zero Reader panic.
 func TestZeroReader(t *testing.T) {
 	ctx := patient(t)
 	var r rwlock.Reader
-	wantErr(t, "Lock", r.Lock(ctx), session.ErrInvalid)
-	_, err := r.TryLock(ctx)
-	wantErr(t, "TryLock", err, session.ErrInvalid)
-	wantErr(t, "Unlock", r.Unlock(), session.ErrInvalid)
-	_, err = r.Acquire(ctx)
-	wantErr(t, "Acquire", err, session.ErrInvalid)
-	_, err = r.TryAcquire(ctx)
-	wantErr(t, "TryAcquire", err, session.ErrInvalid)
-	wantErr(t, "Do", r.Do(ctx, func(context.Context) error { return nil }), session.ErrInvalid)
-	if r.Held() || r.Path() != "" || r.FullName() != "" {
-		t.Errorf("held %v, path %q, name %q", r.Held(), r.Path(), r.FullName())
+	for what, call := range map[string]func(){
+		"Lock":     func() { _ = r.Lock(ctx) },
+		"TryLock":  func() { _, _ = r.TryLock(ctx) },
+		"Unlock":   func() { _ = r.Unlock() },
+		"Acquire":  func() { _, _ = r.Acquire(ctx) },
+		"Do":       func() { _ = r.Do(ctx, func(context.Context) error { return nil }) },
+		"Held":     func() { r.Held() },
+		"Done":     func() { r.Done() },
+		"Path":     func() { _ = r.Path() },
+		"Contends": func() { _, _ = r.Contenders(ctx) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != "rwlock: Reader not made by RWMutex.Reader" {
+					t.Errorf("%s: panic %v", what, got)
+				}
+			}()
+			call()
+		}()
 	}
 }

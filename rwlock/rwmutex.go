@@ -1,9 +1,11 @@
 package rwlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/share"
@@ -11,29 +13,26 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// RWMutex is a lock that any number of readers or one writer hold at a time, of all processes that
-// use the same path. It is the queue of package [queue] with the nodes of Curator's
-// InterProcessReadWriteLock.
+// RWMutex is a lock that any number of readers or one writer hold at a time, of all processes that use the same path. It
+// is the queue of package [queue] with the nodes of Curator's InterProcessReadWriteLock.
 //
-// Its methods are those of [sync.RWMutex], with a context and with errors, and what every lock of this module has,
-// for the write lock. [RWMutex.Reader] has the same for the read lock: Acquire, Do, Held and Done.
+// Its methods are those of [sync.RWMutex], with a context and with errors, and what every lock of this module has, for
+// the write lock. [RWMutex.Reader] has the same for the read lock: Acquire, Do, Held and Done.
 //
 // Calls on one RWMutex with one owner ([queue.WithOwner]) belong together:
 //
-//   - An owner that holds the write lock gets it again at once. So does an owner that holds the read
-//     lock and asks for it again, even while a writer waits. Each Lock needs its Unlock, and each RLock
-//     its RUnlock.
-//   - An owner that holds the write lock gets the read lock at once. It keeps the read lock when it
-//     unlocks the write lock, with no writer in between.
+//   - An owner that holds the write lock gets it again at once. So does an owner that holds the read lock and asks for it
+//     again, even while a writer waits. Each Lock needs its Unlock, and each RLock its RUnlock.
+//   - An owner that holds the write lock gets the read lock at once. It keeps the read lock when it unlocks the write
+//     lock, with no writer in between.
 //   - An owner that holds only the read lock gets [ErrUpgrade] when it asks for the write lock.
 //
-// What counts is what the owner holds when the call begins. Calls of one owner at the same time wait
-// for each other like those of different owners. Calls without an owner are independent, as with
-// [sync.RWMutex].
+// What counts is what the owner holds when the call begins. Calls of one owner at the same time wait for each other like
+// those of different owners. Calls without an owner are independent, as with [sync.RWMutex].
 //
-// All methods may be called by any number of goroutines at once. Each call has a place of its own in
-// the queue of all processes, except with [WithLazyRelease]. The methods panic if [New] has not made the
-// RWMutex. Those that take a context panic if it is nil.
+// All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
+// processes, except with [WithLazyRelease]. The methods panic if [New] has not made the RWMutex. Those that take a
+// context panic if it is nil.
 type RWMutex struct {
 	_ misuse.NoCopy
 
@@ -51,6 +50,13 @@ type RWMutex struct {
 
 type door = share.Door[*RWMutex]
 
+// The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's. They differ in the first
+// prefix, which is that of their own nodes.
+var (
+	writer = queue.Writer()
+	reader = queue.Reader()
+)
+
 // made returns rw. It panics if rw is nil or a zero value.
 func (rw *RWMutex) made() *RWMutex {
 	if rw == nil || rw.q == nil {
@@ -66,15 +72,14 @@ func (rw *RWMutex) called(ctx context.Context, method string) *RWMutex {
 	return rw
 }
 
-// New returns the lock at path, an absolute path of ZooKeeper. The path is a directory of the lock's
-// own, which contenders create when it is missing and which goes away when it is not used. Names that
-// come from users go through EscapePath of package zklock first.
+// New returns the lock at path, an absolute path of ZooKeeper. The path is a directory of the lock's own, which
+// contenders create when it is missing and which goes away when it is not used. Names that come from users go through
+// EscapePath of package zklock first.
 //
-// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad
-// path or a bad option.
+// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
 //
-// Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners
-// know only what was locked through the same value.
+// Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners know only what was
+// locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	c, err := configOf(opts)
 	if err != nil {
@@ -86,13 +91,6 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	}
 	return rw, nil
 }
-
-// The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's. They
-// differ in the first prefix, which is that of their own nodes.
-var (
-	writer = queue.Writer()
-	reader = queue.Reader()
-)
 
 // open makes a lock.
 func (c *config) open(m *session.Manager, path string) (*RWMutex, error) {
@@ -125,23 +123,23 @@ func (c *config) open(m *session.Manager, path string) (*RWMutex, error) {
 	return rw, nil
 }
 
-// Lock waits for its turn and takes the write lock. It returns nil when it holds the lock. If ctx ends
-// before that, Lock returns at once an error that matches ctx.Err(), and leaves nothing behind. If the
-// manager is closed, it returns [session.ErrClosed]. A lost connection or session is no error: Lock
-// goes on waiting, after a lost session at the end of the queue.
+// Lock waits for its turn and takes the write lock. It returns nil when it holds the lock. If ctx ends before that, Lock
+// returns at once an error that matches ctx.Err() and says who was ahead, and leaves nothing behind. If the manager is
+// closed, it returns [session.ErrClosed]. A lost connection or session is no error: Lock goes on waiting, after a lost
+// session at the end of the queue.
 //
-// If the owner of ctx ([queue.WithOwner]) holds the write lock, Lock returns at once: nil, or
-// [session.ErrLost] if the owner has lost it. If the owner holds only the read lock, Lock returns
-// [ErrUpgrade], or [session.ErrLost], and sends nothing.
+// If the owner of ctx ([queue.WithOwner]) holds the write lock, Lock returns at once: nil, or [session.ErrLost] if the
+// owner has lost it. If the owner holds only the read lock, Lock returns [ErrUpgrade], or [session.ErrLost], and sends
+// nothing.
 //
-// Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the
-// server refuses, such as zk.ErrNoAuth.
+// Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server refuses, such
+// as zk.ErrNoAuth.
 //
 // ctx bounds only the wait. The lock stays held if ctx ends after Lock has returned nil.
 //
-// If the write lock is lost before Unlock, other processes can take it. The next Lock of this RWMutex
-// returns only after that Unlock. Until then the goroutines in Lock of this RWMutex have no place in
-// the queue, so that a writer that hangs keeps out no other process.
+// If the write lock is lost before Unlock, other processes can take it. The next Lock of this RWMutex returns only after
+// that Unlock. Until then the goroutines in Lock of this RWMutex have no place in the queue, so that a writer that hangs
+// keeps out no other process.
 func (rw *RWMutex) Lock(ctx context.Context) error {
 	if err := rw.called(ctx, "rwlock: RWMutex.Lock").refuseReader(ctx); err != nil {
 		return err
@@ -149,18 +147,13 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 	return rw.writes.Lock(ctx, rw.writeAsOwner)
 }
 
-// TryLock takes the write lock if it is free. It returns false and nil if the lock is busy: another
-// contender holds it or is ahead in the queue. It returns [ErrUpgrade] where Lock does, or another
-// error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for no holder.
-// It leaves nothing behind unless it returns true.
+// TryLock takes the write lock if it is free. It returns false and nil if the lock is busy: another contender holds it or
+// is ahead in the queue. It returns [ErrUpgrade] where Lock does, or another error if it could not tell. TryLock waits
+// for the servers, as long as ctx allows, but for no holder. It leaves nothing behind unless it returns true.
 //
-// TryLock looks first: if a contender is in its way, it says busy after one round trip, and without a write. Otherwise it
-// enters the queue as Lock does, which takes a second round trip, and says busy if it may not go then. TryLock of
-// zklock.Mutex says what the answer busy is worth.
-//
-// Processes with [WithLazyRelease] keep places that nobody uses, and give them up only for a contender. If nothing but
-// such places may be in its way, TryLock enters the queue, and waits until they are given up: for a quarter of a second
-// at most.
+// TryLock looks first: if a contender is in its way, it says busy after one round trip, and without a write. TryLock of
+// zklock.Mutex has more about that, what the answer busy is worth, and the wait for places that other processes only
+// keep.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	if err := rw.called(ctx, "rwlock: RWMutex.TryLock").refuseReader(ctx); err != nil {
 		return false, err
@@ -168,146 +161,141 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	return rw.writes.TryLock(ctx, rw.writeAsOwner)
 }
 
-// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives
-// the write lock up; a read lock that the owner has taken in the meantime stays held. Unlock never
-// frees what a Do holds, or what was locked through another RWMutex value.
+// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the write lock up; a
+// read lock that the owner has taken in the meantime stays held. Unlock never frees what a Do holds, or what was locked
+// through another RWMutex value.
 //
-// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the
-// servers as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have
-// confirmed the release, and when it does not wait any longer. It returns [ErrNotHeld], and frees nothing, if there is
-// no Lock to give back. It returns [session.ErrLost] if the lock was lost before: others may have held it since. It
-// returns what the servers refuse, such as zk.ErrNoAuth.
+// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
+// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed
+// the release, and when it does not wait any longer. It returns [ErrNotHeld], and frees nothing, if there is no Lock to
+// give back. It returns [session.ErrLost] if the lock was lost before: others may have held it since. It returns what the
+// servers refuse, such as zk.ErrNoAuth.
 //
-// Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of
-// them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the report
-// if that hold was lost. Where that can happen, use [RWMutex.Do], or [RWMutex.Acquire] and the lease
-// it returns: they give back their own hold and report its loss.
+// Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of them calls Unlock
+// without a Lock, it gives back the hold of another goroutine, and gets the report if that hold was lost. Where that can
+// happen, use [RWMutex.Do], or [RWMutex.Acquire] and the lease it returns: they give back their own hold and report its
+// loss.
 func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 
-// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of
-// other readers. It returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner
-// of ctx ([queue.WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It
-// returns [session.ErrLost] if the owner has lost that lock.
+// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. It
+// returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner of ctx ([queue.WithOwner]) holds the
+// read lock or the write lock, RLock waits for no other contender. It returns [session.ErrLost] if the owner has lost
+// that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.RLock").reads.Lock(ctx, rw.readAsOwner)
 }
 
-// TryRLock takes the read lock if no writer holds the lock or is ahead in the queue. It returns and
-// fails as [RWMutex.TryLock] does, but never with ErrUpgrade.
+// TryRLock takes the read lock if no writer holds the lock or is ahead in the queue. It returns and fails as
+// [RWMutex.TryLock] does, but never with ErrUpgrade.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryRLock").reads.TryLock(ctx, rw.readAsOwner)
 }
 
-// RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never
-// frees what [Reader.Do] holds.
+// RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never frees what
+// [Reader.Do] holds.
 //
-// RUnlock cannot tell which goroutine calls it. Of several read locks that were taken through this
-// RWMutex, it gives back a lost one first, then one without an owner, then the oldest. So if several
-// goroutines share the RWMutex, RUnlock may give back the hold of another goroutine and report its
-// loss, and a goroutine that did lose its hold may get nil. If several owners share it, the wrong one
-// of them may count as no longer reading. Where that matters, use [Reader.Do], or [Reader.Acquire]
-// and the lease it returns: they give back their own hold and report its loss.
+// RUnlock cannot tell which goroutine calls it. Of several read locks that were taken through this RWMutex, it gives back
+// a lost one first, then one without an owner, then the oldest. So if several goroutines share the RWMutex, RUnlock may
+// give back the hold of another goroutine and report its loss, and a goroutine that did lose its hold may get nil. If
+// several owners share it, the wrong one of them may count as no longer reading. Where that matters, use [Reader.Do], or
+// [Reader.Acquire] and the lease it returns.
 func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 
-// Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and
-// Unlock. It waits and fails as Lock does, but does not look at owners.
+// Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and
+// fails as Lock does, but does not look at owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Acquire").write(ctx, false)
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
-// returns false and nil. It leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
+// leaves nothing behind unless it returns a lease.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write(ctx, true)
 }
 
-// Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock,
-// it returns what Lock returns and does not call f.
+// Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock, it returns what Lock
+// returns and does not call f.
 //
 // The context of f ends when ctx ends, when the lock is lost, when another client asks for it and when the manager is
-// closed; [context.Cause] tells which. Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
-// [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard. The context has the owner of
-// ctx, if there is one.
+// closed; [context.Cause] tells which. [queue.LeaseFrom] returns the lease from that context, for its fencing token and
+// guard. The context has the owner of ctx, if there is one.
 //
-// If another client asks for the lock (Revoke of package zklock), the context of f ends with a cause that matches
-// [queue.ErrRevoked]. The lock stays held until f returns. If f then returns an error, that of Do matches ErrRevoked.
-// If the request came before the grant, Do returns ErrRevoked and does not call f.
-//
-// Do returns the error of f. If the lock was lost before f returned, the error matches
-// [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
-// [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
-// the caller's cancellation. The end of Do waits for the servers as Unlock does.
+// Do returns the error of f. If the lock was lost before f returned, the error matches [session.ErrLost] even if f
+// returned nil. If another client has asked for the lock, an error of f matches [queue.ErrRevoked] too; if it has asked
+// before the grant, Do returns ErrRevoked and does not call f. Do of zklock.Mutex has the details. The end of Do waits
+// for the servers as Unlock does.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
-	rw.called(ctx, "rwlock: RWMutex.Do")
-	if err := rw.refuseReader(ctx); err != nil {
+	if err := rw.called(ctx, "rwlock: RWMutex.Do").refuseReader(ctx); err != nil {
 		return err
 	}
 	return rw.writes.Do(ctx, rw.writeAsOwner, f)
 }
 
-// TryDo is [RWMutex.Do] without waiting for a holder, as [RWMutex.TryLock] is. If the lock is busy, it returns false and nil,
-// and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and what Do
-// returns.
+// TryDo is [RWMutex.Do] without waiting for a holder, as [RWMutex.TryLock] is. If the lock is busy, it returns false and
+// nil, and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and
+// what Do returns.
 func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	rw.called(ctx, "rwlock: RWMutex.TryDo")
-	if err := rw.refuseReader(ctx); err != nil {
+	if err := rw.called(ctx, "rwlock: RWMutex.TryDo").refuseReader(ctx); err != nil {
 		return false, err
 	}
 	return rw.writes.TryDo(ctx, rw.writeAsOwner, f)
 }
 
-// Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It
-// goes by the clock at the time of the call.
+// Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It goes by the clock
+// at the time of the call.
 func (rw *RWMutex) Held() bool { return rw.made().writes.Held() }
 
-// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
-// RWMutex is unlocked or lost. It is closed already if there is no hold. Held may know of a loss
-// earlier.
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this RWMutex is unlocked or
+// lost. It is closed already if there is no hold. Held may know of a loss earlier.
 func (rw *RWMutex) Done() <-chan struct{} { return rw.made().writes.Done() }
+
+// Locker returns the write lock as a [sync.Locker], for code that wants one. The Locker and the RWMutex share one hold:
+// Unlock of either gives back a Lock of the other. Locker of zklock.Mutex says what Lock and Unlock do, which is the same
+// here, and what the end of the manager does to them.
+//
+// If the lock is lost between Lock and Unlock, onLost is called, once for that hold, on a goroutine of its own, with an
+// error that matches [session.ErrLost]. It may be nil: then only [RWMutex.Held] and [RWMutex.Done] show the loss.
+func (rw *RWMutex) Locker(onLost func(error)) sync.Locker {
+	return rw.made().writes.Locker(rw.write, onLost)
+}
+
+// RLocker returns the read lock as a [sync.Locker], as [RWMutex.Locker] does the write lock. Its Lock is RLock, and its
+// Unlock is RUnlock. onLost is called once for each read lock that is lost.
+func (rw *RWMutex) RLocker(onLost func(error)) sync.Locker {
+	return rw.made().reads.Locker(rw.read, onLost)
+}
 
 // Path returns the path that was given to [New].
 func (rw *RWMutex) Path() string { return rw.made().q.Path() }
 
-// FullName returns a name that no other lock has: the servers, and the path with the chroot. See
-// [session.Manager.FullName].
-func (rw *RWMutex) FullName() string { return rw.made().q.FullName() }
-
 // Manager returns the session manager that was given to [New].
 func (rw *RWMutex) Manager() *session.Manager { return rw.made().q.Manager() }
 
-// Contenders returns the holders and the waiters of all processes, readers and writers, in the order
-// of the queue. It fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if
-// the path does not exist (see [queue.Queue.Contenders]), or what the server refuses.
+// Contenders returns the holders and the waiters of all processes, readers and writers, in the order of the queue. It
+// fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see
+// [queue.Queue.Contenders]), or what the server refuses.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Contenders").q.Contenders(ctx, writer)
 }
 
 // write gets the write lock. A place that the readers of this RWMutex only keep would be in the way.
 func (rw *RWMutex) write(ctx context.Context, try bool) (*queue.Lease, error) {
-	switch {
-	case rw.writers != nil:
+	if rw.readers != nil {
 		rw.readers.GiveUpKept()
-		return rw.writers.Acquire(ctx, try)
-	case try:
-		return rw.q.TryAcquire(ctx, rw.writing)
 	}
-	return rw.q.Acquire(ctx, rw.writing)
+	return share.Acquire(ctx, rw.q, rw.writing, rw.writers, try)
 }
 
 // read gets the read lock.
 func (rw *RWMutex) read(ctx context.Context, try bool) (*queue.Lease, error) {
-	switch {
-	case rw.readers != nil:
+	if rw.writers != nil {
 		rw.writers.GiveUpKept()
-		return rw.readers.Acquire(ctx, try)
-	case try:
-		return rw.q.TryAcquire(ctx, rw.reading)
 	}
-	return rw.q.Acquire(ctx, rw.reading)
+	return share.Acquire(ctx, rw.q, rw.reading, rw.readers, try)
 }
 
-// writeAsOwner is write for a hold. Another goroutine of the owner may have unlocked the write lock since the call began, and have
-// kept the read lock.
+// writeAsOwner is write for a hold. Another goroutine of the owner may have unlocked the write lock since the call began,
+// and have kept the read lock.
 func (rw *RWMutex) writeAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
 	if err := rw.refuseReader(ctx); err != nil {
 		return nil, err
@@ -315,30 +303,22 @@ func (rw *RWMutex) writeAsOwner(ctx context.Context, try bool) (*queue.Lease, er
 	return rw.write(ctx, try)
 }
 
-// refuseReader returns an error if the owner of ctx holds the read lock alone, and so cannot get the write
-// lock.
+// refuseReader returns an error if the owner of ctx holds the read lock alone, and so cannot get the write lock.
 func (rw *RWMutex) refuseReader(ctx context.Context) error {
 	owner := queue.OwnerOf(ctx)
 	read, reads := rw.reads.Of(owner)
 	if _, writes := rw.writes.Of(owner); !reads || writes {
 		return nil
 	}
-	err := ctx.Err()
-	if err == nil {
-		err = read.Err() // this matters more than the upgrade: what the owner has read may have changed
-	}
+	err := cmp.Or(ctx.Err(), read.Err()) // a loss matters more than the upgrade: what the owner has read may have changed
 	if err == nil || errors.Is(err, queue.ErrReleased) {
 		err = ErrUpgrade
 	}
-	return rw.acquiring(err)
-}
-
-// acquiring adds the operation and the path to an error of an acquisition.
-func (rw *RWMutex) acquiring(err error) error {
 	return &queue.OpError{Op: "acquire", Path: rw.q.Path(), Err: err}
 }
 
-// readAsOwner is read for a hold. If the owner of ctx holds the write lock, the read lock gets a place beside it.
+// readAsOwner is read for a hold. If the owner of ctx holds the write lock, the read lock gets a place beside it, and
+// does not depend on the write lock after that.
 func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
 	owner := queue.OwnerOf(ctx)
 	for {
@@ -346,26 +326,18 @@ func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, err
 		if !writes {
 			return rw.read(ctx, try)
 		}
-		l, err := rw.beside(ctx, write)
-		if err == nil {
-			return l, nil
+		r := rw.reading
+		l, err := rw.q.Acquiring(ctx, &r, false, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
+			t, effort, err := write.Turn().Beside(ctx, write, r)
+			if err != nil {
+				return nil, effort, err
+			}
+			return t.Lease(ctx, nil), effort, nil
+		})
+		if now, _ := rw.writes.Of(owner); err == nil || now == write {
+			return l, err
 		}
-		if now, writes := rw.writes.Of(owner); writes && now == write {
-			return nil, err
-		}
-		// Another goroutine of this owner has unlocked the write lock in the meantime. Without
-		// it the read lock has to wait in the queue.
+		// Another goroutine of this owner has unlocked the write lock in the meantime. Without it the read lock has to
+		// wait in the queue.
 	}
-}
-
-// beside gets a read lock in the place of a write lock that is held. It does not depend on the write lock after that.
-func (rw *RWMutex) beside(ctx context.Context, write *queue.Lease) (*queue.Lease, error) {
-	r := rw.reading
-	return rw.q.Acquiring(ctx, &r, false, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
-		t, effort, err := write.Turn().Beside(ctx, write, r)
-		if err != nil {
-			return nil, effort, err
-		}
-		return t.Lease(ctx, nil), effort, nil
-	})
 }

@@ -272,10 +272,6 @@ func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (r
 // Path returns the path that was given to [New].
 func (s *Semaphore) Path() string { return s.made().q.Path() }
 
-// FullName returns a name that no other lock has: the servers, and the path with the chroot. See
-// [session.Manager.FullName].
-func (s *Semaphore) FullName() string { return s.made().q.FullName() }
-
 // Manager returns the session manager that was given to [New].
 func (s *Semaphore) Manager() *session.Manager { return s.made().q.Manager() }
 

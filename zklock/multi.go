@@ -185,7 +185,9 @@ func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Locker returns the locks as one [sync.Locker], as [Mutex.Locker] does. onLost is called once for a hold, when the first
 // of its locks is lost. It may be nil.
-func (m *MultiLock) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(m.get, onLost) }
+func (m *MultiLock) Locker(onLost func(error)) sync.Locker {
+	return m.made().holds.Locker(m.get, onLost)
+}
 
 // Acquire takes all of the locks and returns them as one handle with its own Release, apart from Lock and Unlock. It
 // waits and fails as Lock does, but an owner that holds the MultiLock does not enter it again.

@@ -92,13 +92,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 
 // get gets a lease: for Acquire and TryAcquire, or for a hold.
 func (m *Mutex) get(ctx context.Context, try bool) (*queue.Lease, error) {
-	switch {
-	case m.turns != nil:
-		return m.turns.Acquire(ctx, try)
-	case try:
-		return m.q.TryAcquire(ctx, m.request)
-	}
-	return m.q.Acquire(ctx, m.request)
+	return share.Acquire(ctx, m.q, m.request, m.turns, try)
 }
 
 // Lock waits for its turn and takes the mutex. It returns nil when it holds the mutex. If ctx ends
@@ -224,10 +218,6 @@ func (m *Mutex) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Path returns the path that was given to [New].
 func (m *Mutex) Path() string { return m.made().q.Path() }
-
-// FullName returns a name that no other lock has: the servers, and the path with the chroot. See
-// [session.Manager.FullName].
-func (m *Mutex) FullName() string { return m.made().q.FullName() }
 
 // Manager returns the session manager that was given to [New].
 func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
