@@ -25,13 +25,13 @@ var gateKind = &queue.Kind{
 	Policy:   queue.Mutex().Policy,
 }
 
-// curator is a semaphore in Curator's layout. A contender takes a lease as InterProcessSemaphoreV2 does. It creates its node
-// among the leases while it holds the gate, and holds the gate until no more than the limit of nodes are there. Only the
-// holder of the gate creates nodes, so its node is the last and all others are ahead of it.
+// curator is a semaphore in Curator's layout. A contender takes a lease as InterProcessSemaphoreV2 does. It creates its
+// node among the leases while it holds the gate, and holds the gate until no more than the limit of nodes are there. Only
+// the holder of the gate creates nodes, so its node is the last and all others are ahead of it.
 //
-// The limit holds also without the gate: of the holders, the last one to create its node saw all others ahead of it. But two
-// contenders that wait with a node would wait for each other in Curator's way of counting. So the node goes when the gate is
-// lost.
+// The limit holds also without the gate: of the holders, the last one to create its node saw all others ahead of it. But
+// two contenders that wait with a node would wait for each other in Curator's way of counting. So the node goes when the
+// gate is lost.
 type curator struct {
 	top, gate, leases *queue.Queue
 	pass, lease       queue.Request // what is asked for at the gate, and among the leases
@@ -52,37 +52,29 @@ func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 	}, nil
 }
 
-// acquire takes a lease. If the gate or the lease is lost on the way, it begins again at the end of the queue.
-func (c *curator) acquire(ctx context.Context, try bool) (*queue.Lease, error) {
-	for pace := newPace(c.top); ; {
-		gate, err := c.enterGate(ctx, try)
-		if err != nil {
-			return nil, err
+// acquire takes a lease. If the gate or the lease is lost on the way, it begins again at the end of the queue. A try
+// finds the semaphore busy if a contender is at the gate, which takes a lease or waits for one, or if there are as many
+// leases as it allows. It looks at both in one flight before it writes, and then waits for nobody.
+func (c *curator) acquire(ctx context.Context, try bool) (lease *queue.Lease, err error) {
+	err = again(ctx, c.top, func(ctx context.Context) error {
+		gate, err := enter(ctx, c.gate, c.pass, try,
+			share.Look{Queue: c.gate, Request: c.pass}, share.Look{Queue: c.leases, Request: c.lease})
+		if err == nil {
+			lease, err = c.passGate(ctx, gate, try)
 		}
-		lease, err := c.passGate(ctx, gate, try)
-		if !errors.Is(err, errLostOnTheWay) {
-			return lease, err
-		}
-		if err := pace.Wait(ctx, nil); err != nil {
-			return nil, c.failed(err)
-		}
-	}
+		return err
+	})
+	return lease, err
 }
 
-func (c *curator) failed(err error) error {
-	return &queue.OpError{Op: "acquire", Path: c.top.Path(), Err: err}
-}
-
-// enterGate takes the gate. A try finds the semaphore busy if a contender is at the gate, which takes a lease or waits for
-// one, or if there are as many leases as it allows. It looks at both in one flight before it writes.
-func (c *curator) enterGate(ctx context.Context, try bool) (*queue.Lease, error) {
-	r := c.pass
-	return c.gate.Acquiring(ctx, &r, try, func(ctx context.Context) (_ *queue.Lease, effort queue.Effort, err error) {
+// enter takes a place at the gate or among the leases. A try makes its looks first.
+func enter(ctx context.Context, q *queue.Queue, r queue.Request, try bool, looks ...share.Look) (*queue.Lease, error) {
+	return q.Acquiring(ctx, &r, try, func(ctx context.Context) (l *queue.Lease, effort queue.Effort, err error) {
 		var t *queue.Turn
 		if !try {
-			t, effort, err = c.gate.Begin(ctx, r, false, nil)
-		} else if effort, err = share.LookAll(ctx, share.Look{Queue: c.gate, Request: r}, share.Look{Queue: c.leases, Request: c.lease}); err == nil {
-			t, effort, err = c.gate.BeginAtOnce(ctx, &r, true)
+			t, effort, err = q.Begin(ctx, r, false, nil)
+		} else if effort, err = share.LookAll(ctx, looks...); err == nil {
+			t, effort, err = q.BeginAtOnce(ctx, &r, true)
 		}
 		if err != nil {
 			return nil, effort, err
@@ -91,29 +83,15 @@ func (c *curator) enterGate(ctx context.Context, try bool) (*queue.Lease, error)
 	})
 }
 
-// errLostOnTheWay says that the gate was lost before there was a lease, or the lease before it was known that nobody uses the
-// other layout.
-var errLostOnTheWay = errors.New("lost on the way")
-
-// passGate takes a lease at the gate, and leaves the gate. That waits for the servers, as long as ctx lasts, so that the next
-// try does not find the gate held.
-func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (lease *queue.Lease, err error) {
-	whole := false
-	defer func() {
-		if whole {
-			return
-		}
-		_ = gate.Unlock(0) // a hook has panicked, or this does nothing
-		if lease != nil {
-			_ = lease.GiveUp(ctx)
-			lease = nil
-		}
-	}()
+// passGate takes a lease at the gate, and leaves the gate. That waits for the servers, as long as ctx lasts, so that the
+// next try does not find the gate held. It fails with a loss if the gate was lost before there was a lease, or the lease
+// before it was known that nobody uses the other layout.
+func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*queue.Lease, error) {
 	inside, cancel := gate.Context(ctx)
-	defer cancel()
-	lease, err = c.takeLease(inside, try)
+	lease, err := enter(inside, c.leases, c.lease, try)
+	cancel()
 	if err != nil && gate.Err() != nil {
-		return nil, errLostOnTheWay
+		return nil, gate.Err()
 	}
 	leaving := gate.StartRelease(ctx)
 	if err != nil {
@@ -121,36 +99,20 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (le
 		return nil, err
 	}
 	rivals := c.meetOwnLayout(ctx, lease)
-	if err := share.Join(leftGate(leaving.Wait(ctx)), rivals); err != nil {
-		if lease.Err() != nil {
-			return lease, errLostOnTheWay
-		}
-		return lease, c.failed(err)
+	if err = share.Join(leftGate(leaving.Wait(ctx)), rivals); err == nil {
+		return lease, nil
 	}
-	whole = true
-	return lease, nil
-}
-
-// takeLease enters the queue of the leases. A try has looked at it, and waits for nobody.
-func (c *curator) takeLease(ctx context.Context, try bool) (*queue.Lease, error) {
-	r := c.lease
-	return c.leases.Acquiring(ctx, &r, try, func(ctx context.Context) (l *queue.Lease, effort queue.Effort, err error) {
-		var t *queue.Turn
-		if try {
-			t, effort, err = c.leases.BeginAtOnce(ctx, &r, true)
-		} else {
-			t, effort, err = c.leases.Begin(ctx, r, false, nil)
-		}
-		if err != nil {
-			return nil, effort, err
-		}
-		return t.Lease(ctx, nil), effort, nil
-	})
+	if lost := lease.Err(); lost != nil {
+		return nil, lost
+	}
+	_ = lease.GiveUp(ctx)
+	return nil, &queue.OpError{Op: "acquire", Path: c.top.Path(), Err: err}
 }
 
 // meetOwnLayout fails if there is a contender at the path itself, as in the layout of this package. It is called when the
-// lease's node stands, and lists by the session of that. A contender of that layout looks for nodes of this one when its node
-// stands. So of two contenders in different layouts, at least the one that has created its node later sees the other.
+// lease's node stands, and lists by the session of that. A contender of that layout looks for nodes of this one when its
+// node stands. So of two contenders in different layouts, at least the one that has created its node later sees the
+// other.
 func (c *curator) meetOwnLayout(ctx context.Context, lease *queue.Lease) error {
 	names, _, err := lease.Turn().Session().Children(ctx, c.top.Path())
 	if errors.Is(err, zk.ErrNoNode) {
@@ -174,7 +136,8 @@ func leftGate(err error) error {
 	return err
 }
 
-// contenders returns the holders and the waiters, in order. The servers remove each of the two directories when it is empty.
+// contenders returns the holders and the waiters, in order. The servers remove each of the two directories when it is
+// empty.
 func (c *curator) contenders(ctx context.Context) ([]queue.Contender, error) {
 	all, err := c.leases.Contenders(ctx, c.lease.Kind)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {

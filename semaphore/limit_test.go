@@ -15,12 +15,12 @@ func TestLimitData(t *testing.T) {
 		`{"maxLeases":2,"former":[{"maxLeases":3}],"lowered":81,"version":2}`:                            {2, false, 2},
 		`{"maxLeases":7}`: {MaxLeases: 7},
 	} {
-		if got, ours := parseLimit([]byte(data)); !ours || got != want {
+		if got, ours := new(Semaphore).limitIn([]byte(data)); !ours || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", data, got, ours, want)
 		}
 	}
 	for want, l := range map[string]limit{
-		`{"maxLeases":3,"default":true,"version":1}`: firstLimit(3),
+		`{"maxLeases":3,"default":true,"version":1}`: {MaxLeases: 3, Default: true, Version: 1},
 		`{"maxLeases":2,"version":4}`:                {MaxLeases: 2, Version: 4},
 	} {
 		if got := string(l.encode()); got != want {

@@ -19,20 +19,19 @@ import (
 const (
 	// pin is the child that keeps the servers from removing the directory while a limit of Resize is in force.
 	pin = "limit"
-	// raising begins the name of the node that stands while a limit is set without an acquisition. It is no contender, and takes
-	// no number: it can be made also when the counter of the directory is used up.
+	// raising begins the name of the node that stands while a limit is set without an acquisition. It is no contender,
+	// and takes no number: it can be made also when the counter of the directory is used up.
 	raising = "resize-"
 )
 
 // errMoved says that the limit is not the one that was to be replaced any more. The change begins again.
 var errMoved = errors.New("the limit has changed")
 
-// Limit returns the number of leases that is in force for everybody: the one last set by
-// [Semaphore.Resize], otherwise the one that [New] was given. Curator's layout stores no
-// limit, so there Limit returns the one that New was given, without a request.
+// Limit returns the number of leases that is in force for everybody: the one last set by [Semaphore.Resize], otherwise
+// the one that [New] was given. Curator's layout stores no limit, so there Limit returns the one that New was given,
+// without a request.
 //
-// Limit waits for the reply of a server. It fails with the error of ctx, [session.ErrClosed], or what
-// the server refuses.
+// Limit waits for the reply of a server. It fails with the error of ctx, [session.ErrClosed], or what the server refuses.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	s.called(ctx, "semaphore: Semaphore.Limit")
 	if s.curator != nil {
@@ -42,18 +41,18 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return most, s.failed("limit of", err)
 }
 
-// Resize sets the number of leases for everybody, and lets in the waiters that now fit. If there are
-// fewer leases than before, no holder loses one: Resize waits in the queue, first come, first served, until it
-// has the leases that are to go, and then sets the limit. A caller that holds one of these leases waits for itself. A
-// waiter behind it that asks for more leases than there are fails with [session.ErrInvalid] then.
+// Resize sets the number of leases for everybody, and lets in the waiters that now fit. If there are fewer leases than
+// before, no holder loses one: Resize waits in the queue, first come, first served, until it has the leases that are to
+// go, and then sets the limit. A caller that holds one of these leases waits for itself. A waiter behind it that asks for
+// more leases than there are fails with [session.ErrInvalid] then.
 //
-// The limit stays until the next Resize or until [Semaphore.ResetLimit], also while the semaphore is
-// not used. Meanwhile New may be given any limit, and this one counts. The package documentation says
-// how to change the number in the code of a fleet.
+// The limit stays until the next Resize or until [Semaphore.ResetLimit], also while the semaphore is not used. Meanwhile
+// New may be given any limit, and this one counts. The package documentation says how to change the number in the code of
+// a fleet.
 //
-// Resize returns nil when the servers have confirmed the limit. If ctx ends before that, Resize returns
-// an error that matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may
-// have been set. Other errors are:
+// Resize returns nil when the servers have confirmed the limit. If ctx ends before that, Resize returns an error that
+// matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may have been set. Other
+// errors are:
 //
 //   - [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
 //   - [queue.ErrConflict] if the directory has data that is not a semaphore's, or, for fewer leases than before, if
@@ -64,76 +63,73 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 //
 // If several calls change the limit at the same time, one of them comes after the others.
 //
-// The directory stays after Resize, so its sequence numbers do not start again: see
-// [queue.ErrSequence]. ResetLimit lets it go.
+// The directory stays after Resize, so its sequence numbers do not start again: see [queue.ErrSequence]. ResetLimit lets
+// it go.
 func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 	s.called(ctx, "semaphore: Semaphore.Resize")
-	return s.failed("resize", s.change(ctx, maxLeases, false))
+	return s.failed("resize", s.change(ctx, limit{MaxLeases: maxLeases}))
 }
 
-// ResetLimit undoes a limit that was set with [Semaphore.Resize]. From then on the limit is
-// the one that New was given for this Semaphore, and all others must be given the same. ResetLimit
-// waits, returns and fails as Resize does. If it returns [queue.ErrSequence], the limit stays in force, and goes with the
-// directory once all contenders have left.
+// ResetLimit undoes a limit that was set with [Semaphore.Resize]. From then on the limit is the one that New was given
+// for this Semaphore, and all others must be given the same. ResetLimit waits, returns and fails as Resize does. If it
+// returns [queue.ErrSequence], the limit stays in force, and goes with the directory once all contenders have left.
 func (s *Semaphore) ResetLimit(ctx context.Context) error {
 	s.called(ctx, "semaphore: Semaphore.ResetLimit")
-	return s.failed("reset the limit of", s.change(ctx, s.max, true))
+	return s.failed("reset the limit of", s.change(ctx, limit{MaxLeases: s.max, Default: true}))
 }
 
 // change sets the limit. If somebody else changes it meanwhile, or the session is lost, it begins again.
-func (s *Semaphore) change(ctx context.Context, most int, byDefault bool) error {
+func (s *Semaphore) change(ctx context.Context, to limit) error {
 	if s.curator != nil {
 		return misuse.Invalidf("Curator's layout stores no limit")
 	}
-	if err := checkCount(most); err != nil {
+	if err := checkCount(to.MaxLeases); err != nil {
 		return err
 	}
-	ctx, waited := queue.BeginWait(ctx)
-	for pace := newPace(s.q); ; {
+	return again(ctx, s.q, func(ctx context.Context) error {
 		old, err := s.readLimit(ctx)
-		if err == nil && most < old {
-			err = s.lower(ctx, old, most, byDefault)
-		} else if err == nil {
-			err = s.raise(ctx, limit{MaxLeases: most, Default: byDefault}, !byDefault)
+		switch {
+		case err != nil:
+			return err
+		case to.MaxLeases < old:
+			return s.lower(ctx, old, to)
 		}
-		if !errors.Is(err, errMoved) && !errors.Is(err, session.ErrLost) {
-			return waited(err)
-		}
-		if err := pace.Wait(ctx, nil); err != nil {
-			return waited(err)
-		}
-	}
+		return s.raise(ctx, to, !to.Default)
+	})
 }
 
-// lower sets a limit below the present one while it holds the difference. When it is granted, those ahead have no more than
-// the new limit leaves, and those behind count the difference until its node goes, which they see after the new limit.
-func (s *Semaphore) lower(ctx context.Context, old, most int, byDefault bool) error {
+// lower sets a limit below the present one while it holds the difference. When it is granted, those ahead have no more
+// than the new limit leaves, and those behind count the difference until its node goes, which they see after the new
+// limit.
+func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 	config := *s.r.Kind.Configuration
 	config.Policy = func(me queue.Node, c queue.Config) (queue.Policy, error) {
-		if err := foreign(c.Data); err != nil {
-			return queue.Policy{}, err
-		}
-		if s.inForce(c.Data) != old {
+		now, ours := s.limitIn(c.Data)
+		switch {
+		case !ours:
+			return queue.Policy{}, errForeign(c.Data)
+		case now.MaxLeases != old:
 			return queue.Policy{}, errMoved
 		}
 		return queue.LeasePolicy(me, old), nil
 	}
 	kind := &queue.Kind{Name: s.r.Kind.Name, Prefixes: s.r.Kind.Prefixes, Configuration: &config}
-	r := queue.Request{Kind: kind, Prefix: queue.PrefixLease, Weight: old - most, Name: s.r.Name}
+	r := queue.Request{Kind: kind, Weight: old - to.MaxLeases, Name: s.r.Name}
 	t, _, err := s.q.Begin(ctx, r, false, nil)
-	if byDefault && errors.Is(err, queue.ErrSequence) { // the directory has to go, and its limit with it
+	if to.Default && errors.Is(err, queue.ErrSequence) { // the directory has to go, and its limit with it
 		return share.Join(err, s.raise(ctx, limit{MaxLeases: old}, false))
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { left(ctx, t.Leave(ctx)) }()
-	return s.replace(ctx, t.Session(), t.Path(), t.Config().Version, limit{MaxLeases: most, Default: byDefault}, !byDefault)
+	return s.replace(ctx, t.Session(), t.Path(), t.Config().Version, to, !to.Default)
 }
 
-// raise sets a limit that is not below the present one. That needs no lease. But it needs a node, which was there before the
-// limit was read: while that stands, nobody can have made the directory anew, where the version of the data starts again.
-func (s *Semaphore) raise(ctx context.Context, l limit, pinned bool) error {
+// raise sets a limit that is not below the present one. That needs no lease. But it needs a node, which was there before
+// the limit was read: while that stands, nobody can have made the directory anew, where the version of the data starts
+// again.
+func (s *Semaphore) raise(ctx context.Context, to limit, pinned bool) error {
 	on, err := s.q.Manager().Session(ctx)
 	if err != nil {
 		return err
@@ -143,13 +139,19 @@ func (s *Semaphore) raise(ctx context.Context, l limit, pinned bool) error {
 		return err
 	}
 	defer func() { left(ctx, node.Remove(ctx)) }()
-	if err := foreign(node.Data); err != nil {
-		return err
-	}
-	if s.inForce(node.Data) > l.MaxLeases || node.DataStat.Mzxid != node.Stat.Mzxid { // the data can be older than the node
+	now, ours := s.limitIn(node.Data)
+	switch {
+	case !ours:
+		return errForeign(node.Data)
+	case now.MaxLeases > to.MaxLeases, node.DataStat.Mzxid != node.Stat.Mzxid: // the data can be older than the node
 		return errMoved
 	}
-	return s.replace(ctx, on, node.Path, node.DataStat.Version, l, pinned)
+	return s.replace(ctx, on, node.Path, node.DataStat.Version, to, pinned)
+}
+
+// errForeign is the error for a directory with data that is not a semaphore's.
+func errForeign(data []byte) error {
+	return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, data)
 }
 
 // left waits until a node is gone, as long as ctx lasts. That it goes is certain, so an error is no news.
@@ -163,18 +165,10 @@ func left(ctx context.Context, r *session.Removal) {
 	}
 }
 
-// foreign fails if a directory has data that is not a semaphore's.
-func foreign(data []byte) error {
-	if _, ours := parseLimit(data); len(data) > 0 && !ours {
-		return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, data)
-	}
-	return nil
-}
-
-// replace sets the data of the directory, which has the given version, and makes or deletes the child that pins it: all in
-// one transaction, which fails unless our node stands. So what was sent can change nothing once the node has gone, whenever
-// it arrives. If the reply is lost, replace sends it again: either that succeeds, or the data tells that the first has.
-// The caller holds the node meanwhile.
+// replace sets the data of the directory, which has the given version, and makes or deletes the child that pins it: all
+// in one transaction, which fails unless our node stands. So what was sent can change nothing once the node has gone,
+// whenever it arrives. If the reply is lost, replace sends it again: either that succeeds, or the data tells that the
+// first has. The caller holds the node meanwhile.
 func (s *Semaphore) replace(
 	ctx context.Context, on *session.Session, node string, version int32, l limit, pinned bool,
 ) error {
@@ -218,22 +212,34 @@ func (s *Semaphore) replace(
 }
 
 // readLimit returns the limit in force.
-func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
-	ctx, waited := queue.BeginWait(ctx)
-	for pace := newPace(s.q); ; {
+func (s *Semaphore) readLimit(ctx context.Context) (most int, err error) {
+	err = again(ctx, s.q, func(ctx context.Context) error {
 		on, err := s.q.Manager().Session(ctx)
 		if err != nil {
-			return 0, waited(err)
+			return err
 		}
 		data, _, err := on.Get(ctx, s.q.Path())
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNoNode):
-			return s.inForce(data), waited(nil)
-		case !errors.Is(err, session.ErrLost):
-			return 0, waited(err)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
 		}
-		if err := pace.Wait(ctx, on.Done()); err != nil {
-			return 0, waited(err)
+		l, _ := s.limitIn(data)
+		most = l.MaxLeases
+		return nil
+	})
+	return most, err
+}
+
+// again calls f until it returns an error, or nil, that says more than that a session, or a node of ours, was lost on the
+// way, or that somebody else has changed the limit.
+func again(ctx context.Context, q *queue.Queue, f func(ctx context.Context) error) error {
+	ctx, waited := queue.BeginWait(ctx)
+	for pace := newPace(q); ; {
+		err := f(ctx)
+		if !errors.Is(err, errMoved) && !errors.Is(err, session.ErrLost) {
+			return waited(err)
+		}
+		if err := pace.Wait(ctx, nil); err != nil {
+			return waited(err)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (s *Semaphore) open(m *session.Manager, path string) (err error) {
 	}
 	s.r.Prefix, s.r.Weight = queue.PrefixLease, 1
 	s.r.Kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
-		Config: firstLimit(s.max).encode(), Policy: s.policy, Rivals: []string{curatorLocks, curatorLeases},
+		Config: limit{MaxLeases: s.max, Default: true, Version: 1}.encode(), Policy: s.policy, Rivals: []string{curatorLocks, curatorLeases},
 	}}
 	member := &share.Member{Queue: s.q, Request: s.r, Async: s.async}
 	if s.inCuratorLayout {
@@ -209,16 +209,13 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease,
 	if err := s.checkRequest(ctx, n); err != nil {
 		return nil, waited(s.failed("acquire", err))
 	}
+	if s.curator != nil {
+		l, err := s.curator.acquire(ctx, try)
+		return l, waited(err)
+	}
 	r := s.r
 	r.Weight = n
-	get := func() (*queue.Lease, error) { return s.q.Acquire(ctx, r) }
-	switch {
-	case s.curator != nil:
-		get = func() (*queue.Lease, error) { return s.curator.acquire(ctx, try) }
-	case try:
-		get = func() (*queue.Lease, error) { return s.q.TryAcquire(ctx, r) }
-	}
-	l, err := get()
+	l, err := share.Acquire(ctx, s.q, r, nil, try)
 	return l, waited(err)
 }
 
