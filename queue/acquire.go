@@ -159,12 +159,14 @@ func (q *Queue) BeginAtOnce(ctx context.Context, r *Request, try bool) (*Turn, E
 func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Look")
-	c := &contender{place: place{q: q, r: &r}, position: -1}
+	effort := Effort{Position: -1}
 	err := q.inSession(ctx, q.newPace(), func(ctx context.Context, s *session.Session) error {
-		c.s = s
-		return c.lookFirst(ctx)
+		c := q.newContender(s, &r)
+		err := c.lookFirst(ctx)
+		effort.Position = c.position
+		return err
 	})
-	return Effort{Position: c.position}, err
+	return effort, err
 }
 
 // begin takes one node after another through the queue, until one is granted. With look each of them looks before it enters.
@@ -182,7 +184,8 @@ func (q *Queue) begin(ctx context.Context, r Request, waits whom, look bool, sho
 			return nil, effort, err
 		}
 		effort.Attempts++
-		c := &contender{place: place{q: q, s: s, r: &r}, shown: shown, position: -1}
+		c := q.newContender(s, &r)
+		c.shown = shown
 		var t *Turn
 		if look {
 			err = c.lookFirst(ctx)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -20,11 +21,11 @@ import (
 type place struct {
 	q        *Queue
 	s        *session.Session
-	r        *Request
+	kind     *Kind
+	lock     string // the name of the lock, for hooks
 	node     *session.Node
 	me       Node           // its name
 	config   Config         // of the directory, if the kind has a configuration
-	own      *session.Watch // on the node; nil before the first wait
 	children *session.Watch // set by the listing of the entry, if that granted the turn and the place may be kept
 	entered  time.Time      // before that listing was asked for, by our clock
 }
@@ -32,17 +33,27 @@ type place struct {
 // contender is a place, from its Enter until it is granted or has left. One goroutine runs it.
 type contender struct {
 	place
+	r      *Request
 	beside *Turn    // whose place the contender shares; nil: it has a place of its own
 	shown  *Waiting // for others; may be nil
 
 	since  time.Time // when the node was made, by our clock
 	policy Policy
+	own    *session.Watch // on the node; nil before the first wait
 	limit  *session.Watch // on the directory, if the kind has a configuration
 
-	view     *view        // of the last wait; nil if there was none
-	position int          // in the way at entry, or at the look of a try; -1: not known
-	pace     *rounds.Pace // of the rounds that get us no further
-	least    int          // contenders ahead at the best listing so far
+	view     *view       // of the last wait; nil if there was none
+	position int         // in the way at entry, or at the look of a try; -1: not known
+	pace     rounds.Pace // of the rounds that get us no further
+	least    int         // contenders ahead at the best listing so far
+}
+
+// newContender returns a contender that has not entered. r is complete.
+func (q *Queue) newContender(s *session.Session, r *Request) *contender {
+	return &contender{
+		place: place{q: q, s: s, kind: r.Kind, lock: r.Name}, r: r,
+		position: -1, pace: rounds.Pace{New: q.m.BackOff}, least: math.MaxInt,
+	}
 }
 
 // keptPatience is how long a try waits for kept places to leave, once it has entered. The try cannot know how far the
@@ -65,139 +76,114 @@ const (
 // behind. The error is a loss (isLoss) if another node can go on.
 func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error) {
 	names, err := c.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = errCut // if a policy panics
-	defer func() {
-		if t == nil {
+	defer func() { // also if a policy panics
+		if t == nil && c.node != nil {
 			c.leave(ctx, err)
 			err = c.q.explain(ctx, err, c.view)
 		}
 	}()
-	if c.r.Kind.Configuration != nil {
-		if err = c.meetRivals(ctx, names); err != nil {
-			return nil, err
-		}
+	if err == nil {
+		err = c.meetRivals(ctx, names)
 	}
 	var patience <-chan time.Time
-	for {
+	for err == nil {
 		var v Verdict
-		if v, err = c.decide(names); err != nil {
+		v, err = c.decide(names)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if v.Go {
+		case v.Go:
 			return c.grant(ctx)
-		}
-		if waits == forNobody || waits == forKept && c.isBusy(&v, names) {
+		case waits == forNobody || waits == forKept && c.isBusy(names):
 			return nil, ErrBusy
-		}
-		if waits == forKept && patience == nil {
+		case waits == forKept && patience == nil:
 			timer := time.NewTimer(keptPatience)
 			defer timer.Stop()
 			patience = timer.C
 		}
-		names, c.node.Names, c.children = nil, nil, nil // they can be freed; and who goes ahead uses the watch up
+		names, c.children = nil, nil // they can be freed; and who goes ahead uses the watch up
 		if err = c.watch(ctx, &v); err != nil {
 			return nil, err
 		}
 		var next Next
-		if next, err = c.wait(ctx, patience); err != nil {
-			return nil, err
-		}
+		next, err = c.wait(ctx, patience)
 		switch {
+		case err != nil:
+			return nil, err
 		case next == Free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
 			return c.grant(ctx)
-		case next == Gone:
-			return nil, errDeleted
 		}
-		if names, err = c.list(ctx); err != nil {
-			return nil, err
-		}
+		names, err = c.list(ctx)
 	}
+	return nil, err
 }
 
 // lookFirst fails with ErrBusy if a try would have to wait. What it reads grants nothing, so a listing that is out of date
-// costs a try, and no more. It does not say busy for places that may be kept, which leave only for a node that they see. The
-// contender has not entered.
+// costs a try, and no more. The contender has not entered.
 func (c *contender) lookFirst(ctx context.Context) error {
-	configured := c.r.Kind.Configuration != nil
+	configured := c.kind.Configuration != nil
 	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Sync: true, Data: configured})
 	if err != nil {
 		return ignoreNoNode(err) // without a directory nobody contends
 	}
-	me := Node{Prefix: c.r.Prefix, Weight: c.r.Weight, Sequence: math.MaxInt32}
+	c.me = Node{Prefix: c.r.Prefix, Weight: c.r.Weight, Sequence: math.MaxInt32}
 	if configured {
 		c.config = configOf(l.Data, l.DataStat)
 	}
-	if c.policy, err = c.r.Kind.policy(me, c.config); err != nil || c.policy.Slack < 0 {
-		return nil //nolint:nilerr // the entry says why, by a configuration that is not older than its node
-	}
-	v := Decide(c.r.Kind, c.policy, me, c.q.staying(c.s, l.Names))
-	if v.Stranger == nil && !v.Go && c.inUse(&v) {
-		c.position = v.Count()
+	c.policy, err = c.kind.policy(c.me, c.config)
+	if err == nil && c.policy.Slack >= 0 && c.isBusy(l.Names) {
 		return ErrBusy
 	}
-	return nil
+	return nil // a bad policy is told by the entry: it has a configuration that is not older than its node
 }
 
-// isBusy reports whether a try that has entered gives up: it has more to wait for than places that are kept, and nodes
-// that are about to be deleted.
-func (c *contender) isBusy(v *Verdict, names []string) bool {
-	if staying := c.q.staying(c.s, names); len(staying) < len(names) {
-		without := Decide(c.r.Kind, c.policy, c.me, staying)
-		v = &without
-	}
-	return !v.Go && c.inUse(v)
-}
-
-// inUse reports whether those in the way are more than places that nobody uses: by their names, or because this process
-// holds one of them.
-func (c *contender) inUse(v *Verdict) bool {
-	return !v.OnlyKept || slices.ContainsFunc(v.Watch, func(b Blocker) bool {
+// isBusy reports whether a try gives up by a listing: it would wait for more than nodes that are about to be deleted, and
+// places that nobody uses. Those leave only for a node that they see. That nobody uses a place is said by its name, unless
+// this process holds it.
+func (c *contender) isBusy(names []string) bool {
+	v := Decide(c.kind, c.policy, c.me, c.q.staying(c.s, names))
+	held := func(b Blocker) bool {
 		since, _ := turns.lookUp(c.s, c.q.nodePath(b.Node.Name))
 		return !since.IsZero()
-	})
+	}
+	if v.Go || v.Stranger != nil || v.OnlyKept && !slices.ContainsFunc(v.Watch, held) {
+		return false
+	}
+	if c.position < 0 {
+		c.position = v.Count()
+	}
+	return true
 }
 
 // enter makes the node, and returns a listing that shows it.
 func (c *contender) enter(ctx context.Context) (names []string, err error) {
 	n := session.NewNode{
 		Dir: c.q.dir, Name: nodeName(c.r.Prefix, c.r.Weight, c.r.MayKeep), Data: c.r.Data,
-		Watch: c.r.MayKeep, Directory: c.r.Kind.Configuration != nil,
+		Watch: c.r.MayKeep, Directory: c.kind.Configuration != nil,
 	}
 	if c.beside != nil { // the new node has the number of the first one, and so no server gives it one
 		n.Fixed = true
-		n.Name = fmt.Sprintf("%s%s-%s%010d", protected, newID(), n.Name, c.beside.me.Sequence)
+		n.Name = fmt.Sprintf("%s%010d", NodeName(uuid.NewString(), c.r.Prefix, c.r.Weight, c.r.MayKeep), c.beside.me.Sequence)
 	}
 	c.entered = time.Now()
 	if c.node, err = c.s.Enter(ctx, n); err != nil {
 		return nil, err
 	}
-	c.since, c.least, c.children = time.Now(), math.MaxInt, c.node.Children
-	ok := false
-	if c.me, ok = ParseNode(path.Base(c.node.Path), c.r.Kind.Prefixes...); !ok {
-		c.leave(ctx, nil)
+	l := c.node.Listing
+	c.since, c.children, c.node.Listing = time.Now(), l.Children, session.Listing{} // so that it can be freed
+	var ok bool
+	if c.me, ok = ParseNode(path.Base(c.node.Path), c.kind.Prefixes...); !ok {
 		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
 	}
-	if !n.Directory {
-		return c.node.Names, nil
-	}
-	if names, err = c.standing(c.configured(ctx, &c.node.Listing)); err != nil {
-		c.leave(ctx, err)
-	}
-	return names, err
+	return c.standing(c.configured(ctx, &l))
 }
 
 // list lists the directory again.
 func (c *contender) list(ctx context.Context) (names []string, err error) {
-	configured := c.r.Kind.Configuration != nil
+	configured := c.kind.Configuration != nil
 	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Data: configured, Watch: configured})
 	if err == nil {
-		names = l.Names
-		if configured {
-			names, err = c.configured(ctx, l)
-		}
+		names, err = c.configured(ctx, l)
 	}
 	return c.standing(names, err)
 }
@@ -211,12 +197,15 @@ func (c *contender) standing(names []string, err error) ([]string, error) {
 	return names, err
 }
 
-// configured returns the names of a listing, and sets the configuration that was read with it. A
-// configuration that is older than the listing decides nothing, since contenders may have come or gone by a newer one: the
+// configured returns the names of a listing. If the kind has a configuration, it sets the one that was read with the listing.
+// A configuration that is older than the listing decides nothing, since contenders may have come or gone by a newer one: the
 // directory is listed again. One that is newer is fine, since those ahead only leave. The first contender, which finds no
 // data, sets it for all.
 func (c *contender) configured(ctx context.Context, l *session.Listing) ([]string, error) {
-	k := c.r.Kind.Configuration
+	k := c.kind.Configuration
+	if k == nil {
+		return l.Names, nil
+	}
 	pace := c.q.newPace()
 	for tries := 1; ; tries++ {
 		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
@@ -253,8 +242,8 @@ func configOf(data []byte, stat *zk.Stat) Config {
 // names. Those make their nodes before they look for ours, as we do, so at least one of the two sees the other. It lists
 // also those directories that were missing by our listing: a rival can have moved from one into the next since.
 func (c *contender) meetRivals(ctx context.Context, names []string) error {
-	k := c.r.Kind.Configuration
-	if !slices.ContainsFunc(k.Rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
+	k := c.kind.Configuration
+	if k == nil || !slices.ContainsFunc(k.Rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
 		return nil
 	}
 	for _, rival := range k.Rivals {
@@ -264,7 +253,7 @@ func (c *contender) meetRivals(ctx context.Context, names []string) error {
 			return err
 		}
 		if len(parseNodes(children)) > 0 {
-			return fmt.Errorf("%w: %s lock finds contenders below %s", ErrConflict, called(c.r.Kind), below)
+			return fmt.Errorf("%w: %s lock finds contenders below %s", ErrConflict, called(c.kind), below)
 		}
 	}
 	return nil
@@ -272,7 +261,7 @@ func (c *contender) meetRivals(ctx context.Context, names []string) error {
 
 // decide reads a listing.
 func (c *contender) decide(names []string) (v Verdict, err error) {
-	if c.policy, err = c.r.Kind.policy(c.me, c.config); err != nil {
+	if c.policy, err = c.kind.policy(c.me, c.config); err != nil {
 		return v, err
 	}
 	if c.policy.Slack < 0 { // it would wait for ever, and keep out those behind it
@@ -281,9 +270,9 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 	if c.beside != nil && !slices.Contains(names, c.beside.me.Name) {
 		return v, c.beside.loseNode() // without the first node others get in beside the lease that has it
 	}
-	v = Decide(c.r.Kind, c.policy, c.me, names)
+	v = Decide(c.kind, c.policy, c.me, names)
 	if v.Stranger != nil {
-		return v, conflictOf(c.r.Kind, *v.Stranger)
+		return v, conflictOf(c.kind, *v.Stranger)
 	}
 	if v.Crowded {
 		c.children = nil
@@ -299,7 +288,7 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 // listings and events count only while the session is certain.
 func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	if c.own != nil && c.own.Event() != session.WatchPending {
-		_, _, own, err := c.s.Watch(ctx, c.node.Path)
+		own, err := c.watchNode(ctx)
 		switch {
 		case err == nil:
 			c.own = own
@@ -313,6 +302,20 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 		return nil, err
 	}
 	return newTurn(ctx, c), nil
+}
+
+// watchNode sets a watch on our own node. The user's backoff may stop the retries of a request, which must not end what
+// depends on the watch: watchNode goes on until the servers have answered, or ctx or the session has ended.
+func (p *place) watchNode(ctx context.Context) (*session.Watch, error) {
+	for pace := p.q.newPace(); ; {
+		_, _, own, err := p.s.Watch(ctx, p.node.Path)
+		if err == nil || !isCut(err) {
+			return own, err
+		}
+		if err := pace.Wait(ctx, p.s.Done()); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // leave removes the node. It is the only way out of the queue but a grant. The removal needs no further call, and does not
@@ -357,14 +360,10 @@ func (p *place) nearEnd() bool { return p.me.Sequence >= RestartFrom || p.me.Seq
 // does not: data has changed, or the connection was lost. The pace keeps the contender from spinning if a server says that
 // each time.
 func (c *contender) slow(ctx context.Context, ahead int) error {
-	further := ahead < c.least
-	c.least = min(c.least, ahead)
-	if further {
+	if ahead < c.least {
+		c.least = ahead
 		c.pace.Reset()
 		return nil
-	}
-	if c.pace == nil {
-		c.pace = c.q.newPace()
 	}
 	if err := c.pace.Wait(ctx, c.s.Done()); err != nil {
 		return err

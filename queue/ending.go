@@ -1,9 +1,6 @@
 package queue
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
 
 // ending is the end of a turn or of a lease: it comes once, with a cause. It has a channel only while somebody asked for
 // it, since most locks are held and released without one. The zero value has not come. All methods may be called by
@@ -12,7 +9,12 @@ type ending struct {
 	mu    sync.Mutex
 	cause error         // nil until it comes
 	done  chan struct{} // nil until somebody asks
-	calls []*func()     // to be called when it comes
+	calls *endCall      // to be made when it comes: a list
+}
+
+type endCall struct {
+	f    func()
+	next *endCall
 }
 
 // end has it come with a cause. It reports whether this was the first call; others do nothing.
@@ -29,8 +31,8 @@ func (e *ending) end(cause error) bool {
 	calls := e.calls
 	e.calls = nil
 	e.mu.Unlock()
-	for _, f := range calls {
-		(*f)()
+	for ; calls != nil; calls = calls.next {
+		calls.f()
 	}
 	return true
 }
@@ -63,13 +65,16 @@ func (e *ending) after(f func()) (stop func()) {
 		return func() {}
 	}
 	defer e.mu.Unlock()
-	e.calls = append(e.calls, &f)
+	call := &endCall{f, e.calls}
+	e.calls = call
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.calls = slices.DeleteFunc(e.calls, func(one *func()) bool { return one == &f })
-		if len(e.calls) == 0 {
-			e.calls = nil // most turns wait for one request in their life
+		for at := &e.calls; *at != nil; at = &(*at).next {
+			if *at == call {
+				*at = call.next
+				return
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ type Lease struct {
 	_ misuse.NoCopy
 
 	t     *Turn
+	next  *Lease          // in the turn's list
 	ctx   context.Context // the values of the holder's context, for hooks; never ends
 	since time.Time       // of the grant
 	back  func(ctx context.Context, used bool) *session.Removal
@@ -36,7 +37,7 @@ func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bo
 		l.back = func(ctx context.Context, _ bool) *session.Removal { return t.Leave(ctx) }
 	}
 	t.mu.Lock() // the hook gets the lease, which can end before the hook returns: the turn has to know of it
-	t.leases = append(t.leases, l)
+	l.next, t.leases = t.leases, l
 	t.mu.Unlock()
 	l.tellBegin()
 	if cause := t.over.why(); cause != nil {

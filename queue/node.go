@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
@@ -98,9 +96,6 @@ func nodeName(prefix string, weight int, mayKeep bool) string {
 	}
 	return prefix
 }
-
-// newID returns a new id for a node whose name is made here.
-func newID() string { return uuid.NewString() }
 
 // ParseNode parses the name of a child. It returns false if the child is not a contender: its
 // name has none of the prefixes that are constants here, and none of the further ones.

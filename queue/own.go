@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -13,22 +12,17 @@ import (
 // that another client asks for the lock. It is set earlier when the token is asked for, and when the lock is handed over.
 const watchAfter = 5 * time.Millisecond
 
-// guard watches the node, until the turn is over.
-func (t *Turn) guard() {
-	if t.own == nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.over.why() == nil {
-			t.delay = time.AfterFunc(watchAfter, t.setOwn)
-		}
+// guard watches the node, until the turn is over. own is the watch that the contender has set; nil: it did not have to wait.
+func (t *Turn) guard(own *session.Watch) {
+	if own != nil {
+		t.follow(own)
 		return
 	}
-	data, stat := t.own.Data()
-	if stat != nil {
-		t.setToken(stat.Czxid, nil)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over.why() == nil {
+		t.delay = time.AfterFunc(watchAfter, t.setOwn)
 	}
-	t.noticeRevoke(data)
-	t.follow(t.own)
 }
 
 // WatchNow sets the first watch on the node, which is set a few milliseconds after the grant otherwise.
@@ -43,45 +37,25 @@ func (t *Turn) WatchNow() {
 	}
 }
 
-// setOwn sets a watch on the node, until one is set, the turn is over, or the servers refuse.
+// setOwn sets a watch on the node, until one is set, the turn is over, or the servers refuse. It runs once at a time.
 func (t *Turn) setOwn() {
 	t.mu.Lock()
 	t.delay = nil
 	t.mu.Unlock()
 	ctx, cancel := t.during()
 	defer cancel()
-	for t.over.why() == nil {
-		data, stat, own, err := t.s.Watch(ctx, t.node.Path)
-		switch {
-		case err == nil:
-			t.setToken(stat.Czxid, nil)
-			t.noticeRevoke(data)
-			t.follow(own)
-			return
-		case t.over.why() != nil:
-			return
-		case isNoNode(err):
-			t.loseNode()
-			return
-		case t.s.Err() != nil:
-			t.lose(t.s.Err())
-			return
-		case !isCut(err):
-			t.setToken(0, err)
-			return
-		}
-		_ = t.pace().Wait(ctx, nil) // the user's backoff has stopped the request's retries; that must not end the guard
+	own, err := t.watchNode(ctx)
+	switch {
+	case err == nil:
+		t.follow(own)
+	case t.over.why() != nil:
+	case isNoNode(err):
+		t.loseNode()
+	case t.s.Err() != nil:
+		t.lose(t.s.Err())
+	default:
+		t.setToken(0, err)
 	}
-}
-
-// pace returns the pace of setOwn, which runs once at a time. Most turns need none.
-func (t *Turn) pace() *rounds.Pace {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.watches == nil {
-		t.watches = t.q.newPace()
-	}
-	return t.watches
 }
 
 // during returns a context for what the turn waits for. It ends with the turn, with its cause.
@@ -91,8 +65,15 @@ func (t *Turn) during() (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// follow says what happens when the watch ends.
+// follow takes note of what a watch has told when it was set, and says what happens when it ends.
 func (t *Turn) follow(own *session.Watch) {
+	if data, stat := own.Data(); stat != nil {
+		t.setToken(stat.Czxid, nil)
+		if string(data) == RevokeMessage { // the holders learn of it, and nobody else gets the turn after them
+			t.last.Tell()
+			t.revoked.end(failed("lock", t.q.dir, ErrRevoked))
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over.why() != nil {
@@ -105,10 +86,13 @@ func (t *Turn) follow(own *session.Watch) {
 			return
 		}
 		t.last.Tell() // another client may have asked for the lock: nobody else gets it before that is known
-		t.pace().Rested(time.Since(set))
+		if t.changes == nil {
+			t.changes = t.q.newPace()
+		}
+		t.changes.Rested(time.Since(set))
 		ctx, cancel := t.during()
 		defer cancel()
-		if t.pace().Wait(ctx, nil) == nil {
+		if t.changes.Wait(ctx, nil) == nil {
 			t.setOwn()
 		}
 	})
@@ -135,14 +119,6 @@ func (t *Turn) setToken(czxid int64, err error) {
 	if !t.known.Has() { // it does not change any more
 		t.token, t.tokenErr = czxid, err
 		t.known.Tell()
-	}
-}
-
-// noticeRevoke tells the holders if the node's data asks for the lock. It is neither handed over nor kept after that.
-func (t *Turn) noticeRevoke(data []byte) {
-	if string(data) == RevokeMessage {
-		t.last.Tell()
-		t.revoked.end(failed("lock", t.q.dir, ErrRevoked))
 	}
 }
 

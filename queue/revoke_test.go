@@ -3,8 +3,12 @@ package queue_test
 import (
 	"testing"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // The holder is told that another client asks for the lock, at whatever time the request came.
@@ -77,4 +81,35 @@ func TestRevoked(t *testing.T) {
 			release(t, next)
 		})
 	}
+}
+
+// A request comes while the contender waits, and the connection breaks while the contender reads what has changed. The
+// lease knows of the request from its beginning, also if the session repeats no reads.
+func TestRevokedBeforeACutGrant(t *testing.T) {
+	dir := persistentDir(t)
+	first := acquire(t, client(t, dir))
+	q, proxy, _ := proxied(t, dir, session.WithRetry(func() backoff.BackOff { return &backoff.StopBackOff{} }))
+	waits := enter(t, q, 2)
+	var node string
+	for _, name := range testserver.Children(t, dir) {
+		if one := dir + "/" + name; one != first.Path() {
+			node = one
+		}
+	}
+	zktest.Eventually(t, testserver.Patience, "the contender to wait", func() bool {
+		return proxy.Count(zktest.On(zktest.OpGetData, first.Path())) > 0
+	})
+	listing := proxy.HoldRequest(ofContenders(dir, zktest.OpGetChildren2))
+	_, err := testserver.Admin(t).Set(node, []byte(queue.RevokeMessage), -1)
+	mustBe(t, err, nil)
+	await(t, listing.Hit(), "the listing after the request")
+	release(t, first)
+	read := proxy.CutBefore(zktest.On(zktest.OpGetData, node))
+	listing.Release()
+	await(t, read.Hit(), "the cut")
+	l := waits.get(t)
+	if !l.IsRevoked() {
+		t.Error("the lease does not know of the request")
+	}
+	release(t, l)
 }

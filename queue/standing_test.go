@@ -50,7 +50,7 @@ func TestListedAfterItsDelete(t *testing.T) {
 	expect.NoError(t, err)
 	_, _, own, err := s.Watch(ctx, node.Path)
 	expect.NoError(t, err)
-	c := &contender{place: place{q: q, s: s, node: node, own: own}}
+	c := &contender{place: place{q: q, s: s, node: node}, own: own}
 	c.me, _ = ParseNode(path.Base(node.Path))
 	names, err := c.standing(node.Names, nil)
 	if err != nil || len(names) != 1 {

@@ -115,14 +115,6 @@ func (v *view) watchOn(name string) *session.Watch {
 	return v.on[i]
 }
 
-// names returns the names of the nodes that are watched, without our own.
-func (v *view) names() (out []string) {
-	for _, b := range v.Watch {
-		out = append(out, b.Node.Name)
-	}
-	return out
-}
-
 // stands reports whether a node ahead is there, as far as is known: by the listing, or by its watch.
 func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
 

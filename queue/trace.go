@@ -62,7 +62,7 @@ func (q *Queue) valuesFor(ctx context.Context) context.Context {
 func (l *Lease) info() session.HoldInfo {
 	t := l.t
 	return session.HoldInfo{
-		Kind: t.r.Kind.Name, Name: t.r.Name, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.node.Path, Label: labelOf(l.ctx),
+		Kind: t.kind.Name, Name: t.lock, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.node.Path, Label: labelOf(l.ctx),
 	}
 }
 

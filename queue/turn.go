@@ -24,9 +24,8 @@ type Turn struct {
 	_ misuse.NoCopy
 
 	place
-	ctx   context.Context // the values of the acquisition's context, for hooks; never ends
-	begun time.Time
-	over  ending
+	ctx  context.Context // the values of the acquisition's context, for hooks; never ends
+	over ending
 
 	known    news.News // token and tokenErr are set, which then never change
 	token    int64
@@ -35,25 +34,24 @@ type Turn struct {
 	last     news.News // the turn must be neither kept nor handed over
 
 	mu      sync.Mutex
-	leases  []*Lease     // those that have not ended
+	leases  *Lease       // those that have not ended: a list
 	stop    func() bool  // what guards the node; nil for nothing
 	delay   *time.Timer  // of the first watch on the node; nil if that is set, or is being set
-	watches *rounds.Pace // see pace
+	changes *rounds.Pace // of further watches on the node, one after the other; nil before the first
 	removal *session.Removal
 }
 
 // newTurn begins the turn of a contender that was granted.
 func newTurn(ctx context.Context, c *contender) *Turn {
-	t := &Turn{place: c.place, ctx: c.q.valuesFor(ctx), begun: time.Now()}
-	t.node.Listing = session.Listing{} // it can be freed
-	if t.nearEnd() || !t.r.MayKeep {
+	t := &Turn{place: c.place, ctx: c.q.valuesFor(ctx)}
+	if t.nearEnd() || !t.me.MayKeep {
 		t.children = nil // the directory has to become empty
 	}
 	if c.beside != nil { // the place has one token, that of the first node
 		t.setToken(c.beside.token, c.beside.tokenErr)
 	}
 	turns.add(t)
-	t.guard()
+	t.guard(c.own)
 	return t
 }
 
@@ -77,9 +75,6 @@ func (t *Turn) Config() Config { return t.made().config }
 
 // Entered returns a time before the listing that has granted the turn, if it did not have to wait.
 func (t *Turn) Entered() time.Time { return t.made().entered }
-
-// Begun returns when the turn began.
-func (t *Turn) Begun() time.Time { return t.made().begun }
 
 // Err returns nil while the turn lasts, and then why it is over. It looks at the clock at the time of the call.
 func (t *Turn) Err() error {
@@ -111,10 +106,9 @@ func (t *Turn) IsLast() bool { return t.made().last.Has() }
 // granted the turn has set a watch on the children, and has shown nobody behind. A request with MayKeep asks for that.
 //
 // A server that takes the right to read the directory away drops the event without a word. So the channel counts for a
-// session timeout after [Turn.Entered], and no longer.
+// session timeout after [Turn.Entered], and no longer: the caller sees to that.
 func (t *Turn) Undisturbed() <-chan struct{} {
-	t.made()
-	if t.children == nil || t.children.Event() != session.WatchPending || time.Since(t.entered) >= t.s.Timeout() {
+	if t.made().children == nil || t.children.Event() != session.WatchPending {
 		return nil
 	}
 	return t.children.Done()
@@ -130,15 +124,14 @@ const maxCrowd = 16
 // for the servers, and for a connection.
 func (t *Turn) LookAround() <-chan struct{} {
 	t.made()
-	ctx, cancel := context.WithCancel(t.ctx)
+	ctx, cancel := t.during()
 	defer cancel()
-	defer t.over.after(cancel)()
 	l, err := t.s.List(ctx, t.q.dir, session.ListOptions{Children: true})
 	if err != nil || len(l.Names) > maxCrowd || !slices.Contains(l.Names, t.me.Name) {
 		return nil
 	}
-	p, err := t.r.Kind.policy(t.me, t.config)
-	if v := Decide(t.r.Kind, p, t.me, l.Names); err != nil || v.Crowded || v.Stranger != nil {
+	p, err := t.kind.policy(t.me, t.config)
+	if v := Decide(t.kind, p, t.me, l.Names); err != nil || v.Crowded || v.Stranger != nil {
 		return nil
 	}
 	return l.Children.Done()
@@ -166,7 +159,7 @@ func (t *Turn) removeOnce(ctx context.Context) *session.Removal {
 	return t.removal
 }
 
-// lose ends the turn by a loss, and its leases by that with which the turn has ended.
+// lose ends the turn by a loss, and its leases by that with which the turn has ended. The first call tells of the turn.
 func (t *Turn) lose(cause error) {
 	deleted, lost := errors.Is(cause, errDeleted), len(t.present())
 	if deleted && t.over.why() == nil {
@@ -176,12 +169,12 @@ func (t *Turn) lose(cause error) {
 	}
 	first := t.over.end(failed("lock", t.q.dir, cause))
 	loss := t.over.why()
-	for _, l := range t.present() {
+	for _, l := range t.present() { // also for a later call: a lease can have begun since the first
 		if l.finish(loss) {
 			l.tellLoss(loss)
 		}
 	}
-	if !first { // the first call tells of the turn, also for leases that this one has ended
+	if !first {
 		return
 	}
 	t.unguard()
@@ -203,17 +196,24 @@ func (t *Turn) loseNode() error {
 }
 
 // present returns the leases that have not ended.
-func (t *Turn) present() []*Lease {
+func (t *Turn) present() (all []*Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.leases)
+	for l := t.leases; l != nil; l = l.next {
+		all = append(all, l)
+	}
+	return all
 }
 
+// drop takes a lease that has ended off the list.
 func (t *Turn) drop(l *Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.Index(t.leases, l); i >= 0 {
-		t.leases = slices.Delete(t.leases, i, i+1)
+	for at := &t.leases; *at != nil; at = &(*at).next {
+		if *at == l {
+			*at, l.next = l.next, nil
+			return
+		}
 	}
 }
 
@@ -229,10 +229,10 @@ func (t *Turn) Holder() Contender {
 func (t *Turn) heldSince() (since time.Time, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, l := range t.leases {
-		since = l.since
+	if t.leases != nil {
+		return t.leases.since, false
 	}
-	return since, len(t.leases) == 0 && t.r.MayKeep && t.over.why() == nil
+	return time.Time{}, t.me.MayKeep && t.over.why() == nil
 }
 
 // Beside takes another turn of the same queue next to t, for the holder of t's lease held: at once, in the same session, with
@@ -258,7 +258,8 @@ func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effor
 	if r.Data == nil {
 		r.Data = t.q.nodeData(ctx, &r)
 	}
-	c := &contender{place: place{q: t.q, s: t.s, r: &r}, beside: t, position: -1}
+	c := t.q.newContender(t.s, &r)
+	c.beside = t
 	beside, err := c.contend(ctx, forAll)
 	return beside, Effort{Attempts: 1, Position: c.position}, err
 }

@@ -109,8 +109,12 @@ func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil
 	}
-	for _, name := range append([]string{c.me.Name}, c.view.names()...) {
-		stat, err := c.s.Exists(ctx, c.q.nodePath(name))
+	nodes := []Node{c.me}
+	for _, b := range c.view.Watch {
+		nodes = append(nodes, b.Node)
+	}
+	for _, n := range nodes {
+		stat, err := c.s.Exists(ctx, c.q.nodePath(n.Name))
 		if err != nil || stat == nil {
 			return false, err
 		}

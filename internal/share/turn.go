@@ -74,7 +74,7 @@ func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 		s.turn = t
 		if s.readers && t.disturbed != nil {
 			t.followed = true
-			go s.follow(t, t.rest(t.Begun()))
+			go s.follow(t, t.rest(time.Now()))
 		}
 	}
 	return t
