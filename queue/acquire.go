@@ -29,17 +29,16 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 // TryAcquire looks first. It lists the contenders behind a sync, in one round trip with the configuration if the kind
 // has one. If they are in its way, that is all: it has written nothing. If they are not, it enters the queue as Acquire
 // does, which takes a second round trip, and decides by the listing that shows its node. If it may not go then, it
-// removes its node and returns ErrBusy. What it has seen before it entered never lets it go. If the server refuses to
-// list the directory, TryAcquire returns that error, and has written nothing either.
+// removes its node and returns ErrBusy. If the server refuses to list the directory, TryAcquire returns that error, and
+// has written nothing either.
 //
 // ErrBusy was true at a moment after the call began, as far as the servers knew, with two exceptions. A leader that has
 // been cut off from the others, or that lags behind its own commits, can answer the sync and then show an old list. And
 // a contender that only tries, and is about to leave, makes another one busy for a round trip.
 //
 // Places that other processes may only keep (zklock.WithLazyRelease) leave only for a node that they see. If all
-// contenders in its way are such places, TryAcquire enters, and waits for them for a quarter of a second at most. Nodes
-// of its own session that are about to be deleted do not count when it looks, and after it has entered it waits for them
-// as for such places.
+// contenders in its way are such places, or nodes of its own session that are about to be deleted, TryAcquire enters, and
+// waits for them for a quarter of a second at most.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
@@ -133,25 +132,24 @@ func withCause(ctx context.Context, err error) error {
 func (q *Queue) Begin(ctx context.Context, r Request, try bool, shown *Waiting) (*Turn, Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
-	if !try {
-		return q.begin(ctx, r, forAll, false, shown)
+	waits := forAll
+	if try {
+		waits = forKept
 	}
-	return q.begin(ctx, r, forKept, true, shown)
+	return q.begin(ctx, &r, waits, try, shown)
 }
 
 // BeginAtOnce is Begin for one of several locks that are taken at once, or not at all. It enters, and returns [ErrBusy] if it
 // may not go by the listing of that. With try it waits for kept places as a try does, and otherwise for nobody. It does not
-// look before it enters: its caller does that by [Queue.Look]. It sets the Data of r, for a Begin after it.
+// look before it enters: its caller does that by [Queue.Look]. It completes r, for a Begin after it.
 func (q *Queue) BeginAtOnce(ctx context.Context, r *Request, try bool) (*Turn, Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.BeginAtOnce")
-	if r.Data == nil {
-		r.Data = q.nodeData(ctx, r)
+	waits := forNobody
+	if try {
+		waits = forKept
 	}
-	if !try {
-		return q.begin(ctx, *r, forNobody, false, nil)
-	}
-	return q.begin(ctx, *r, forKept, false, nil)
+	return q.begin(ctx, r, waits, false, nil)
 }
 
 // Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way. It writes
@@ -170,23 +168,20 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 }
 
 // begin takes one node after another through the queue, until one is granted. With look each of them looks before it enters.
-func (q *Queue) begin(ctx context.Context, r Request, waits whom, look bool, shown *Waiting) (*Turn, Effort, error) {
-	effort := Effort{Position: -1}
+func (q *Queue) begin(
+	ctx context.Context, r *Request, waits whom, look bool, shown *Waiting,
+) (t *Turn, effort Effort, err error) {
+	effort.Position = -1
 	if err := r.complete(); err != nil {
 		return nil, effort, err
 	}
 	if r.Data == nil {
-		r.Data = q.nodeData(ctx, &r)
+		r.Data = q.nodeData(ctx, r)
 	}
-	for pace := q.newPace(); ; {
-		s, err := q.m.Session(ctx)
-		if err != nil {
-			return nil, effort, err
-		}
+	err = q.inSession(ctx, q.newPace(), func(ctx context.Context, s *session.Session) (err error) {
 		effort.Attempts++
-		c := q.newContender(s, &r)
+		c := q.newContender(s, r)
 		c.shown = shown
-		var t *Turn
 		if look {
 			err = c.lookFirst(ctx)
 		}
@@ -194,12 +189,10 @@ func (q *Queue) begin(ctx context.Context, r Request, waits whom, look bool, sho
 			t, err = c.contend(ctx, waits)
 		}
 		effort.Position = c.position
-		if err == nil || !isLoss(err) {
-			return t, effort, err
+		if isLoss(err) {
+			q.traceRetry(ctx, effort.Attempts, err)
 		}
-		q.traceRetry(ctx, effort.Attempts, err)
-		if err := pace.Wait(ctx, s.Done()); err != nil { // if the session has ended, waiting for the next one is enough
-			return nil, effort, err
-		}
-	}
+		return err
+	})
+	return t, effort, err
 }

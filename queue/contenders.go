@@ -102,12 +102,11 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 		return nil, err
 	}
 	left := func(c Contender) bool { return c.Path == "" }
-	holds, err := holders(kind, nodes, c, func(i int) bool { return left(out[i]) })
-	if err != nil {
-		return nil, err
-	}
-	for i, h := range holds {
-		out[i].Holder = h
+	for i, n := range nodes {
+		out[i].Holder, err = holds(kind, n, nodes, c, func(j int) bool { return left(out[j]) })
+		if err != nil {
+			return nil, err
+		}
 	}
 	return slices.DeleteFunc(out, left), nil
 }
@@ -119,7 +118,12 @@ func (q *Queue) listed(ctx context.Context, s *session.Session, kind *Kind) (nod
 		return nil, 0, err
 	}
 	nodes = parseNodes(names, kind.Prefixes...)
-	return nodes, stat.Pzxid, strangerIn(nodes, kind)
+	for _, n := range nodes {
+		if !slices.Contains(kind.Prefixes, n.Prefix) {
+			return nil, 0, conflictOf(kind, n)
+		}
+	}
+	return nodes, stat.Pzxid, nil
 }
 
 // fill adds what the node says, and what this process knows of it.

@@ -3,7 +3,6 @@ package queue
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -37,20 +36,17 @@ var (
 	// days at 1,000 acquisitions a second.
 	//
 	// Counting starts again when the directory is deleted. From the 2³⁰th contender on, the client that leaves the
-	// directory empty deletes it. If a lock is contended without a pause, its directory is never empty in the 12 days
-	// that remain at that rate, and the error comes in the end. To avoid it, keep all clients from the lock for a
-	// moment, until the directory is gone. Once a week is enough.
+	// directory empty deletes it. A lock that is contended without a pause has no such moment: once a week, keep all
+	// clients from it until the directory is gone.
 	//
 	// After the error, the holder and the waiters keep their places, and new acquisitions fail until all of them have
-	// left. Callers should wait before they try again: an attempt that fails has a node in the directory for a moment
-	// too.
+	// left. Each attempt makes a node too, so callers should wait before the next one.
 	ErrSequence = session.ErrSequence
 
 	// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see [WithMaxWait].
 	ErrMaxWait = errors.New("waited for as long as allowed")
 
-	// errCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine with
-	// runtime.Goexit.
+	// errCut says that a function of the user has panicked, or has ended the goroutine with runtime.Goexit.
 	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
 
 	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
@@ -129,16 +125,6 @@ func called(k *Kind) string {
 // conflictOf returns the error of a kind for a contender of another kind of lock.
 func conflictOf(k *Kind, n Node) error {
 	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, called(k), n.Name)
-}
-
-// strangerIn returns ErrConflict if one of the nodes is of another kind of lock.
-func strangerIn(nodes []Node, k *Kind) error {
-	for _, n := range nodes {
-		if !slices.Contains(k.Prefixes, n.Prefix) {
-			return conflictOf(k, n)
-		}
-	}
-	return nil
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

@@ -1,10 +1,5 @@
 package queue
 
-import (
-	"fmt"
-	"slices"
-)
-
 // Mutex is the kind of lock of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: each node ahead
 // weighs 1, and no weight may remain. A [Kind] of your own, with another name or other prefixes, can have the Policy of
 // this one.
@@ -51,14 +46,13 @@ func LeasePolicy(me Node, maxLeases int) Policy {
 
 func exclusive(Node) Policy { return Policy{} }
 
-// readWrite lets readers wait for writers, and writers for all. A holder that downgrades has two nodes of one sequence.
-// Neither of them waits for the other.
+// readWrite lets readers wait for writers, and writers for all.
 func readWrite(me Node) Policy {
 	p := Policy{Weight: func(ahead Node) int {
-		if ahead.Sequence == me.Sequence || !writes(me) && !writes(ahead) {
-			return 0
+		if writes(me) || writes(ahead) {
+			return 1
 		}
-		return 1
+		return 0
 	}}
 	if writes(me) { // a downgrade puts a reader in the writer's place, which matters to writers only
 		p.Replaces = func(ahead Node) bool { return ahead.Prefix == PrefixWrite }
@@ -77,46 +71,35 @@ func writes(n Node) bool { return n.Prefix == PrefixWrite || n.Prefix == PrefixK
 // A bad kind is an error that matches [session.ErrInvalid]. Other errors are those of the kind's Configuration.
 func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 	if err := kind.Check(); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
-	}
-	order := make([]int, len(nodes))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int { return compareNodes(nodes[i], nodes[j]) })
-	sorted := make([]Node, len(nodes))
-	for at, i := range order {
-		sorted[at] = nodes[i]
-	}
-	holds, err := holders(kind, sorted, config, func(int) bool { return false })
-	if err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
+		return nil, errQueue(err)
 	}
 	out := make([]bool, len(nodes))
-	for at, i := range order {
-		out[i] = holds[at]
+	for i, n := range nodes {
+		var err error
+		if out[i], err = holds(kind, n, nodes, config, func(int) bool { return false }); err != nil {
+			return nil, errQueue(err)
+		}
 	}
 	return out, nil
 }
 
-// holders says which of the nodes, which are in order, hold. A node that has left since they were listed is in nobody's
-// way, unless another node may have taken its place. Nobody can have come ahead meanwhile.
-func holders(kind *Kind, nodes []Node, config Config, left func(i int) bool) ([]bool, error) {
-	holds := make([]bool, len(nodes))
-	for i, n := range nodes {
-		p, err := kind.policy(n, config)
-		if err != nil {
-			return nil, err
+// holds reports whether a contender holds the lock. A node that has left since all were listed is in nobody's way, unless
+// another node may have taken its place. Nobody can have come ahead meanwhile.
+func holds(kind *Kind, me Node, all []Node, config Config, left func(i int) bool) (bool, error) {
+	p, err := kind.policy(me, config)
+	if err != nil {
+		return false, err
+	}
+	ahead := 0
+	for i, n := range all {
+		if n.Sequence >= me.Sequence {
+			continue
 		}
-		ahead := 0
-		for j := range nodes[:i] {
-			if w := p.weigh(nodes[j]); w > 0 && (!left(j) || p.replaces(nodes[j])) {
-				if ahead = addWeights(ahead, w); ahead > p.Slack {
-					break
-				}
+		if w := p.weigh(n); w > 0 && (!left(i) || p.replaces(n)) {
+			if ahead = addWeights(ahead, w); ahead > p.Slack {
+				break
 			}
 		}
-		holds[i] = ahead <= p.Slack
 	}
-	return holds, nil
+	return ahead <= p.Slack, nil
 }

@@ -45,7 +45,7 @@ func (l *Lease) startRelease(ctx context.Context, used bool) *Releasing {
 	case errors.Is(r.lost, ErrReleased):
 		return r
 	case r.lost == nil:
-		l.tellEnd(nil)
+		l.tellRelease()
 	}
 	ctx, r.end = l.traceRelease(ctx)
 	if r.lost == nil {
@@ -82,7 +82,13 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	case r.made().removal == nil:
 		return r.conclude(nil)
 	case patience == 0:
-		return r.leave()
+		if r.l.t.q.m.Trace().Release != nil {
+			go func() {
+				<-r.removal.Done()
+				_ = r.conclude(r.outcome())
+			}()
+		}
+		return nil
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -94,50 +100,36 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	select { // both may have happened
 	case <-r.removal.Done():
 	default:
-		r.tellLater(true)
+		go r.tellLater(time.Now())
 		return nil
 	}
 	err := r.conclude(r.outcome())
 	if errors.Is(err, ErrReleasePending) {
-		r.log(err, 0)
+		r.warnOfEnd()
 		return nil
 	}
 	return err
 }
 
-// leave waits for nothing.
-func (r *Releasing) leave() error {
-	if r.l.t.q.m.Trace().Release != nil {
-		r.tellLater(false)
-	}
-	return nil
-}
-
-// tellLater has the Release hook, and the log if the caller has waited in vain, told once the servers have answered or the
-// session has ended.
-func (r *Releasing) tellLater(logged bool) {
-	began := time.Now()
-	go func() {
-		<-r.removal.Done()
-		err := r.outcome()
-		if logged {
-			r.log(err, time.Since(began))
-		}
-		_ = r.conclude(err)
-	}()
-}
-
-// log tells of a release that Unlock has not waited for. The session logs that a server has refused.
-func (r *Releasing) log(err error, took time.Duration) {
-	t := r.l.t
-	to := []any{"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s)}
+// tellLater tells the Release hook and the log how a release has ended that Unlock has waited for in vain. The session logs
+// that a server has refused.
+func (r *Releasing) tellLater(began time.Time) {
+	<-r.removal.Done()
+	err, t := r.outcome(), r.l.t
 	switch {
 	case err == nil:
-		t.q.m.Logger().Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
-			append(to, "after", took.Round(time.Millisecond))...)
+		t.q.m.Logger().Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for", "lock", t.q.dir,
+			"node", t.node.Path, "session", hexID(t.s), "after", time.Since(began).Round(time.Millisecond))
 	case errors.Is(err, ErrReleasePending):
-		t.q.m.Logger().Warn("the session has ended before zookeeper confirmed the release of a lock; its node goes with the session", to...)
+		r.warnOfEnd()
 	}
+	_ = r.conclude(err)
+}
+
+func (r *Releasing) warnOfEnd() {
+	t := r.l.t
+	t.q.m.Logger().Warn("the session has ended before zookeeper confirmed the release of a lock; its node goes with the session",
+		"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s))
 }
 
 // outcome returns what came of the removal, which has ended.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -74,57 +73,40 @@ func (q *Queue) explain(ctx context.Context, err error, v *view) error {
 // errNotConnected says that there is no connection to a server, for a reason that is not known.
 var errNotConnected = errors.New("not connected")
 
-// why says what is in the way: the connection, or another contender.
+// why says what is in the way: the connection, or another contender. v may be nil.
 func (q *Queue) why(v *view) (out WaitError) {
 	status := q.m.Status()
-	if status.State != session.Connected {
-		if out.Connection = status.Failure; out.Connection == nil {
-			out.Connection = errNotConnected
-			out.Reason = errNotConnected.Error()
-		} else {
-			out.Reason = fmt.Sprintf("%v: %v", errNotConnected, out.Connection)
-		}
-		return out
+	switch {
+	case status.State != session.Connected && status.Failure == nil:
+		return WaitError{Connection: errNotConnected, Reason: errNotConnected.Error()}
+	case status.State != session.Connected:
+		return WaitError{Connection: status.Failure, Reason: fmt.Sprintf("%v: %v", errNotConnected, status.Failure)}
 	}
 	if v != nil {
 		out = v.reason(time.Now())
 	}
-	if out.Connection = status.Failure; out.Connection == nil {
-		return out
+	if status.Failure != nil { // a server has not answered for long
+		out.Connection = status.Failure
+		out.Reason = strings.TrimSuffix(status.Failure.Error()+"; "+out.Reason, "; ")
 	}
-	if out.Reason != "" {
-		out.Reason = "; " + out.Reason
-	}
-	out.Reason = out.Connection.Error() + out.Reason
 	return out
 }
 
 // watchOn returns the watch on a node ahead if it is pending, or has told that the node is gone; otherwise nil. v may be
 // nil.
 func (v *view) watchOn(name string) *session.Watch {
-	if v == nil {
-		return nil
+	if v != nil {
+		for i, b := range v.Watch {
+			if b.Node.Name == name && (v.stands(i) || v.on[i].Event() == session.WatchDeleted) {
+				return v.on[i]
+			}
+		}
 	}
-	i := slices.IndexFunc(v.Watch, func(b Blocker) bool { return b.Node.Name == name })
-	if i < 0 || v.on[i] == nil {
-		return nil
-	}
-	if e := v.on[i].Event(); e != session.WatchPending && e != session.WatchDeleted {
-		return nil
-	}
-	return v.on[i]
+	return nil
 }
 
 // stands reports whether a node ahead is there, as far as is known: by the listing, or by its watch.
 func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
-
-// dataOf returns what is known of a node ahead: nothing before the servers have answered.
-func (v *view) dataOf(i int) ([]byte, *zk.Stat) {
-	if v.on[i] == nil {
-		return nil, nil
-	}
-	return v.on[i].Data()
-}
 
 // named returns the index of the contender that text names, and how many of the watched ones stand. That is the holder if
 // it is known: the first of the queue. Otherwise it is the nearest ahead. It returns -1 if none stands.
@@ -171,10 +153,12 @@ func (v *view) reason(now time.Time) (out WaitError) {
 	n := v.Watch[i].Node
 	out.Ahead.Path, out.Ahead.Sequence = v.q.nodePath(n.Name), n.Sequence
 	who := shortName(n)
-	if data, stat := v.dataOf(i); stat != nil {
-		describe(&out.Ahead, slices.Clone(data), stat) // the wait goes by the data
-		out.Ahead.Own = out.Ahead.Session == v.s.ID()
-		who = v.who(n, data, stat) + ", in the queue for " + Short(v.age(stat, now))
+	if v.on[i] != nil {
+		if data, stat := v.on[i].Data(); stat != nil {
+			describe(&out.Ahead, slices.Clone(data), stat) // the wait goes by the data
+			out.Ahead.Own = out.Ahead.Session == v.s.ID()
+			who = whoIs(n, &out.Ahead) + ", in the queue for " + Short(v.age(stat, now))
+		}
 	}
 	out.Reason = v.leases() + how + who
 	switch more := v.Beyond + standing - 1; {
@@ -209,23 +193,22 @@ func (v *view) leases() string {
 // shortName returns the part of a node's name that people can read.
 func shortName(n Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
 
-// who says who a contender is.
-func (v *view) who(n Node, data []byte, stat *zk.Stat) string {
-	who := nodedata.Of(data)
+// whoIs says who a contender is, whose node is n.
+func whoIs(n Node, c *Contender) string {
 	name := shortName(n)
 	switch {
-	case stat.EphemeralOwner == v.s.ID():
+	case c.Own:
 		name = "this process"
-	case who.ID != "":
-		name = quoted(who.ID)
+	case c.ID != "":
+		name = quoted(c.ID)
 	}
-	if who.Label != "" {
-		name += ", " + strconv.Quote(who.Label)
+	if c.Label != "" {
+		name += ", " + strconv.Quote(c.Label)
 	}
-	if string(data) == RevokeMessage {
+	if string(c.Data) == RevokeMessage {
 		name += ", which was asked to release it"
 	}
-	if stat.EphemeralOwner == 0 {
+	if c.Session == 0 {
 		name += ", whose node has no session and stays until it is deleted"
 	}
 	return name

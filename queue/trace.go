@@ -87,20 +87,20 @@ func (l *Lease) tellBegin() {
 	switch cause := l.over.why(); {
 	case cause == nil:
 	case errors.Is(cause, ErrReleased):
-		l.tellEnd(nil)
+		l.tellRelease()
 	default:
 		l.tellLoss(cause)
 	}
 }
 
-// tellEnd calls what the Hold hook has returned, once. If the hook has not returned yet, tellBegin tells.
-func (l *Lease) tellEnd(cause error) {
+// tellRelease calls what the Hold hook has returned, once. If the hook has not returned yet, tellBegin tells.
+func (l *Lease) tellRelease() {
 	l.told.mu.Lock()
 	end := l.told.end
 	l.told.end = nil
 	l.told.mu.Unlock()
 	if end != nil {
-		end(cause)
+		end(nil)
 	}
 }
 
