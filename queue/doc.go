@@ -28,17 +28,13 @@
 //	A contender may go when the weight that remains ahead of it is at most Slack.
 //	Until then it watches the last nodes ahead of it, just enough that they weigh more than Slack.
 //
-// No wake-up is missed: while all of the watched nodes stand, the contender may not go. So one of them always leaves
-// before the contender may go.
-//
-// There is no herd. When a mutex is released, two waiters wake up: the next holder, and the waiter behind it, which then
-// lists the directory. In general at most 1.5 × Slack + 2 waiters watch one node, and few of them list the directory when
-// the node leaves.
+// No wake-up is missed: while all of the watched nodes stand, the contender may not go. There is no herd either. When a
+// mutex is released, two waiters wake up: the next holder, and the waiter behind it, which then lists the directory. In
+// general at most 1.5 × Slack + 2 waiters watch one node, and few of them list the directory when the node leaves.
 //
 // The recipe is that of the ZooKeeper documentation and of Apache Curator's LockInternals, with weights in place of an
-// index. [Decide] and [Look] are the rule as functions: one reads a listing, and the other what watches have told.
-//
-// A lock can depend on what all its users agree on, such as the limit of a semaphore: see [Configuration].
+// index. [Decide] and [Look] are the rule as functions: one reads a listing, and the other what watches have told. A lock
+// can also depend on what all its users agree on, such as the limit of a semaphore: see [Configuration].
 //
 // # Pages and tools
 //
@@ -61,32 +57,24 @@
 //   - A lease can end at any moment. Work under it must end with [Lease.Context], or do no harm afterwards, or be fenced
 //     with [Lease.Guard] or [Lease.Token].
 //   - If an operator deletes a holder's node, the next contender gets the lock at once. The holder finds out when its
-//     server tells it. An uncontended lock does not watch its own node for the first 5 ms, to save a request. If the node
-//     is deleted in that time, the holder finds out when the watch is set: after 5 ms, or when it calls Token.
+//     server tells it. An uncontended lock does not watch its own node for the first 5 ms, to save a request.
 //
 // Hooks ([session.Trace]) run in place: a call of this package waits for them. A nil context panics.
 //
 // # For makers of locks
 //
-// A kind of lock needs no more than a Kind and [Queue.Acquire]. The names in this section are for packages that let
-// several goroutines use one node, that become another contender while they hold, or that take several locks at once. The
-// lock packages of this module use nothing else.
+// A kind of lock needs no more than a Kind and [Queue.Acquire]. The lock packages of this module need more, since several
+// goroutines use one node, a holder becomes another contender, or several locks are taken at once.
 //
-// A [Turn] is a node that has come to the front. [Queue.Begin] waits for one. [Turn.Lease] begins a hold of it, and says
-// what a release of that hold does: hand the turn over by a further Lease, keep it, or [Turn.Leave] it. A turn ends once,
-// and is never used again after that: [Turn.Err] asks the clock.
-//
-//   - Begin calls no hooks, and its errors do not name the lock. [Queue.Acquiring] surrounds any way to a lease with both,
-//     and with the bound of [WithMaxWait]. [Queue.StartAcquiring] is the same in two calls. [Request] has Shared for a
-//     node that several acquisitions use.
-//   - A goroutine that waits for the Begin of another one says what for by [Waiting] and [Queue.Why].
-//   - A place may be kept while nobody holds it, if the Request says MayKeep. [Turn.Undisturbed] tells whether somebody
-//     may have come since, without a request, and [Turn.LookAround] asks. [Turn.Last] says that the turn must be neither
-//     kept nor handed over. [Turn.WatchNow] is due at a hand-over.
+//   - A [Turn] is a node that has come to the front. [Queue.Begin] waits for one. [Turn.Lease] begins a hold of it, and says
+//     what a release of that hold does: hand the turn over by a further Lease, keep it, or [Turn.Leave] it.
+//   - [Queue.Acquiring], or [Queue.StartAcquiring] and the end that it returns, surround any way to a lease with the hooks,
+//     the bound of [WithMaxWait] and errors that name the lock. [Waiting] and [Queue.Why] say what one goroutine waits for
+//     on behalf of others.
+//   - A place may be kept while nobody holds it: see MayKeep of [Request], [Turn.Undisturbed], [Turn.LookAround],
+//     [Turn.Last], and [Turn.WatchNow] for a hand-over.
 //   - [Turn.Beside] takes a second turn with the same sequence number, for a writer that becomes a reader.
 //   - [Queue.Look] and [Queue.BeginAtOnce] take one of several locks at once, or not at all.
-//   - A release can be sent before it is waited for: [Lease.StartRelease]. [Lease.Unlock] waits as an Unlock without a
-//     context does. [Lease.GiveUp] is for a lease that no caller has got.
-//   - [BeginWait] bounds a call of your own by WithMaxWait, [OwnerOf] returns the owner of a context, and [WithEnd] makes
-//     a context that ends with a hold.
+//   - [Lease.StartRelease], [Lease.Unlock] and [Lease.GiveUp] are releases of other kinds.
+//   - [BeginWait], [OwnerOf] and [WithEnd] do for calls and objects of your own what contexts do for those of this module.
 package queue

@@ -46,13 +46,12 @@ type Config struct {
 }
 
 // Configuration makes a kind of lock depend on the data of the directory: the [Config]. A lock of such a kind can be
-// changed while it is in use. Waiting contenders then decide again. Package semaphore is made this way.
+// changed while it is in use. Waiting contenders then decide again. Package semaphore is made this way. The functions must
+// be pure, as those of a [Policy]. A lock of such a kind keeps no places.
 //
 // A change that makes the lock stricter, such as a lower limit, must not leave more holders than the new data allows.
 // The client that makes it first acquires what is to be taken away, and sets the data while it holds that: then those
 // ahead go by the new data, and those behind wait for the holder.
-//
-// The functions must be pure, as those of a [Policy]. A lock of such a kind keeps no places.
 type Configuration struct {
 	// Config is what all users of a lock of this kind at one path must agree on, such as the limit of a semaphore. It is
 	// the data of the directory. A contender that finds no data sets it.
@@ -69,14 +68,13 @@ type Configuration struct {
 // Check returns an error that matches session.ErrInvalid if the kind cannot be used. Every acquisition checks its kind;
 // Check is for constructors that take prefixes from their callers. It does no I/O.
 func (k *Kind) Check() error {
-	if k == nil || len(k.Prefixes) == 0 {
+	switch {
+	case k == nil || len(k.Prefixes) == 0:
 		return misuse.Invalidf("a kind of lock needs prefixes")
-	}
-	if c := k.Configuration; c != nil && (len(c.Config) == 0 || c.Policy == nil) {
-		return misuse.Invalidf("a configuration needs data and a policy")
-	}
-	if (k.Policy == nil) == (k.Configuration == nil) {
+	case (k.Policy == nil) == (k.Configuration == nil):
 		return misuse.Invalidf("a kind of lock needs a policy or a configuration, and cannot have both")
+	case k.Configuration != nil && (len(k.Configuration.Config) == 0 || k.Configuration.Policy == nil):
+		return misuse.Invalidf("a configuration needs data and a policy")
 	}
 	for _, prefix := range k.Prefixes {
 		if err := checkPrefix(prefix); err != nil {

@@ -11,30 +11,24 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// The name of a contender's node ends in a prefix and the sequence number that the server has
-// added. Names of this module and of other clients:
+// The name of a contender's node ends in a prefix and the sequence number that the server has added. Names of this module
+// and of other clients:
 //
 //	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
 //	_c_<uuid>-latch-0000000007       Curator's LeaderLatch
 //	_c_<uuid>-elect-lock-0000000007  election, and -elect-latch- with election.WithLeaderLatch
 //	_c_<uuid>-rank3-elect-lock-0000000007   election before 0.1.0; the rank is ignored
-//	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader
-//	_c_<uuid>-__WRIT__0000000007     rwlock and Curator, a writer
+//	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader; a writer has __WRIT__
 //	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease
 //	_c_<uuid>-x3-lease-0000000007    semaphore, three leases at once
 //	_c_<uuid>-keep-lock-0000000007   zklock and rwlock, if the place may be kept: see WithLazyRelease
 //	_c_<uuid>-unfair-0000000007      a mutex without a queue, of states before 0.1.0: a conflict for every kind
-//	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock
-//	<uuid>__rlock__0000000007        kazoo, a reader
+//	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock; a reader has __rlock__
 //	_c_<uuid>-lock--2147483648       any client, past the end of the counter
 //
-// "_c_<uuid>-" is how a client finds its own node again when the reply to a create was lost.
-//
-// The uuid has its 36 characters although 22 would do for the same number. Curator takes a name for one of
-// these only if a canonical uuid stands between "_c_" and the "-" at byte 39
-// (ProtectedUtils.isProtectedZNode), and its users' programs find out by that which part of a name is
-// theirs. Its recipes look for the prefix alone, but its public functions would return another name, and
-// no id, for a shorter one.
+// "_c_<uuid>-" is how a client finds its own node again when the reply to a create was lost. The uuid has its 36
+// characters although 22 would do: for a shorter one Curator's public functions (ProtectedUtils) return another name, and
+// no id.
 
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (
@@ -48,16 +42,16 @@ const (
 	PrefixKazooRead = "__rlock__" // a reader: kazoo
 )
 
-// prefixUnfair marks a mutex without a queue. States before 0.1.0 had it. No kind may have this prefix, so such a child
-// is a conflict for all of them.
-const prefixUnfair = "unfair-"
+const prefixUnfair = "unfair-" // no kind may have it
 
 var knownPrefixes = []string{
 	PrefixLock, PrefixLatch, PrefixRead, PrefixWrite, PrefixLease, prefixUnfair, PrefixKazooLock, PrefixKazooRead,
 }
 
-// protected is the beginning of names that have an id.
-const protected = "_c_"
+const (
+	protected = "_c_"   // begins names that have an id
+	keepWord  = "keep-" // marks the nodes whose place may be kept
+)
 
 // Node is what a contender's name says about it.
 type Node struct {
@@ -75,9 +69,6 @@ type Node struct {
 
 // RevokeMessage is the node data that asks a holder to give up its lease. Curator uses the same.
 const RevokeMessage = "__REVOKE__"
-
-// keepWord marks the nodes whose place may be kept.
-const keepWord = "keep-"
 
 // NodeName returns the name of a contender's node without the sequence number, which the server adds. It is
 // the name that this module gives to nodes, and [ParseNode] parses it. id is a uuid, and weight is at least
@@ -120,8 +111,9 @@ func ParseNode(name string, further ...string) (Node, bool) {
 	}
 	rest, n.Weight = cutWeight(rest)
 	if id, ok := strings.CutPrefix(rest, protected); ok {
-		id, n.MayKeep = cutKeep(id)
-		n.ID = strings.TrimSuffix(id, "-")
+		if n.ID, n.MayKeep = strings.CutSuffix(id, "-"+keepWord); !n.MayKeep {
+			n.ID = strings.TrimSuffix(id, "-")
+		}
 	}
 	return n, true
 }
@@ -170,15 +162,6 @@ func cutWeight(before string) (string, int) {
 		return before, 1
 	}
 	return before[:i], int(n)
-}
-
-// cutKeep cuts "keep-" off the end of the part before the prefix.
-func cutKeep(before string) (string, bool) {
-	head, ok := strings.CutSuffix(before, "-"+keepWord)
-	if !ok {
-		return before, false
-	}
-	return head + "-", true
 }
 
 // cutSequence cuts the sequence number off the end of a name. The server formats a signed 32-bit

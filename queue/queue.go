@@ -26,13 +26,10 @@ type Queue struct {
 	warned sync.Map // nodes of which the log has a warning, by path: the transactions that have created them
 }
 
-// systemDir is where ZooKeeper keeps quotas and its configuration. Below a chroot the path has no meaning, but New refuses
-// it there too.
-const systemDir = "/zookeeper"
-
 // New returns the queue at an absolute path. It does no I/O. A nil manager or a bad path is an error that matches
-// [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree /zookeeper, and a path with an element that is
-// the name of a contender: in the directory of another queue, such a child would be a contender that never leaves.
+// [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree /zookeeper (also below a chroot), and a path with
+// an element that is the name of a contender: in the directory of another queue, such a child would be a contender that
+// never leaves.
 func New(m *session.Manager, dir string) (*Queue, error) {
 	err := checkDir(dir)
 	if m == nil {
@@ -48,10 +45,10 @@ func checkDir(dir string) error {
 	if err := misuse.ValidatePath(dir); err != nil {
 		return err
 	}
-	if dir == "/" {
+	switch {
+	case dir == "/":
 		return misuse.Invalidf("a lock needs a directory of its own below /")
-	}
-	if dir == systemDir || strings.HasPrefix(dir, systemDir+"/") {
+	case strings.HasPrefix(dir+"/", "/zookeeper/"):
 		return misuse.Invalidf("%q is ZooKeeper's own", dir)
 	}
 	for _, element := range strings.Split(dir[1:], "/") {
@@ -75,9 +72,6 @@ func (q *Queue) Manager() *session.Manager { return q.made().m }
 
 // Path returns the queue's directory.
 func (q *Queue) Path() string { return q.made().dir }
-
-// FullName returns the directory's name with servers and chroot, as [session.Manager.FullName] gives it.
-func (q *Queue) FullName() string { return q.made().m.FullName(q.dir) }
 
 // Identity returns host/pid of this process. Its nodes have that as their ID, as far as their data is not of another form.
 func Identity() string { return nodedata.Identity() }
@@ -170,8 +164,7 @@ func (r *Request) complete() error {
 	return CheckName(r.Name)
 }
 
-// longestName is the length of the longest name of a lock, in bytes.
-const longestName = 200
+const longestName = 200 // of a lock, in bytes
 
 // CheckName returns an error that matches [session.ErrInvalid] if text is not a good name for metrics and spans: it is
 // empty, too long, or cannot be printed. It is for constructors of locks.

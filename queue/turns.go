@@ -41,9 +41,8 @@ func (h *turnTable) add(t *Turn) {
 	in := h.sessions[t.s]
 	if in == nil {
 		in = &sessionTurns{turns: make(map[string]*Turn)}
+		in.stop = t.s.AfterEnd(func() { h.end(t.s) })
 		h.sessions[t.s] = in
-		stop := t.s.AfterEnd(func() { h.end(t.s) })
-		in.stop = stop
 	}
 	in.turns[t.node.Path] = t
 	if in.ended {
@@ -51,30 +50,22 @@ func (h *turnTable) add(t *Turn) {
 	}
 }
 
-// remove notes that a turn is over, and how many of its holds the end of the session took away. Further calls for the same
-// turn do nothing.
+// remove notes that a turn is over, and how many of its holds the end of the session took away. The last turn tells the log.
 func (h *turnTable) remove(t *Turn, lost int) {
 	h.mu.Lock()
 	in := h.sessions[t.s]
-	if in == nil || in.turns[t.node.Path] != t {
-		h.mu.Unlock()
-		return
-	}
 	delete(in.turns, t.node.Path)
-	if lost > 0 {
-		in.lost += lost
-		if len(in.some) < namedLosses {
-			in.some = append(in.some, t.q.dir)
-		}
+	if in.lost += lost; lost > 0 && len(in.some) < namedLosses {
+		in.some = append(in.some, t.q.dir)
 	}
-	over := len(in.turns) == 0
-	if over {
+	last := len(in.turns) == 0
+	if last {
 		delete(h.sessions, t.s)
 		in.stop()
 	}
 	h.mu.Unlock()
 	// A program that closes the manager gives its locks up itself, which is no loss.
-	if cause := t.s.Err(); over && in.lost > 0 && !errors.Is(cause, session.ErrClosed) {
+	if cause := t.s.Err(); last && in.lost > 0 && !errors.Is(cause, session.ErrClosed) {
 		t.q.m.Logger().Warn("locks lost with their session",
 			"holds", in.lost, "locks", in.some, "session", hexID(t.s), "cause", cause)
 	}
@@ -82,14 +73,12 @@ func (h *turnTable) remove(t *Turn, lost int) {
 
 // end ends the turns of a session that has ended.
 func (h *turnTable) end(s *session.Session) {
+	var all []*Turn
 	h.mu.Lock()
-	in := h.sessions[s]
-	if in == nil {
-		h.mu.Unlock()
-		return
+	if in := h.sessions[s]; in != nil {
+		in.ended = true
+		all = slices.Collect(maps.Values(in.turns))
 	}
-	in.ended = true
-	all := slices.Collect(maps.Values(in.turns))
 	h.mu.Unlock()
 	for _, t := range all {
 		t.lose(s.Err())
@@ -100,14 +89,13 @@ func (h *turnTable) end(s *session.Session) {
 // values if this session has no turn by that node.
 func (h *turnTable) lookUp(s *session.Session, node string) (since time.Time, kept bool) {
 	h.mu.Lock()
-	var t *Turn
-	if in := h.sessions[s]; in != nil {
-		t = in.turns[node]
-	}
-	h.mu.Unlock()
-	if t == nil {
+	in := h.sessions[s]
+	if in == nil || in.turns[node] == nil {
+		h.mu.Unlock()
 		return time.Time{}, false
 	}
+	t := in.turns[node]
+	h.mu.Unlock()
 	return t.heldSince()
 }
 
