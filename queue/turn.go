@@ -137,7 +137,8 @@ func (t *Turn) LookAround() <-chan struct{} {
 	return l.Children.Done()
 }
 
-// Leave ends the turn, and has its node removed. It returns nil if the turn was over. ctx is for hooks.
+// Leave ends the turn, and has its node removed. It returns nil if the turn was over. ctx is for hooks, which another goroutine
+// calls. Leave waits for nothing and calls no function of the program, so its caller may hold a mutex.
 func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Leave")

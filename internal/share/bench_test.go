@@ -15,10 +15,7 @@ func BenchmarkKept(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := NewTurns(q, queue.Request{Kind: queue.Mutex()}, 0, time.Minute)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := NewTurns(q, queue.Request{Kind: queue.Mutex()}, 0, time.Minute)
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {

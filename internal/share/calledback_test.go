@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// When the last waiter has left, nobody is in the way of a try, although the acquisition that was called back has not ended
-// yet: the try waits for the connection, and a call that waits gets an acquisition of its own.
+// When the last waiter has left, nobody is in the way of a try: the try waits for the connection, and a call that waits gets an
+// acquisition of its own.
 func TestCalledBackIsNotInTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
@@ -24,7 +24,7 @@ func TestCalledBackIsNotInTheWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		s := turnsOn(t, m, "/lock", func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 1, 0) })
+		s := turnsOn(t, m, "/lock", func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 1, 0) })
 		server.Refuse(true)
 		server.Disconnect()
 		synctest.Wait()

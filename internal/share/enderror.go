@@ -9,45 +9,34 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// EndError returns the error of work under a lease, such as that of a Do, which has two parts: work is the error of its
-// function, and end that of giving the lease back. cause is what the lease says of its end. ctx is the caller's.
-//
-// If the lease was lost, the error matches what end and work match, with one exception. The end of a lease ends the context of
-// the function, which then usually returns an error that matches [context.Canceled]. Programs take such an error for a caller
-// that has gone away. So the error does not match it, unless ctx has ended too.
-func EndError(ctx context.Context, work, end, cause error) error {
-	switch {
-	case end == nil:
-		return work
-	case work == nil:
-		return end
-	}
-	if !errors.Is(end, cause) { // the lease was not lost, and its release was refused
+// endError is the error of a Do whose function has failed, and whose lease was lost, or asked for by another client, before
+// that. It matches what end and work match, with one exception. The end of a lease ends the context of the function, which then
+// usually returns an error that matches [context.Canceled]. Programs take such an error for a caller that has gone away. So the
+// error does not match it, unless the caller's context has ended too.
+type endError struct {
+	end   error // of the lease
+	cause error // of end, as the function's context has it
+	work  error // of the function
+	hide  bool  // do not match the errors of a context in work
+}
+
+// withEnd returns the error of a Do. work is that of its function, end that of giving the lease back, and cause what the lease
+// says of its end. ctx is the caller's.
+func withEnd(ctx context.Context, work, end, cause error) error {
+	if work == nil || end == nil || !errors.Is(end, cause) { // the last: the lease was not lost, and its release was refused
 		return Join(work, end)
 	}
 	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
 // withRevocation returns the error of a function whose context, inside, may have ended because another client has asked for
-// the lock. inside is nil if the function was not called. A function that has returned no error has done its work while the
-// lock was held.
+// the lock. A function that has returned no error has done its work while the lock was held.
 func withRevocation(ctx, inside context.Context, work error) error {
-	if work == nil || inside == nil {
-		return work
-	}
 	cause := context.Cause(inside)
-	if !errors.Is(cause, queue.ErrRevoked) || errors.Is(context.Cause(ctx), queue.ErrRevoked) { // an outer Do ends so, and says it
+	if work == nil || !errors.Is(cause, queue.ErrRevoked) || errors.Is(context.Cause(ctx), queue.ErrRevoked) { // an outer Do says it
 		return work
 	}
 	return &endError{end: cause, cause: cause, work: work, hide: ctx.Err() == nil}
-}
-
-// endError is the error of work that failed, and whose lease ended or was asked for before that.
-type endError struct {
-	end   error // of the lease
-	cause error // of end, as the function's context has it
-	work  error // of the function
-	hide  bool  // do not match the errors of a context in work
 }
 
 // Error returns one line. It leaves out an error of the function that says no more than the end of the lease does, and the

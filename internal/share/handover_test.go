@@ -362,12 +362,13 @@ func TestCalledBack(t *testing.T) {
 				expect.NoError(t, <-ended)
 			}
 			first.cancel()
-			first.fails(t, context.Canceled)
+			p.settle(t, 0)
 			if !granted {
 				<-ended
 			}
 			second := p.wait(t, 1)
 			close(proceed)
+			first.fails(t, context.Canceled)
 			if !granted {
 				expect.Receive(t, "the second to wait", watching)
 				testserver.WaitChildren(t, dir, 2)
@@ -393,8 +394,9 @@ func TestCalledBackAlone(t *testing.T) {
 	giveBack(t, h)
 	expect.NoError(t, <-ended)
 	first.cancel()
-	first.fails(t, context.Canceled)
+	p.settle(t, 0)
 	close(proceed)
+	first.fails(t, context.Canceled)
 	testserver.WaitChildren(t, dir, 0)
 	giveBack(t, p.hold(t))
 }

@@ -23,19 +23,19 @@ type process struct {
 // newProcess returns a process that hands turns over.
 func newProcess(t *testing.T, dir string, handovers int, opts ...session.Option) *process {
 	t.Helper()
-	return processWith(t, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, handovers, 0) }, opts...)
+	return processWith(t, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, handovers, 0) }, opts...)
 }
 
 // newKeeper returns a process that keeps its turns, for a minute: a test that depends on the time has its own.
 func newKeeper(t *testing.T, dir string, handovers int, opts ...session.Option) *process {
 	t.Helper()
-	return processWith(t, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, handovers, longestKeep) }, opts...)
+	return processWith(t, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, handovers, longestKeep) }, opts...)
 }
 
 // newReaders returns a process whose readers share turns, and keep them for a minute.
 func newReaders(t *testing.T, dir string, opts ...session.Option) *process {
 	t.Helper()
-	return processWith(t, dir, func(q *queue.Queue) (*Turns, error) { return NewReaders(q, reader, longestKeep) }, opts...)
+	return processWith(t, dir, func(q *queue.Queue) *Turns { return NewReaders(q, reader, longestKeep) }, opts...)
 }
 
 var (
@@ -44,18 +44,16 @@ var (
 	writer = queue.Request{Kind: queue.Writer()}
 )
 
-func processWith(t *testing.T, dir string, open func(*queue.Queue) (*Turns, error), opts ...session.Option) *process {
+func processWith(t *testing.T, dir string, open func(*queue.Queue) *Turns, opts ...session.Option) *process {
 	t.Helper()
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), append([]session.Option{session.WithTimeout(testserver.Patience)}, opts...)...)
 	return &process{turnsOn(t, m, dir, open), m, proxy}
 }
 
-func turnsOn(t *testing.T, m *session.Manager, dir string, open func(*queue.Queue) (*Turns, error)) *Turns {
+func turnsOn(t *testing.T, m *session.Manager, dir string, open func(*queue.Queue) *Turns) *Turns {
 	t.Helper()
-	s, err := open(queueOn(t, m, dir))
-	expect.NoError(t, err)
-	return s
+	return open(queueOn(t, m, dir))
 }
 
 func queueOn(t *testing.T, m *session.Manager, dir string) *queue.Queue {

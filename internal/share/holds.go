@@ -51,8 +51,9 @@ type Holds[L Lease] struct {
 	Async bool
 
 	mu      sync.Mutex
-	all     []*hold[L]      // oldest first
-	getting map[*int]func() // interrupts the calls of Get under way, if Several
+	all     []*hold[L]         // oldest first
+	loss    context.Context    // ends with the next loss of a hold, if Several; nil: nobody has asked
+	endLoss context.CancelFunc // of loss
 }
 
 // hold is one lease and the calls that share it: the Lock or Do that got it, and those by which the same owner entered it
@@ -60,7 +61,7 @@ type Holds[L Lease] struct {
 type hold[L Lease] struct {
 	lease L
 	owner *queue.Owner // nil: nobody enters it again
-	calls [2]int32     // not yet given back, by via; guarded by Holds.mu
+	calls [2]int       // not yet given back, by via; guarded by Holds.mu
 	ended news.News
 }
 
@@ -71,9 +72,6 @@ const (
 	viaLock via = iota
 	viaDo
 )
-
-// over reports whether all calls have been given back. Holds.mu must be locked.
-func (held *hold[L]) over() bool { return held.calls[viaLock]+held.calls[viaDo] == 0 }
 
 // Of returns the lease that an owner holds, lost or not. It returns false if the owner holds none, or is nil.
 func (h *Holds[L]) Of(owner *queue.Owner) (lease L, ok bool) {
@@ -87,9 +85,7 @@ func (h *Holds[L]) of(owner *queue.Owner) *hold[L] {
 	if owner == nil || h.Apart {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, held := range h.all {
+	for _, held := range h.standing() {
 		if held.owner == owner {
 			return held
 		}
@@ -98,11 +94,7 @@ func (h *Holds[L]) of(owner *queue.Owner) *hold[L] {
 }
 
 // Any reports whether there is a hold that has not been given back, lost or not.
-func (h *Holds[L]) Any() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.all) > 0
-}
+func (h *Holds[L]) Any() bool { return len(h.standing()) > 0 }
 
 // Held reports whether there is a hold that is not lost.
 func (h *Holds[L]) Held() bool {
@@ -111,19 +103,13 @@ func (h *Holds[L]) Held() bool {
 
 // Done returns a channel that is closed when the latest hold is unlocked or lost. It is closed already if there is no hold.
 func (h *Holds[L]) Done() <-chan struct{} {
-	all := h.standing()
-	if len(all) == 0 {
-		return closed
+	if all := h.standing(); len(all) > 0 {
+		return all[len(all)-1].lease.Done()
 	}
-	return all[len(all)-1].lease.Done()
+	ended := make(chan struct{})
+	close(ended)
+	return ended
 }
-
-// closed is the Done of a lock that is not held.
-var closed = func() <-chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-}()
 
 // standing returns the holds that have not been given back, lost or not.
 func (h *Holds[L]) standing() []*hold[L] {
@@ -145,32 +131,10 @@ func (h *Holds[L]) add(lease L, owner *queue.Owner, by via) (held, inSlot *hold[
 	return held, nil
 }
 
-// remove takes one call off a hold, which ends with the last of them. It reports whether the hold has ended, and whether there
-// was such a call.
-func (h *Holds[L]) remove(held *hold[L], by via) (ended, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if held.calls[by] == 0 {
-		return false, false
-	}
-	held.calls[by]--
-	if !held.over() {
-		return false, true
-	}
-	h.all = slices.DeleteFunc(h.all, func(o *hold[L]) bool { return o == held })
-	held.ended.Tell()
-	return true, true
-}
-
-// acquiring adds the operation and the path to an error of an acquisition.
-func (h *Holds[L]) acquiring(err error) error {
-	return &queue.OpError{Op: "acquire", Path: h.Path, Err: err}
-}
-
-// unlocking does the same for an error of Unlock, or of the end of a Do.
-func (h *Holds[L]) unlocking(err error) error {
+// failed adds the operation and the path to an error, if there is one.
+func (h *Holds[L]) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &queue.OpError{Op: "unlock", Path: h.Path, Err: err}
+	return &queue.OpError{Op: op, Path: h.Path, Err: err}
 }

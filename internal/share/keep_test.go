@@ -233,7 +233,7 @@ func TestKeepSessionLost(t *testing.T) {
 func TestKeepOwnProcess(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newKeeper(t, dir, 0)
-	second := turnsOn(t, p.m, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, longestKeep) })
+	second := turnsOn(t, p.m, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, longestKeep) })
 	giveBack(t, p.hold(t))
 	l, err := second.Acquire(expect.Patient(t), true)
 	for errors.Is(err, queue.ErrBusy) { // a busy machine can take longer than a try waits for kept places
@@ -427,7 +427,7 @@ func TestKeepLooksFirst(t *testing.T) {
 		},
 		"the node is gone": func(p *process, kept *turn) {
 			testserver.Delete(t, kept.Path())
-			expect.Receive(t, "the news", kept.over)
+			expect.Receive(t, "the news", kept.Done())
 			kept.disturbed = make(chan struct{})
 		},
 		"another client has asked for the lock": func(p *process, kept *turn) {
@@ -482,13 +482,16 @@ func TestNothingLostGoesOn(t *testing.T) {
 		l := p.hold(t)
 		tokenOf(t, l) // the watch is set
 		lost := p.present()
-		w := &waiter{ctx: t.Context(), got: make(chan grant, 1)}
-		p.mu.Lock()
+		waiter := p.begin(expect.Patient(t))
 		if waits {
-			w.at = p.waiting.PushBack(w)
+			p.settle(t, 1)
+		} else {
+			waiter.cancel()
+			waiter.fails(t, context.Canceled)
 		}
+		p.mu.Lock()
 		testserver.Delete(t, l.Path())
-		expect.Receive(t, "the news", lost.over)
+		expect.Receive(t, "the news", lost.Done())
 		lost.disturbed = make(chan struct{}) // as if it were pending
 		next := released{open: true, waits: waits, alone: true, left: 9, used: true}.next()
 		p.mu.Unlock()
@@ -498,7 +501,9 @@ func TestNothingLostGoesOn(t *testing.T) {
 		if removal := p.release(t.Context(), lost, true); removal != nil || p.present() == lost {
 			t.Errorf("waits %v: the turn goes on", waits)
 		}
-		p.withdraw(w)
+		if waits {
+			unwanted(t, waiter.lease(t))
+		}
 		p.want(t, idle)
 	}
 }
@@ -506,7 +511,7 @@ func TestNothingLostGoesOn(t *testing.T) {
 // A turn is given up when its time is over.
 func TestKeepTimeOver(t *testing.T) {
 	dir := testserver.Path(t)
-	p := processWith(t, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, 20*time.Millisecond) })
+	p := processWith(t, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, 20*time.Millisecond) })
 	for range 3 {
 		giveBack(t, p.hold(t))
 		testserver.WaitChildren(t, dir, 0)
@@ -524,7 +529,7 @@ func TestKeepAtMostHalf(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(5))
 	var all [3]*process
 	for i := range all {
-		all[i] = &process{Turns: turnsOn(t, m, dir+string(rune('a'+i)), func(q *queue.Queue) (*Turns, error) {
+		all[i] = &process{Turns: turnsOn(t, m, dir+string(rune('a'+i)), func(q *queue.Queue) *Turns {
 			return NewTurns(q, mutex, 0, longestKeep)
 		})}
 	}
@@ -648,7 +653,7 @@ func TestHabit(t *testing.T) {
 // remembered any more that a turn was kept for nothing.
 func TestWhenIdle(t *testing.T) {
 	dir := testserver.Path(t)
-	p := processWith(t, dir, func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, 300*time.Millisecond) })
+	p := processWith(t, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, 300*time.Millisecond) })
 	if !p.WhenIdle(func() { t.Error("told of the present") }) {
 		t.Fatal("not idle")
 	}
@@ -707,9 +712,7 @@ func TestGrantedToNobody(t *testing.T) {
 			p.mu.Lock() // the acquisition is granted, and cannot tell
 			giveBack(t, theirs)
 			testserver.WaitChildren(t, dir, 1)
-			last := p.waiting.Front().Value.(*waiter)
-			p.withdrawLocked(last)
-			last.got <- grant{err: context.Canceled}
+			p.nextLocked() <- grant{err: context.Canceled}
 			p.mu.Unlock()
 			mine.fails(t, context.Canceled)
 			testserver.WaitChildren(t, dir, 0)

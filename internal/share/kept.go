@@ -47,6 +47,8 @@ func (h *habit) takenAway(until time.Time) {
 
 func (h *habit) isForgotten(now time.Time) bool { return h.penalty == 0 || !now.Before(h.until) }
 
+func mostKept(m *session.Manager) int { return m.MaxNodes() / 2 }
+
 // keptTurns has the turns that are kept, and those that are in use after that, by manager. The first was not kept for longest.
 // At most half of the nodes that a manager allows are kept, so that ten thousand keys that are used once each do not fill a
 // session.
@@ -57,28 +59,24 @@ type keeper struct {
 	all map[*session.Manager]*list.List // of *turn; none is empty
 }
 
-func mostKept(m *session.Manager) int { return m.MaxNodes() / 2 }
-
 // add adds a turn that begins to be kept. If that are too many, it takes another one out, for the caller to give up if it is
 // not in use.
 func (k *keeper) add(t *turn) (beyond *turn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := t.of.q.Manager()
-	of := k.all[m]
 	if t.at != nil {
-		of.MoveToBack(t.at)
+		k.all[m].MoveToBack(t.at)
 		return nil
 	}
-	if of == nil {
-		of = list.New()
-		k.all[m] = of
+	if k.all[m] == nil {
+		k.all[m] = list.New()
 	}
-	if of.Len() >= mostKept(m) {
+	if of := k.all[m]; of.Len() >= mostKept(m) {
 		beyond = of.Remove(of.Front()).(*turn)
 		beyond.at = nil
 	}
-	t.at = of.PushBack(t)
+	t.at = k.all[m].PushBack(t)
 	return beyond
 }
 
@@ -90,10 +88,9 @@ func (k *keeper) remove(t *turn) {
 		return
 	}
 	m := t.of.q.Manager()
-	of := k.all[m]
-	of.Remove(t.at)
+	k.all[m].Remove(t.at)
 	t.at = nil
-	if of.Len() == 0 {
+	if k.all[m].Len() == 0 {
 		delete(k.all, m)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
@@ -48,7 +47,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*hol
 		}
 		if lost := cmp.Or(behind, h.lostInSlot()); lost != nil {
 			if err := h.awaitUnlock(ctx, lost, try); err != nil {
-				return nil, end(h.acquiring(err))
+				return nil, end(h.failed("acquire", err))
 			}
 			behind = nil
 			continue
@@ -71,22 +70,18 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*hol
 		}
 		if try && !lost {
 			_ = lease.GiveUp(ctx) // it waits for the removal, so that the next try does not find the node
-			return nil, end(h.acquiring(queue.ErrBusy))
+			return nil, end(h.failed("acquire", queue.ErrBusy))
 		}
-		giveUp(lease) // before the pause: of several locks only one may be lost, and other processes want the rest
+		// Before the pause: of several locks only one may be lost, and other processes want the rest. Their removals need no help.
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = lease.GiveUp(ended)
 		if lost {
 			if err := pace.Wait(ctx, nil); err != nil {
-				return nil, end(h.acquiring(err))
+				return nil, end(h.failed("acquire", err))
 			}
 		}
 	}
-}
-
-// giveUp gives up a lease that no caller has got, and waits for nothing. The removal of its node needs no help.
-func giveUp[L Lease](lease L) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = lease.GiveUp(ended)
 }
 
 // enterAgain adds a call to the hold of an owner. It returns nil and nil if the owner has no hold.
@@ -95,17 +90,14 @@ func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by via) (
 	if held == nil {
 		return nil, nil
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, h.acquiring(err)
-	}
-	lost := held.lease.Err()
+	err := cmp.Or(ctx.Err(), held.lease.Err())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case held.over():
+	case !slices.Contains(h.all, held):
 		return nil, nil // unlocked in the meantime, which is no loss
-	case lost != nil:
-		return nil, h.acquiring(lost)
+	case err != nil:
+		return nil, h.failed("acquire", err)
 	}
 	held.calls[by]++
 	return held, nil
@@ -125,23 +117,22 @@ func (h *Holds[L]) lostInSlot() *hold[L] {
 
 // awaitUnlock waits for the Unlock of a lost hold. It fails when ctx ends or the manager is closed. A try fails at once.
 func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *hold[L], try bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if h.Manager.State() == session.Closed {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case h.Manager.State() == session.Closed:
 		return session.ErrClosed
-	}
-	if try {
+	case try:
 		return queue.ErrBusy
 	}
-	closing, stop := h.closing()
+	closed, stop := h.closing()
 	defer stop()
 	select {
 	case <-lost.ended.Wait():
 		return nil
 	case <-ctx.Done():
 		return &queue.WaitError{Err: ctx.Err(), Reason: "this process has lost the lock, and has not unlocked it yet"}
-	case <-closing:
+	case <-closed:
 		return session.ErrClosed
 	}
 }
@@ -149,10 +140,9 @@ func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *hold[L], try bool) err
 // closing returns a channel that is closed as soon as the manager is. The caller calls stop when it is done with it.
 func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 	ch := make(chan struct{})
-	tell := sync.OnceFunc(func() { close(ch) })
 	return ch, h.Manager.Subscribe(func(c session.Change) {
 		if c.To == session.Closed {
-			tell()
+			close(ch) // no change comes after this one
 		}
 	})
 }
@@ -160,38 +150,28 @@ func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 // errInterrupted says that a Get has ended because the hold in the slot is lost.
 var errInterrupted = errors.New("interrupted")
 
-// get calls get, which can be interrupted if the lease consists of several.
+// get calls get, which the loss of the hold in the slot interrupts if the lease consists of several.
 func (h *Holds[L]) get(ctx context.Context, try bool, get Get[L]) (lease L, err error) {
 	if !h.Several || try {
 		return get(ctx, try)
 	}
-	inside, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer h.whenInterrupted(cancel)()
-	if h.lostInSlot() != nil { // perhaps lost before there was a call to interrupt
+	h.mu.Lock()
+	if h.loss == nil {
+		h.loss, h.endLoss = context.WithCancel(context.Background())
+	}
+	loss := h.loss
+	h.mu.Unlock()
+	if h.lostInSlot() != nil { // perhaps before anybody has asked for loss
 		return lease, errInterrupted
 	}
+	inside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(loss, cancel)()
 	lease, err = get(inside, false)
 	if err != nil && inside.Err() != nil && ctx.Err() == nil {
 		return lease, errInterrupted
 	}
 	return lease, err
-}
-
-// whenInterrupted has f called at the next interruption. stop cancels that.
-func (h *Holds[L]) whenInterrupted(f func()) (stop func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.getting == nil {
-		h.getting = make(map[*int]func())
-	}
-	key := new(int)
-	h.getting[key] = f
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.getting, key)
-	}
 }
 
 // interruptAtLoss interrupts the calls of Get when a hold ends before its Unlock.
@@ -202,10 +182,9 @@ func (h *Holds[L]) interruptAtLoss(held *hold[L]) {
 	held.lease.AfterEnd(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if slices.Contains(h.all, held) {
-			for _, interrupt := range h.getting {
-				interrupt()
-			}
+		if h.loss != nil && slices.Contains(h.all, held) {
+			h.endLoss()
+			h.loss = nil
 		}
 	})
 }

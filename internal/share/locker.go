@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -36,24 +37,35 @@ type locker[L Lease] struct {
 	complained time.Time // when a refusal was logged, for all goroutines
 }
 
-// Lock returns when it holds the lock.
+// Lock returns when it holds the lock. If the servers refuse, it goes on to try: after an operator has repaired that, the
+// program need not restart.
 func (l *locker[L]) Lock() {
 	wait := backoff.NewExponentialBackOff()
 	wait.MaxInterval = 5 * time.Second
 	for {
 		held, err := l.holds.take(context.Background(), false, viaLock, l.get)
-		switch {
-		case err == nil:
+		if err == nil {
 			l.tellLoss(held.lease)
 			return
-		case errors.Is(err, session.ErrClosed):
-			l.leave(err)
 		}
-		// The servers refuse. After an operator has repaired that, the program need not restart.
-		l.complain(err)
-		if !l.holds.pause(wait.NextBackOff()) {
-			l.leave(l.holds.acquiring(session.ErrClosed))
+		m := l.holds.Manager
+		if errors.Is(err, session.ErrClosed) || m.State() == session.Closed {
+			l.left.Store(true)
+			m.Logger().Warn("turnstile: Lock ends its goroutine", "lock", l.holds.Path, "err", session.ErrClosed)
+			runtime.Goexit()
 		}
+		l.mu.Lock()
+		due := time.Since(l.complained) >= complainEvery
+		if due {
+			l.complained = time.Now()
+		}
+		l.mu.Unlock()
+		if due {
+			m.Logger().Warn("turnstile: Lock failed and tries again", "lock", l.holds.Path, "err", err)
+		}
+		closed, stop := l.holds.closing()
+		_ = rounds.Until(context.Background(), closed, wait.NextBackOff())
+		stop()
 	}
 }
 
@@ -67,41 +79,6 @@ func (l *locker[L]) tellLoss(lease L) {
 			l.onLost(err)
 		}
 	})
-}
-
-// complain logs why Lock tries again, unless it has done so in the last minute.
-func (l *locker[L]) complain(err error) {
-	l.mu.Lock()
-	now := time.Now()
-	due := now.Sub(l.complained) >= complainEvery
-	if due {
-		l.complained = now
-	}
-	l.mu.Unlock()
-	if due {
-		l.holds.Manager.Logger().Warn("turnstile: Lock failed and tries again", "lock", l.holds.Path, "err", err)
-	}
-}
-
-// leave ends the calling goroutine, which cannot have the lock any more.
-func (l *locker[L]) leave(err error) {
-	l.left.Store(true)
-	l.holds.Manager.Logger().Warn("turnstile: Lock ends its goroutine", "lock", l.holds.Path, "err", err)
-	runtime.Goexit()
-}
-
-// pause waits for d and returns true. It returns false as soon as the manager is closed.
-func (h *Holds[L]) pause(d time.Duration) bool {
-	closed, stop := h.closing()
-	defer stop()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-closed:
-		return false
-	}
 }
 
 // Unlock gives back one Lock. It panics if there is none, unless a goroutine has ended in Lock: that one runs its deferred

@@ -170,12 +170,8 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 			})
 		},
 		"the node is gone": func(t *testing.T, _ *process, l *queue.Lease, _ *queue.Queue) { testserver.Delete(t, l.Path()) },
-		"the turn is over": func(_ *testing.T, p *process, _ *queue.Lease, _ *queue.Queue) {
-			over := make(chan struct{})
-			close(over)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.turn.over = over
+		"the turn is over": func(t *testing.T, p *process, _ *queue.Lease, _ *queue.Queue) {
+			p.present().Leave(t.Context())
 		},
 		"the holder is asked for the lock": func(t *testing.T, p *process, l *queue.Lease, _ *queue.Queue) {
 			revoke(t, l)

@@ -23,7 +23,6 @@ import (
 type turn struct {
 	*queue.Turn
 	of   *Turns
-	over <-chan struct{}                                       // closed when the turn is over
 	stop func()                                                // cancels what follows the end of the turn
 	back func(ctx context.Context, used bool) *session.Removal // follows the release of a lease
 
@@ -33,7 +32,7 @@ type turn struct {
 	limit     time.Time       // until then disturbed counts
 	used      bool            // it was used again after a release, or joined
 	until     time.Time       // while it is kept: when that ends
-	followed  bool            // a goroutine follows it, or has ended because it can no longer be kept
+	followed  bool            // a goroutine follows it
 	looks     int             // listings that have set a new watch since a reader came last
 
 	at *list.Element // in keptTurns, which guards it; nil if it is not there
@@ -44,15 +43,11 @@ func (t *turn) isAlone(now time.Time) bool {
 	return t.disturbed != nil && !isClosed(t.disturbed) && now.Before(t.limit)
 }
 
-// isUsable reports whether the turn may be used again, or shared, by what the server has told. While a listing is under way, the
-// time of a turn that is kept can end.
+// isUsable reports whether the turn may be used again, or shared. While a listing is under way, the time of a turn that is kept
+// can end.
 func (t *turn) isUsable(now time.Time) bool {
-	return t.isAlone(now) && (t.holds > 0 || now.Before(t.until)) && !t.IsLast() && t.stands() // the clock comes last
+	return t.isAlone(now) && (t.holds > 0 || now.Before(t.until)) && !t.IsLast() && t.Err() == nil // the clock comes last
 }
-
-// stands reports whether the turn is not over. It looks at the clock. Turn.Err would also tell of a loss that it is the first
-// to see, which calls functions of the program.
-func (t *turn) stands() bool { return !isClosed(t.over) && t.Session().Err() == nil }
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -66,15 +61,13 @@ func isClosed(c <-chan struct{}) bool {
 // beginLocked begins a turn that so many hold.
 func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 	t := &turn{Turn: granted, of: s, holds: holds, left: s.handovers, disturbed: granted.Undisturbed()}
-	t.over = granted.Done()
 	t.limit = granted.Entered().Add(granted.Session().Timeout())
 	t.back = func(ctx context.Context, used bool) *session.Removal { return s.release(ctx, t, used) }
 	t.stop = granted.AfterEnd(func() { s.lost(t) })
 	if s.turn == nil && s.acquiring == nil { // otherwise a reader that tries has a turn of its own
 		s.turn = t
 		if s.readers && t.disturbed != nil {
-			t.followed = true
-			go s.follow(t, t.rest(time.Now()))
+			s.followLocked(t)
 		}
 	}
 	return t
@@ -84,10 +77,7 @@ func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 // none that may be used.
 func (s *Turns) useAgainLocked() *turn {
 	t := s.turn
-	if t == nil || t.holds > 0 && !s.readers {
-		return nil
-	}
-	if !t.isUsable(time.Now()) {
+	if t == nil || t.holds > 0 && !s.readers || !t.isUsable(time.Now()) {
 		return nil
 	}
 	t.holds++
@@ -157,7 +147,7 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		alone: t.isAlone(now), looks: s.awaitsLookLocked(t), left: t.left, used: used,
 	}
 	do := r.next()
-	if do != leave && do != goOn && !t.stands() { // the clock comes last
+	if do != leave && do != goOn && t.Err() != nil { // the clock comes last
 		do = leave
 	}
 	switch do {
@@ -172,9 +162,13 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		s.mu.Unlock()
 		t.WatchNow()
 	case keep:
-		beyond := s.keepLocked(t, now)
+		t.until = now.Add(s.keep)
+		s.followLocked(t)
+		beyond := keptTurns.add(t)
 		s.mu.Unlock()
-		beyond.giveUp(false)
+		if beyond != nil {
+			beyond.giveUp()
+		}
 	case leave:
 		removal := s.leaveLocked(ctx, t, false)
 		s.contendLocked()
@@ -184,16 +178,6 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 	return nil
 }
 
-// keepLocked begins to keep a turn. It returns another one for the caller to give up if too many are kept.
-func (s *Turns) keepLocked(t *turn, now time.Time) (beyond *turn) {
-	t.until = now.Add(s.keep)
-	if !t.followed {
-		t.followed = true
-		go s.follow(t, t.rest(now))
-	}
-	return keptTurns.add(t)
-}
-
 // leaveLocked leaves a turn. What this process sends next comes behind the delete, and finds room for its node. taken says
 // that the turn was kept until somebody of another process has come, or until it was lost, which ends the watch too.
 func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.Removal {
@@ -201,7 +185,7 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 		s.turn = nil
 	}
 	t.stop()
-	if taken && !t.used && t.stands() {
+	if taken && !t.used && t.Err() == nil {
 		s.habit.takenAway(t.until)
 		time.AfterFunc(time.Until(t.until), func() { // it is forgotten
 			s.mu.Lock()
@@ -212,47 +196,51 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 	return t.Leave(ctx)
 }
 
+// giveUp leaves a turn if it is still kept.
+func (t *turn) giveUp() {
+	s := t.of
+	s.mu.Lock()
+	defer s.unlock()
+	if s.turn == t && t.holds == 0 {
+		s.leaveLocked(context.Background(), t, false)
+	}
+}
+
 // lost follows the loss of a turn. It does not concern those that wait: they get another one.
 func (s *Turns) lost(t *turn) {
 	s.mu.Lock()
+	defer s.unlock()
 	keptTurns.remove(t)
 	if s.turn == t {
 		s.turn = nil
 	}
 	s.contendLocked()
-	s.unlock()
 }
 
 // GiveUpKept gives up the turn that is kept, if there is one. It is for a contender of this process that the turn would keep
 // waiting: to give it up is quicker than to wait for the event.
 func (s *Turns) GiveUpKept() {
 	s.mu.Lock()
-	t := s.turn
-	s.mu.Unlock()
-	t.giveUp(true)
+	defer s.unlock()
+	if t := s.turn; t != nil && t.holds == 0 {
+		s.leaveLocked(context.Background(), t, true)
+	}
 }
 
-// giveUp leaves a turn if it is still kept. t may be nil.
-func (t *turn) giveUp(taken bool) {
-	if t == nil {
-		return
+// followLocked has one goroutine follow a turn: it gives the turn up when it is kept and somebody of another process comes, or
+// its time is over. Readers look first who has come, also while they hold. The holder of another lock sees that somebody has
+// come when it gives the turn back.
+func (s *Turns) followLocked(t *turn) {
+	if !t.followed {
+		t.followed = true
+		go s.follow(t, t.rest(time.Now()))
 	}
-	s := t.of
-	s.mu.Lock()
-	if s.turn == t && t.holds == 0 {
-		s.leaveLocked(context.Background(), t, taken)
-	}
-	s.contendLocked()
-	s.unlock()
 }
 
-// follow gives a turn up when it is kept and somebody of another process comes, or its time is over. Readers look first
-// who has come, also while they hold. The holder of another lock sees that somebody has come when it gives the turn back.
-// after is when to look at the time first.
 func (s *Turns) follow(t *turn, after time.Duration) {
 	timer := time.NewTimer(after)
 	defer timer.Stop()
-	for {
+	for after > 0 {
 		s.mu.Lock()
 		disturbed := t.disturbed
 		s.mu.Unlock()
@@ -260,45 +248,41 @@ func (s *Turns) follow(t *turn, after time.Duration) {
 		case <-disturbed:
 		case <-t.Last():
 		case <-timer.C:
-		case <-t.over:
+		case <-t.Done():
 			return
 		}
-		if after = s.tend(t); after == 0 {
-			return
-		}
+		after = s.tend(t)
 		timer.Reset(after)
 	}
 }
 
-// tend does what follow says, and returns when to do so again: 0 means never.
+// tend does what followLocked says, and returns when to do so again: 0 means never.
 func (s *Turns) tend(t *turn) (again time.Duration) {
 	s.mu.Lock()
+	defer s.unlock()
 	if s.turn == t && s.awaitsLookLocked(t) {
 		s.lookLocked(t)
 	}
 	now := time.Now()
-	alone := t.isAlone(now)
-	open := s.turn == t && !t.IsLast()
+	alone, last := t.isAlone(now), t.IsLast()
 	left := earlier(t.until, t.limit).Sub(now)
 	switch {
 	case s.turn != t:
-	case open && s.awaitsLookLocked(t): // others have come and gone since
-		again = s.keep
-	case t.holds > 0 && open && alone && s.readers:
-		again = t.rest(now)
-	case t.holds > 0 && open && alone:
+	case s.awaitsLookLocked(t): // others have come and gone since
+		return t.rest(now)
+	case t.holds > 0 && !s.readers:
 		t.followed = false // until it is kept again
-	case t.holds > 0 && s.readers:
+	case t.holds > 0 && alone && !last:
+		return t.rest(now)
+	case t.holds > 0:
 		s.turn = nil // for those that hold
-	case t.holds > 0: // it is left at its release
-	case open && alone && left > 0:
-		again = left
+	case alone && !last && left > 0:
+		return left
 	default:
-		s.leaveLocked(context.Background(), t, open && !alone && left > 0)
+		s.leaveLocked(context.Background(), t, !last && !alone && left > 0)
 	}
 	s.contendLocked()
-	s.unlock()
-	return again
+	return 0
 }
 
 // rest returns after what time a turn that is in use, or has just been released, can have been kept for too long.

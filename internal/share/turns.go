@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -18,8 +17,8 @@ import (
 // another process has come whom they would keep waiting. A reader that comes later is the first of another turn, while the
 // earlier one lasts until its last reader has released it.
 //
-// The methods may be called by several goroutines at once. Under mu, only the delete of a turn
-// is sent, and no function of the program is called.
+// The methods may be called by several goroutines at once. Under mu, a turn is left, so that its delete is sent before anything
+// else. No function of the program is called there: hooks of a request and handlers of the log run in other goroutines.
 type Turns struct {
 	q         *queue.Queue
 	r         queue.Request
@@ -40,7 +39,7 @@ type Turns struct {
 type waiter struct {
 	ctx context.Context
 	got chan grant    // has room for one
-	at  *list.Element // in the list; nil: it has left, or its grant is in got
+	at  *list.Element // in the list; nil: its grant is in got
 }
 
 // grant is what a waiter gets.
@@ -52,8 +51,9 @@ type grant struct {
 
 // acquisition is a way to a turn for all that wait.
 type acquisition struct {
-	ctx    context.Context // with the values of the first that waited, for hooks
-	cancel context.CancelFunc
+	ctx    context.Context    // with the values of the first that waited, for hooks
+	cancel context.CancelFunc // called when nobody waits any more
+	over   chan struct{}      // closed when it has ended
 	r      queue.Request
 	shown  queue.Waiting
 }
@@ -63,34 +63,18 @@ var again = queue.Effort{Position: -1}
 
 // NewTurns returns the turns of a lock that one goroutine holds at a time. When somebody of another process waits, a turn is
 // handed over as often as handovers says at most. A turn that nobody uses is kept for as long as keep says at most, or not at
-// all if that is 0. One of the two must be more than 0. NewTurns does no I/O. Its errors match session.ErrInvalid.
-func NewTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration) (*Turns, error) {
-	if handovers < 0 || handovers == 0 && keep == 0 {
-		return nil, misuse.Invalidf("%d local hand-overs: want at least 1", handovers)
-	}
-	return newTurns(q, r, handovers, keep, false)
+// all if that is 0. r has the prefix and the name; the options of the lock have checked all of them.
+func NewTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration) *Turns {
+	r.Shared = true
+	return &Turns{q: q, r: r, handovers: handovers, keep: keep}
 }
 
 // NewReaders returns the turns of readers, which hold a turn together. The contenders of r must not be in each other's way.
 // A turn is kept as by [NewTurns].
-func NewReaders(q *queue.Queue, r queue.Request, keep time.Duration) (*Turns, error) {
-	if err := CheckKeep(keep); err != nil {
-		return nil, err
-	}
-	return newTurns(q, r, 0, keep, true)
-}
-
-func newTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration, readers bool) (*Turns, error) {
-	if keep != 0 {
-		if err := CheckKeep(keep); err != nil {
-			return nil, err
-		}
-	}
-	r.Shared, r.MayKeep = true, keep > 0
-	if err := r.Check(); err != nil {
-		return nil, err
-	}
-	return &Turns{q: q, r: r, handovers: handovers, keep: keep, readers: readers}, nil
+func NewReaders(q *queue.Queue, r queue.Request, keep time.Duration) *Turns {
+	s := NewTurns(q, r, 0, keep)
+	s.readers = true
+	return s
 }
 
 // Acquire waits for the lock until ctx ends, as [queue.Queue.Acquire] does. If try is true, it returns [queue.ErrBusy]
@@ -100,86 +84,84 @@ func newTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration
 // A release of the lease hands the turn over, keeps it or leaves it. One that nobody has used is not kept.
 func (s *Turns) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	if s.q.Manager().Trace().Acquire == nil && ctx.Err() == nil { // nobody is told of a use that waits for nothing
-		if t := s.useAgain(); t != nil {
+		s.mu.Lock()
+		t := s.useAgainLocked()
+		s.mu.Unlock()
+		if t != nil {
 			return t.Lease(ctx, t.back), nil
 		}
 	}
 	r := s.r
 	return s.q.Acquiring(ctx, &r, try, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
-		get := s.wait
-		if try {
-			get = s.try
+		g := s.get(ctx, try)
+		if g.err != nil {
+			return nil, g.effort, g.err
 		}
-		t, effort, err := get(ctx)
-		if err != nil {
-			return nil, effort, err
-		}
-		return t.Lease(ctx, t.back), effort, nil
+		return g.turn.Lease(ctx, g.turn.back), g.effort, nil
 	})
 }
 
-func (s *Turns) useAgain() *turn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.useAgainLocked()
-}
-
-// wait returns the turn that is kept, or waits for one.
-func (s *Turns) wait(ctx context.Context) (*turn, queue.Effort, error) {
+// get returns the turn that is kept, or that readers share. If there is none, it waits for one, and a try asks the servers.
+func (s *Turns) get(ctx context.Context, try bool) grant {
 	s.mu.Lock()
 	if t := s.useAgainLocked(); t != nil {
 		s.mu.Unlock()
-		return t, again, nil
+		return grant{t, again, nil}
 	}
 	s.closeLocked(ctx)
+	if try {
+		return s.tryAndUnlock(ctx)
+	}
 	w := &waiter{ctx: ctx, got: make(chan grant, 1)}
 	w.at = s.waiting.PushBack(w)
 	s.contendLocked()
 	s.mu.Unlock()
 	select {
 	case g := <-w.got:
-		return g.turn, g.effort, g.err
+		return g
 	case <-ctx.Done():
 	}
 	why := s.why()
-	if s.withdraw(w) {
-		why.Err = ctx.Err()
-		return nil, again, &why
+	why.Err = ctx.Err()
+	s.mu.Lock()
+	if w.at == nil {
+		s.mu.Unlock()
+		return <-w.got
 	}
-	g := <-w.got // it is there
-	return g.turn, g.effort, g.err
+	s.waiting.Remove(w.at)
+	a := s.acquiring
+	if s.waiting.Len() > 0 || a == nil {
+		s.unlock()
+		return grant{nil, again, &why}
+	}
+	// Nobody waits for the end of the acquisition any more. When it has ended, the delete of its node has left: what this
+	// process sends next comes behind that, and finds room.
+	a.cancel()
+	s.mu.Unlock()
+	<-a.over
+	return grant{nil, again, &why}
 }
 
-// try returns the turn that is kept, or asks the servers for one.
-func (s *Turns) try(ctx context.Context) (*turn, queue.Effort, error) {
-	s.mu.Lock()
-	if t := s.useAgainLocked(); t != nil {
-		s.mu.Unlock()
-		return t, again, nil
-	}
-	s.closeLocked(ctx)
+// tryAndUnlock asks the servers for a turn, unless a goroutine of this process is in the way. mu is locked, and unlocked
+// meanwhile and afterwards.
+func (s *Turns) tryAndUnlock(ctx context.Context) grant {
+	defer s.unlock()
 	unused := s.turn == nil && s.acquiring == nil && !s.trying
 	if !unused && !s.readers {
-		s.mu.Unlock()
-		return nil, again, queue.ErrBusy
+		return grant{nil, again, queue.ErrBusy}
 	}
 	s.trying = !s.readers
 	r := s.r
 	r.MayKeep = unused && s.mayKeepLocked()
 	s.mu.Unlock()
-
 	granted, effort, err := s.q.Begin(ctx, r, true, nil)
-
 	s.mu.Lock()
 	s.trying = false
-	var t *turn
-	if err == nil {
-		t = s.beginLocked(granted, 1)
-	} else {
+	if err != nil {
 		s.contendLocked() // for those that have come since
+		return grant{nil, effort, err}
 	}
-	s.unlock()
-	return t, effort, err
+	return grant{s.beginLocked(granted, 1), effort, nil}
 }
 
 // contendLocked begins an acquisition for those that wait, unless they wait for a goroutine of this process.
@@ -187,7 +169,7 @@ func (s *Turns) contendLocked() {
 	if s.waiting.Len() == 0 || s.turn != nil || s.acquiring != nil || s.trying {
 		return
 	}
-	a := &acquisition{r: s.r}
+	a := &acquisition{r: s.r, over: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(s.waiting.Front().Value.(*waiter).ctx))
 	a.r.MayKeep = s.mayKeepLocked()
 	s.acquiring = a
@@ -204,12 +186,14 @@ func (s *Turns) contend(a *acquisition) {
 	granted, effort, err := s.q.Begin(a.ctx, a.r, false, &a.shown)
 
 	s.mu.Lock()
-	calledBack := s.acquiring != a // by the last that waited; those that have come since have another one
-	if !calledBack {
-		s.acquiring = nil
-	}
+	defer s.unlock()
+	defer close(a.over)
+	s.acquiring = nil
+	calledBack := a.ctx.Err() != nil
+	a.cancel()
 	switch {
-	case calledBack:
+	case err == nil && s.waiting.Len() == 0:
+		granted.Leave(a.ctx)
 	case err == nil:
 		n := 1
 		if s.readers {
@@ -220,15 +204,12 @@ func (s *Turns) contend(a *acquisition) {
 			s.nextLocked() <- grant{t, effort, nil}
 			effort = again
 		}
+	case calledBack:
+		s.contendLocked() // for those that have come since
 	default:
 		for s.waiting.Len() > 0 {
 			s.nextLocked() <- grant{nil, effort, err}
 		}
-	}
-	s.unlock()
-	a.cancel()
-	if err == nil && calledBack {
-		granted.Leave(a.ctx)
 	}
 }
 
@@ -237,27 +218,6 @@ func (s *Turns) nextLocked() chan<- grant {
 	w := s.waiting.Remove(s.waiting.Front()).(*waiter)
 	w.at = nil
 	return w.got
-}
-
-// withdraw removes a waiter, and reports whether it was still waiting. The last one calls the acquisition back, whose node
-// is then deleted for certain.
-func (s *Turns) withdraw(w *waiter) bool {
-	s.mu.Lock()
-	defer s.unlock()
-	return s.withdrawLocked(w)
-}
-
-func (s *Turns) withdrawLocked(w *waiter) bool {
-	if w.at == nil {
-		return false
-	}
-	s.waiting.Remove(w.at)
-	w.at = nil
-	if s.waiting.Len() == 0 && s.acquiring != nil {
-		s.acquiring.cancel()
-		s.acquiring = nil // nobody waits for its end
-	}
-	return true
 }
 
 // why says what a waiter waits for: other processes, or this one.

@@ -16,7 +16,7 @@ func (h *Holds[L]) Unlock() error {
 	for {
 		held := h.choose()
 		if held == nil {
-			return h.unlocking(ErrNotHeld)
+			return h.failed("unlock", ErrNotHeld)
 		}
 		if err := h.giveBack(held, viaLock); !errors.Is(err, ErrNotHeld) {
 			return err
@@ -28,57 +28,67 @@ func (h *Holds[L]) Unlock() error {
 // choose returns the hold of which an Unlock, which does not say whose, gives back a Lock. It prefers a lost hold, so that
 // Unlock frees nothing that a goroutine relies on while there is a hold on which none can rely. Then it prefers a hold without
 // an owner, so that an owner's hold stays known as long as the owner may enter it again. Then it takes the oldest.
-func (h *Holds[L]) choose() *hold[L] {
+func (h *Holds[L]) choose() (best *hold[L]) {
 	h.mu.Lock()
 	all := slices.DeleteFunc(slices.Clone(h.all), func(held *hold[L]) bool { return held.calls[viaLock] == 0 })
 	h.mu.Unlock()
-	switch len(all) {
-	case 0:
-		return nil
-	case 1:
-		return all[0]
+	if len(all) == 1 {
+		return all[0] // without a look at the clock
 	}
-	slices.SortStableFunc(all, func(a, b *hold[L]) int { return a.owners() - b.owners() })
-	lost := slices.IndexFunc(all, func(held *hold[L]) bool { return held.lease.Err() != nil })
-	return all[max(0, lost)]
-}
-
-// owners returns how many owners the hold has: 0 or 1.
-func (held *hold[L]) owners() int {
-	if held.owner == nil {
-		return 0
+	rank := func(held *hold[L]) int {
+		switch {
+		case held.lease.Err() != nil:
+			return 0
+		case held.owner == nil:
+			return 1
+		}
+		return 2
 	}
-	return 1
+	for _, held := range all {
+		if best == nil || rank(held) < rank(best) {
+			best = held
+		}
+	}
+	return best
 }
 
 // giveBack takes one call off a hold, and releases its lease after the last of them. It returns why the lease was lost, if it
 // was, and ErrNotHeld if there is no such call.
 func (h *Holds[L]) giveBack(held *hold[L], by via) error {
-	last, ok := h.remove(held, by)
+	h.mu.Lock()
+	if held.calls[by] == 0 {
+		h.mu.Unlock()
+		return h.failed("unlock", ErrNotHeld)
+	}
+	held.calls[by]--
+	last := held.calls == [2]int{}
+	if last {
+		h.all = slices.DeleteFunc(h.all, func(o *hold[L]) bool { return o == held })
+		held.ended.Tell()
+	}
+	h.mu.Unlock()
 	switch {
-	case !ok:
-		return h.unlocking(ErrNotHeld)
 	case !last:
-		if lost := held.lease.Err(); !errors.Is(lost, queue.ErrReleased) {
-			return h.unlocking(lost)
+		lost := held.lease.Err()
+		if errors.Is(lost, queue.ErrReleased) {
+			lost = nil // another call has been given back since, the last one
 		}
-		return nil // another call has been given back since, the last one
-	}
+		return h.failed("unlock", lost)
 	// The slot is free before the lease is released: the goroutine that takes it next has got its own lease from the servers.
-	if h.Async {
-		return h.unlocking(held.lease.Unlock(0))
+	case h.Async:
+		return h.failed("unlock", held.lease.Unlock(0))
 	}
-	return h.unlocking(held.lease.Unlock(UnlockPatience))
+	return h.failed("unlock", held.lease.Unlock(UnlockPatience))
 }
 
 var errNoFunction = misuse.Invalidf("Do of a nil function")
 
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f together with that of a loss: see
-// [EndError]. If another client asks for the lock, the context of f ends, with a cause that matches [queue.ErrRevoked], and an
+// endError. If another client asks for the lock, the context of f ends, with a cause that matches [queue.ErrRevoked], and an
 // error of f then matches that too. If the request has come before f is called, Do returns ErrRevoked and does not call f.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) error {
 	if f == nil {
-		return h.acquiring(errNoFunction)
+		return h.failed("acquire", errNoFunction)
 	}
 	held, err := h.take(ctx, false, viaDo, get)
 	if err != nil {
@@ -91,7 +101,7 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 // TryDo is Do without the wait. It returns false and nil, and does not call f, if the lock is busy.
 func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context) error) (ran bool, err error) {
 	if f == nil {
-		return false, h.acquiring(errNoFunction)
+		return false, h.failed("acquire", errNoFunction)
 	}
 	held, err := h.take(ctx, true, viaDo, get)
 	if held == nil {
@@ -104,15 +114,17 @@ func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context
 func (h *Holds[L]) work(ctx context.Context, held *hold[L], f func(context.Context) error) (ran bool, err error) {
 	var inside context.Context
 	defer func() { // also if the caller's ctx panics before f is called
-		err = withRevocation(ctx, inside, err)
-		err = EndError(ctx, err, h.giveBack(held, viaDo), held.lease.Err())
+		if ran {
+			err = withRevocation(ctx, inside, err)
+		}
+		err = withEnd(ctx, err, h.giveBack(held, viaDo), held.lease.Err())
 	}()
 	if held.lease.IsRevoked() {
-		return false, h.acquiring(queue.ErrRevoked)
+		return false, h.failed("acquire", queue.ErrRevoked)
 	}
 	parent, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	defer held.lease.AfterRevoke(func() { end(&queue.OpError{Op: "lock", Path: h.Path, Err: queue.ErrRevoked}) })()
+	defer held.lease.AfterRevoke(func() { end(h.failed("lock", queue.ErrRevoked)) })()
 	inside, cancel := held.lease.Context(parent)
 	defer cancel()
 	ran = true

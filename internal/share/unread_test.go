@@ -34,7 +34,7 @@ func inBubble(t *testing.T, f func(*testing.T, *zktest.Server, *session.Manager)
 // A turn is kept for a session timeout after its listing at most, also if it was used since.
 func TestKeptForATimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, m *session.Manager) {
-		p := &process{Turns: turnsOn(t, m, "/a", func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, 6*time.Second) })}
+		p := &process{Turns: turnsOn(t, m, "/a", func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, 6*time.Second) })}
 		began := time.Now()
 		giveBack(t, p.hold(t))
 		time.Sleep(5 * time.Second)
@@ -52,9 +52,9 @@ func TestKeptForATimeout(t *testing.T) {
 // again is given up when a session timeout has passed since its listing, and one that nobody uses as well.
 func TestKeptForATimeoutWithoutTheRightToRead(t *testing.T) {
 	for name, used := range map[string]bool{"used": true, "unused": false} {
-		for what, open := range map[string]func(q *queue.Queue) (*Turns, error){
-			"mutex":   func(q *queue.Queue) (*Turns, error) { return NewTurns(q, mutex, 0, longestKeep) },
-			"readers": func(q *queue.Queue) (*Turns, error) { return NewReaders(q, reader, longestKeep) },
+		for what, open := range map[string]func(q *queue.Queue) *Turns{
+			"mutex":   func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, longestKeep) },
+			"readers": func(q *queue.Queue) *Turns { return NewReaders(q, reader, longestKeep) },
 		} {
 			t.Run(what+", "+name, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {

@@ -83,7 +83,7 @@ var locks = []mutant{
 	{
 		"a kept turn is used although it is over",
 		"a lock is held whose node is gone, or whose session has ended",
-		one("share", "(*turn).isUsable", always(test("t.stands()"))), by("share", "TestKeepLooksFirst/the node is gone"),
+		one("share", "(*turn).isUsable", always(test("t.Err()"))), by("share", "TestKeepLooksFirst/the node is gone"),
 	},
 	{
 		"a kept turn counts for longer than a session timeout",
