@@ -32,6 +32,7 @@ type cutOff struct {
 	leads        func(server int) bool
 	gaveUp       func() bool      // the old leader leads no more
 	lateHeal     bool             // the servers stay cut off until then
+	answered     func()           // waits until what has arrived at the old leader is answered
 	keep         [3]func()        // sends a sync to each server but the leader, and does not wait
 	target       func(server int) // sets where the three clients connect to
 	cancelled, s *session.Session // two of these
@@ -127,6 +128,7 @@ func (c *cutOff) run() (shown bool) {
 	zktest.Eventually(t, testserver.Patience, "the searches of the others at the old leader", func() bool {
 		return c.Count(zktest.On(zktest.OpGetChildren2, c.d)) >= 3 || c.gaveUp()
 	})
+	c.answered()
 	select {
 	case got := <-enters:
 		if !c.gaveUp() {
@@ -200,6 +202,7 @@ func TestEnterAtCutOffLeader(t *testing.T) {
 		}
 		healed := false
 		c.gaveUp, c.heal = func() bool { return healed }, func() { healed = true; srv.HealLinks() }
+		c.answered = func() { time.Sleep(time.Second) } //nolint:forbidigo // in a bubble
 		var at atomic.Int32
 		at.Store(int32((leader + 1) % 3))
 		c.target = func(i int) { at.Store(int32(i)) }
@@ -255,7 +258,7 @@ func realCutOff(t *testing.T) (shown bool) {
 		m, err := e.Metrics(patient(t), i)
 		return err == nil && m["zk_server_state"] == "leader"
 	}
-	c.gaveUp = func() bool { return !c.leads(leader) }
+	c.gaveUp, c.answered = func() bool { return !c.leads(leader) }, func() {}
 	connect := func(addr string) *session.Session {
 		return testserver.Session(t, testserver.Connect(t, addr, session.WithTimeout(timeout)))
 	}

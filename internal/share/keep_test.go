@@ -52,7 +52,8 @@ func TestKeepNewcomer(t *testing.T) {
 	for _, inUse := range []bool{false, true} {
 		t.Run(map[bool]string{false: "kept", true: "in use"}[inUse], func(t *testing.T) {
 			dir := testserver.Path(t)
-			p, other := newKeeper(t, dir, 0), newProcess(t, dir, 1)
+			// A place is kept for a session timeout at most: longer than the newcomer waits.
+			p, other := newKeeper(t, dir, 0, session.WithTimeout(2*testserver.Patience)), newProcess(t, dir, 1)
 			giveBack(t, p.hold(t))
 			if !inUse {
 				giveBack(t, other.hold(t))
