@@ -27,11 +27,9 @@ type Contender struct {
 	// ID says who contends, as far as the data tells: host/pid for the data that this module writes by default,
 	// otherwise the data itself if it is a short text, as Curator's and kazoo's are. It is "" if the data is something
 	// else, and after a [RevokeMessage] has replaced it.
-	ID string
-	// Label is the label of the acquisition, as [WithLabel] sets it, or "".
-	Label string
-	// Traceparent is the W3C traceparent of the acquisition, or "".
-	Traceparent string
+	ID          string
+	Label       string // of the acquisition, as [WithLabel] sets it, or ""
+	Traceparent string // the W3C traceparent of the acquisition, or ""
 	// Since is when the node was created, by the clock of the ensemble's leader. For a holder, that is when it came to
 	// the queue, and not when it got the lock.
 	Since time.Time
@@ -42,13 +40,13 @@ type Contender struct {
 	// of the writer's node.
 	Token int64
 
-	// Own reports whether the node belongs to the session of this manager, and so to this process.
+	// Own reports whether the node belongs to the session of this manager. Only then the next two say something.
 	Own bool
-	// HeldSince is when this process got the lock that it holds by the node. It is the zero time if the node is not its
-	// Own, or is not held. After a hand-over within the process it is the time of the hand-over.
+	// HeldSince is when this process got the lock that it holds by the node, or the zero time. After a hand-over within
+	// the process it is the time of the hand-over.
 	HeldSince time.Time
 	// Kept reports whether this process keeps the place although nobody holds the lock, in case it wants the lock again:
-	// see zklock.WithLazyRelease. It is false if the node is not its Own.
+	// see zklock.WithLazyRelease.
 	Kept bool
 }
 

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -17,12 +18,13 @@ type Lease struct {
 	_ misuse.NoCopy
 
 	t     *Turn
-	next  *Lease          // in the turn's list
 	ctx   context.Context // the values of the holder's context, for hooks; never ends
 	since time.Time       // of the grant
 	back  func(ctx context.Context, used bool) *session.Removal
 	over  ending
-	told  holdHook
+
+	next *Lease      // in the list of t, whose mu guards it
+	tell func(error) // what the Hold hook has returned; nil for nothing, and once it was taken. t.mu guards it
 }
 
 // Lease begins a hold of the turn. ctx is that of the caller that gets the lease. back is called once when the lease is
@@ -36,10 +38,14 @@ func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bo
 	if back == nil {
 		l.back = func(ctx context.Context, _ bool) *session.Removal { return t.Leave(ctx) }
 	}
-	t.mu.Lock() // the hook gets the lease, which can end before the hook returns: the turn has to know of it
+	l.tellBegin()
+	t.mu.Lock()
 	l.next, t.leases = t.leases, l
 	t.mu.Unlock()
-	l.tellBegin()
+	if l.over.why() != nil { // released meanwhile: the hook has got the lease too
+		t.drop(l)
+		l.tellRelease()
+	}
 	if cause := t.over.why(); cause != nil {
 		t.lose(cause) // again: the first call has not found this lease
 	}
@@ -74,21 +80,20 @@ func (l *Lease) Err() error {
 	if cause := l.made().over.why(); cause != nil {
 		return cause
 	}
-	if cause := l.t.Err(); cause != nil { // the clock has run out, or the goroutine that has ended the turn is on its way here
+	cause := l.t.Err()
+	if cause != nil { // the clock has run out, or the goroutine that has ended the turn is on its way here
 		l.t.lose(cause)
 	}
-	return l.over.why()
+	return cmp.Or(l.over.why(), cause) // a lease in the hands of the Hold hook does not end by a loss
 }
 
 // Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of
 // package zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder releases
-// it when that suits the work, or not at all. Where several leases share a node, because goroutines hand a lock on or
-// readers hold it together, each lease that is held then hears of it.
+// it when that suits the work, or not at all. All leases of a turn hear of it. After that the place is neither kept nor
+// handed over to another goroutine of this process. The context of a Do ends: see [ErrRevoked].
 //
 // If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called [Lease.Token].
-// A contender that has waited hears of a request at the grant, also of one that came while it waited. After a request
-// the place is neither kept nor handed over to another goroutine of this process. The context of a Do ends: see
-// [ErrRevoked].
+// A contender that has waited hears of a request at the grant, also of one that came while it waited.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.wait() }
 
 // IsRevoked reports whether Revoked is closed.
@@ -105,8 +110,8 @@ func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.
 // data, while sequence numbers start again when the directory is made anew. The leases of a turn that goroutines of this
 // process hand on share a token, and so do a writer and the reader that it becomes.
 //
-// If the token is not known yet, Token waits for the server. It returns when it is known, when ctx ends, or when the
-// lease does. The error of a server, such as zk.ErrNoAuth, says that the node may not be read.
+// If the token is not known yet, Token waits for the server until ctx or the lease ends. The error of a server, such as
+// zk.ErrNoAuth, says that the node may not be read.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Token")
@@ -115,7 +120,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	}
 	ctx, end := BeginWait(ctx)
 	token, err := l.t.awaitToken(ctx, &l.over)
-	if errors.Is(err, ctx.Err()) && err != nil || l.over.why() != nil && err != nil {
+	if err != nil && (errors.Is(err, ctx.Err()) || l.over.why() != nil) {
 		return 0, end(failed("token of", l.t.q.dir, err))
 	}
 	return token, end(err)
@@ -128,13 +133,10 @@ func (l *Lease) Guard() *zk.CheckVersionRequest {
 }
 
 // Context returns a context that ends with parent, or when the lease is released or lost. The cause of its end is then
-// what [Lease.Err] returns. The caller calls the function when the work is done.
+// what [Lease.Err] returns. The caller calls the function when the work is done. Err and Done of the context look at the
+// clock at the time of the call, as [WithEnd] says, and a bound of parent's waits ([WithMaxWait]) does not hold in it.
 //
-// Err and Done of the context look at the clock at the time of the call, as [Lease.Err] does. So they are right
-// immediately after the process was paused, before any timer has run. [WithEnd] says more.
-//
-// [LeaseFrom] returns the lease of this context and of contexts derived from it. A bound of parent's waits
-// ([WithMaxWait]) does not hold in them.
+// [LeaseFrom] returns the lease of this context and of contexts derived from it.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "queue: Lease.Context")
@@ -165,8 +167,7 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and for
 // the given time at most. Without an answer by then it returns nil: the node goes without any further call, and the log and
-// the Release hook are told how it went. If patience is 0, Unlock waits for nothing, and only the hook and the log of a
-// refusal are told. It is for makers of locks.
+// the Release hook are told how it went. If patience is 0, Unlock waits for nothing. It is for makers of locks.
 func (l *Lease) Unlock(patience time.Duration) error {
 	return l.StartRelease(context.Background()).Unlock(patience)
 }

@@ -79,26 +79,7 @@ type observer struct {
 }
 
 // next waits until there may be another first contender, and returns the one that there is.
-func (o *observer) next(ctx context.Context) (Contender, error) {
-	for {
-		if err := o.await(ctx); err != nil {
-			return Contender{}, err
-		}
-		first, err := o.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return Contender{}, ctx.Err()
-		case err == nil:
-			return first, nil
-		case !isLoss(err) && !isCut(err):
-			return Contender{}, failed("contenders of", o.q.dir, err)
-		}
-		o.watch = nil
-	}
-}
-
-// await waits for the watch.
-func (o *observer) await(ctx context.Context) error {
+func (o *observer) next(ctx context.Context) (first Contender, err error) {
 	if o.watch != nil {
 		began := time.Now()
 		var again <-chan time.Time
@@ -111,31 +92,41 @@ func (o *observer) await(ctx context.Context) error {
 		case <-o.watch.Done():
 		case <-again:
 		case <-ctx.Done():
-			return ctx.Err()
+			return Contender{}, ctx.Err()
 		}
 		o.pace.Rested(time.Since(began))
 	}
-	return o.pace.Wait(ctx, nil)
-}
-
-// mostTries is how many nodes of an old list are tried before the directory is listed again.
-const mostTries = 2
-
-// look returns the first contender, or the zero value, and sets a watch that ends when that may change.
-func (o *observer) look(ctx context.Context) (Contender, error) {
-	s, err := o.q.m.Session(ctx)
-	if err != nil {
+	if err := o.pace.Wait(ctx, nil); err != nil {
 		return Contender{}, err
 	}
-	if o.watch != nil && o.watch.Event() == session.WatchDeleted && len(o.nodes) > 0 {
+	err = o.q.inSession(WithoutMaxWait(ctx), &o.pace, func(ctx context.Context, s *session.Session) (err error) {
+		if first, err = o.look(ctx, s); isCut(err) {
+			err = errMoved
+		}
+		if err != nil {
+			o.watch = nil
+		}
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return Contender{}, ctx.Err()
+	case err != nil:
+		return Contender{}, failed("contenders of", o.q.dir, err)
+	}
+	return first, nil
+}
+
+// look returns the first contender, or the zero value, and sets a watch that ends when that may change.
+func (o *observer) look(ctx context.Context, s *session.Session) (first Contender, err error) {
+	ended := o.watch
+	o.watch = nil
+	if ended != nil && ended.Event() == session.WatchDeleted && len(o.nodes) > 0 {
 		o.nodes = o.nodes[1:]
 	}
-	if len(o.nodes) > 0 && !inOrder(o.nodes[len(o.nodes)-1]) {
-		o.nodes = nil
-	}
-	for tries := 0; tries < mostTries && len(o.nodes) > 0; tries++ {
-		if c, err := o.watchFirst(ctx, s); !errors.Is(err, errMoved) {
-			return c, err
+	if len(o.nodes) > 0 && inOrder(o.nodes[len(o.nodes)-1]) {
+		if first, err = o.watchFirst(ctx, s); !errors.Is(err, errMoved) {
+			return first, err
 		}
 	}
 	if err := o.list(ctx, s); err != nil {
@@ -144,8 +135,9 @@ func (o *observer) look(ctx context.Context) (Contender, error) {
 	if len(o.nodes) > 0 {
 		return o.watchFirst(ctx, s)
 	}
-	if o.absent > 0 && o.watch != nil && o.watch.Event() == session.WatchPending {
-		return Contender{}, nil // the watch waits for the directory
+	if o.absent > 0 && ended != nil && ended.Event() == session.WatchPending { // on the directory, which is missing
+		o.watch = ended
+		return Contender{}, nil
 	}
 	if _, _, o.watch, err = s.WatchChildren(ctx, o.q.dir); err != nil {
 		return Contender{}, err

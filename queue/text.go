@@ -109,45 +109,41 @@ func (v *view) watchOn(name string) *session.Watch {
 func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
 
 // named returns the index of the contender that text names, and how many of the watched ones stand. That is the holder if
-// it is known: the first of the queue. Otherwise it is the nearest ahead. It returns -1 if none stands.
-func (v *view) named() (i, standing int) {
-	first, nearest := -1, -1
-	for i := range v.on {
-		if v.stands(i) {
-			if first < 0 {
-				first = i
-			}
-			nearest = i
-			standing++
+// it is known: holds is true then. Otherwise it is the nearest ahead. It returns -1 if none stands.
+func (v *view) named() (i int, holds bool, standing int) {
+	i = -1
+	for j := range v.on {
+		if !v.stands(j) {
+			continue
+		}
+		if standing++; standing == 1 {
+			holds = v.isFirst(j)
+		}
+		if i < 0 || !holds {
+			i = j
 		}
 	}
-	if v.holds(first) {
-		return first, standing
-	}
-	return nearest, standing
+	return i, holds, standing
 }
 
-// holds reports whether a contender is known to be the first of the queue if it stands. It returns false for -1.
-func (v *view) holds(i int) bool {
-	if i < 0 || i >= v.Head {
-		return false
-	}
+// isFirst reports whether a contender is known to be the first of the queue if it stands.
+func (v *view) isFirst(i int) bool {
 	for j, one := range v.on[:i] { // a watch ends also when data changes, or with the connection: the node may stand
 		if v.Watch[j].Moves || one == nil || one.Event() != session.WatchDeleted {
 			return false
 		}
 	}
-	return true
+	return i < v.Head
 }
 
 // reason says who is ahead, or returns the zero value if nobody stands as far as is known.
 func (v *view) reason(now time.Time) (out WaitError) {
-	i, standing := v.named()
+	i, holds, standing := v.named()
 	if i < 0 {
 		return out
 	}
 	how := "behind "
-	if v.holds(i) {
+	if holds {
 		how, out.Ahead.Holder = "held by ", true
 	}
 	n := v.Watch[i].Node

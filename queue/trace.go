@@ -2,9 +2,7 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/session"
@@ -66,64 +64,44 @@ func (l *Lease) info() session.HoldInfo {
 	}
 }
 
-// holdHook is what the Hold hook has returned for a lease.
-type holdHook struct {
-	mu    sync.Mutex
-	begun bool        // the hook has returned
-	lost  bool        // a loss was told
-	end   func(error) // nil for nothing, and once it was called
-}
-
-// tellBegin calls the Hold hook. The hook gets the lease, which can end before the hook has returned. Then tellBegin has
-// the end told.
+// tellBegin calls the Hold hook.
 func (l *Lease) tellBegin() {
-	var end func(error)
 	if hook := l.t.q.m.Trace().Hold; hook != nil {
-		end = hook(context.WithValue(l.ctx, leaseKey{}, l), l.info())
-	}
-	l.told.mu.Lock()
-	l.told.begun, l.told.end = true, end
-	l.told.mu.Unlock()
-	switch cause := l.over.why(); {
-	case cause == nil:
-	case errors.Is(cause, ErrReleased):
-		l.tellRelease()
-	default:
-		l.tellLoss(cause)
+		end := hook(context.WithValue(l.ctx, leaseKey{}, l), l.info())
+		l.t.mu.Lock()
+		defer l.t.mu.Unlock()
+		l.tell = end
 	}
 }
 
-// tellRelease calls what the Hold hook has returned, once. If the hook has not returned yet, tellBegin tells.
+// takeTell returns what the Hold hook has returned, once; nil for nothing.
+func (l *Lease) takeTell() (tell func(error)) {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	tell, l.tell = l.tell, nil
+	return tell
+}
+
+// tellRelease tells the Hold hook of the release.
 func (l *Lease) tellRelease() {
-	l.told.mu.Lock()
-	end := l.told.end
-	l.told.end = nil
-	l.told.mu.Unlock()
-	if end != nil {
-		end(nil)
+	if tell := l.takeTell(); tell != nil {
+		tell(nil)
 	}
 }
 
 // tellLoss has the hooks called for a loss, in a goroutine of the manager: neither a look at the lease nor what follows a
-// loss waits for them. If the Hold hook has not returned yet, tellBegin tells. If it returns just now, both tell, and the
-// second does nothing.
+// loss waits for them.
 func (l *Lease) tellLoss(cause error) {
-	loss := l.t.q.m.Trace().Loss
-	l.told.mu.Lock()
-	tell, end := l.told.begun && !l.told.lost, l.told.end
-	if tell {
-		l.told.lost, l.told.end = true, nil
-	}
-	l.told.mu.Unlock()
-	if !tell || loss == nil && end == nil {
+	loss, tell := l.t.q.m.Trace().Loss, l.takeTell()
+	if loss == nil && tell == nil {
 		return
 	}
 	l.t.q.m.TellLoss(func() {
 		if loss != nil {
 			loss(l.ctx, l.info(), cause)
 		}
-		if end != nil {
-			end(cause)
+		if tell != nil {
+			tell(cause)
 		}
 	})
 }
@@ -160,7 +138,7 @@ func (o *watching) follow(ctx context.Context) context.Context {
 		return o.within
 	}
 	o.end(nil)
-	i, count := o.v.named()
+	i, _, count := o.v.named()
 	if i < 0 {
 		return ctx // the last has gone just now, and the wait is about to end
 	}
@@ -179,7 +157,7 @@ func (o *watching) follow(ctx context.Context) context.Context {
 				ID:   who.ID, Label: who.Label, Traceparent: who.Traceparent, Session: stat.EphemeralOwner,
 			}, true
 		},
-		Holds: func() bool { return v.holds(i) },
+		Holds: func() bool { return v.isFirst(i) },
 	})
 	return o.within
 }

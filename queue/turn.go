@@ -14,12 +14,10 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Turn is a node that has come to the front, until it is left or lost. One [Lease] has it, or several do after each other,
-// or at the same time if they are readers: their makers see to that. A Turn is for makers of locks; [Queue.Begin] returns
-// one. The methods may be called by several goroutines at once.
-//
-// A turn ends when its session ends or its node is deleted. No goroutine waits for that: the session and the watch on the
-// node call back.
+// Turn is a node that has come to the front, until it is left, its session ends or its node is deleted. One [Lease] has it,
+// or several do after each other, or at the same time if they are readers: their makers see to that. A Turn is for makers
+// of locks; [Queue.Begin] returns one. The methods may be called by several goroutines at once. No goroutine waits for the
+// end of a turn: the session and the watch on the node call back.
 type Turn struct {
 	_ misuse.NoCopy
 
@@ -240,12 +238,9 @@ func (t *Turn) heldSince() (since time.Time, kept bool) {
 // the same sequence number and token. It is for a writer that becomes a reader, with no other writer in between: r is that of
 // the reader, and the policy of t's kind says, by Replaces, that the node may leave another in its place.
 //
-// From the call on, t is neither kept nor handed over: a release of held leaves it. So if held has not ended at the beginning,
-// nobody else of this process gets t beside the new turn. Beside returns when a listing has shown both nodes. After that the
-// new turn does not depend on held and t any more.
-//
-// Beside calls no hooks, as [Queue.Begin]. It fails with ctx's error, why held has ended, and as Begin does. Then it leaves no
-// node.
+// From the call on, t is neither kept nor handed over: a release of held leaves it. Beside returns when a listing has shown
+// both nodes. After that the new turn does not depend on held and t any more. Beside calls no hooks, as [Queue.Begin]. It
+// fails with ctx's error, why held has ended, and as Begin does. Then it leaves no node.
 func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Beside")

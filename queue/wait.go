@@ -109,11 +109,11 @@ func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil
 	}
-	nodes := []Node{c.me}
-	for _, b := range c.view.Watch {
-		nodes = append(nodes, b.Node)
-	}
-	for _, n := range nodes {
+	for i := -1; i < len(c.view.Watch); i++ { // our own first
+		n := c.me
+		if i >= 0 {
+			n = c.view.Watch[i].Node
+		}
 		stat, err := c.s.Exists(ctx, c.q.nodePath(n.Name))
 		if err != nil || stat == nil {
 			return false, err

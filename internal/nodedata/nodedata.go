@@ -20,9 +20,6 @@ type Data struct {
 	// Revocable is false in the data of states before 0.1.0 whose holder does not hear a RevokeMessage. Other nodes do not
 	// have it: all holders of this module hear one, and of other libraries nobody knows.
 	Revocable *bool `json:"revocable,omitempty"`
-
-	// JSON says that the data is a JSON object, as this module writes it, and not a word.
-	JSON bool `json:"-"`
 }
 
 // New returns the data of a node of this process.
@@ -49,41 +46,26 @@ func (d Data) Encode() []byte {
 }
 
 func (d Data) marshal() []byte {
-	b, err := json.Marshal(d)
-	if err != nil {
-		return nil // cannot happen: strings are always valid JSON
-	}
+	b, _ := json.Marshal(d) // strings are always valid JSON
 	return b
 }
 
-// revokeMessage is queue.RevokeMessage.
-const revokeMessage = "__REVOKE__"
+const (
+	revokeMessage = "__REVOKE__" // queue.RevokeMessage
+	longestText   = 256          // that is shown, in bytes: that of a label
+	longest       = 4096         // of the data that is parsed, in bytes; longer data is a user's own
+)
 
-// longestText is the length of the longest text that is shown, in bytes: that of a label.
-const longestText = 256
-
-// longest bounds the data that is parsed, in bytes. Longer data is a user's own.
-const longest = 4096
-
-// Parse returns what a node's data says about its contender, as it is. Curator, kazoo and users write a word or an
-// address, which counts as the ID. The texts can be long, and have characters that must not reach a terminal.
-func Parse(data []byte) Data {
-	var d Data
-	switch {
-	case len(data) <= longest && json.Unmarshal(data, &d) == nil:
-		d.JSON = true
-	case string(data) == revokeMessage:
-		d = Data{}
-	default:
+// Of returns what a node's data says about its contender. Curator, kazoo and users write a word or an address, which counts
+// as the ID. It leaves out what a message cannot show: texts that are too long, and those with characters that cannot be
+// printed.
+func Of(data []byte) (d Data) {
+	if len(data) > longest || json.Unmarshal(data, &d) != nil {
 		d = Data{ID: string(data)}
 	}
-	return d
-}
-
-// Of is Parse without what a message cannot show: texts that are too long, and those with characters that cannot be
-// printed.
-func Of(data []byte) Data {
-	d := Parse(data)
+	if d.ID == revokeMessage {
+		d.ID = ""
+	}
 	d.ID, d.Label, d.Traceparent = shown(d.ID), shown(d.Label), shown(d.Traceparent)
 	return d
 }
