@@ -98,9 +98,12 @@ func ParseNode(name string, further ...string) (Node, bool) {
 	var rest string
 	for _, prefixes := range [][]string{knownPrefixes, further} {
 		for _, prefix := range prefixes {
-			// The longest prefix counts: "read-lock-" also ends in "lock-".
 			before, ok := strings.CutSuffix(head, prefix)
-			if ok && startsWord(before, prefix) && len(prefix) > len(n.Prefix) {
+			if !ok || len(prefix) <= len(n.Prefix) { // the longest counts: "read-lock-" also ends in "lock-"
+				continue
+			}
+			// It is not "block-". A prefix that begins with an underscore can follow an id directly, as in kazoo's names.
+			if before == "" || strings.HasSuffix(before, "-") || prefix[0] == '_' {
 				n.Prefix, rest = prefix, before
 			}
 		}
@@ -135,12 +138,6 @@ func checkPrefix(prefix string) error {
 	return misuse.ValidatePath("/" + prefix)
 }
 
-// startsWord tells "lock-" from "block-". A prefix that begins with an underscore can follow an id
-// directly, as in kazoo's names.
-func startsWord(before, prefix string) bool {
-	return before == "" || strings.HasSuffix(before, "-") || prefix[0] == '_'
-}
-
 // cutWeight cuts "x<n>-" off the end of the part before the prefix.
 func cutWeight(before string) (string, int) {
 	i := strings.LastIndexByte(strings.TrimSuffix(before, "-"), '-') + 1
@@ -155,18 +152,16 @@ func cutWeight(before string) (string, int) {
 	return before[:i], int(n)
 }
 
-// cutSequence cuts the sequence number off the end of a name. The server formats a signed 32-bit
-// counter with "%010d".
+// cutSequence cuts the sequence number off the end of a name. The server formats a signed 32-bit counter with "%010d".
 func cutSequence(name string) (head string, seq int32, ok bool) {
-	const width = 10
-	if len(name) < width {
+	i := len(name) - 10
+	if i < 0 {
 		return "", 0, false
 	}
-	i := len(name) - width
 	digits := name[i:]
-	// A number of ten digits can be negative, and then the name is one longer. The - before it is
-	// a sign only if the prefix, which ends in - or _, ends before the sign.
-	if n, err := strconv.ParseUint(digits, 10, 32); err == nil && isDigits(digits) {
+	if n, err := strconv.ParseUint(digits, 10, 32); err == nil {
+		// A number of ten digits can be negative, and then the name is one longer. The - before it is
+		// a sign only if the prefix, which ends in - or _, ends before the sign.
 		signed := strings.HasSuffix(name[:i], "--") || strings.HasSuffix(name[:i], "_-")
 		if n <= math.MaxInt32 && !(n >= 1e9 && signed) {
 			return name[:i], int32(n), true
@@ -176,22 +171,10 @@ func cutSequence(name string) (head string, seq int32, ok bool) {
 		}
 		return name[:i-1], int32(-int64(n)), true
 	}
-	if digits[0] == '-' && isDigits(digits[1:]) {
-		n, err := strconv.ParseUint(digits[1:], 10, 31)
-		if err == nil && n > 0 {
-			return name[:i], int32(-int64(n)), true
-		}
+	if n, err := strconv.ParseUint(digits[1:], 10, 31); err == nil && digits[0] == '-' && n > 0 {
+		return name[:i], int32(-int64(n)), true
 	}
 	return "", 0, false
-}
-
-func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return len(s) > 0
 }
 
 // compareNodes orders by sequence. Two nodes share one after a downgrade. Then any order will do that is the same for all.

@@ -85,9 +85,6 @@ func (q *Queue) newPace() *rounds.Pace { return &rounds.Pace{New: q.m.BackOff} }
 // staying returns the names of a listing without those of nodes that this session is removing: they are gone in a moment.
 func (q *Queue) staying(s *session.Session, names []string) []string {
 	removing := func(name string) bool { return s.Removing(q.nodePath(name)) }
-	if !slices.ContainsFunc(names, removing) {
-		return names
-	}
 	return slices.DeleteFunc(slices.Clone(names), removing)
 }
 
