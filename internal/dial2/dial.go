@@ -1,0 +1,306 @@
+// Package dial makes connections to the servers of a connect string, one after another. It knows no session but by how
+// long one is still certain.
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Config says where to dial, and how. The functions are the program's: they run under no lock, on goroutines that are left
+// behind if they do not honour their contexts.
+type Config struct {
+	Servers []Server
+	Resolve func(ctx context.Context) ([]string, error)                       // the servers of each round; nil: Servers stay
+	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // gets host:port; nil: that of package net
+	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: that of package net, unless Dial is set
+	TLS     *tls.Config                                                       // nil: plain TCP
+	Timeout time.Duration                                                     // of the session that is asked for
+	Waits   Backoff                                                           // between dials
+}
+
+// Dialer makes all connections of a manager. It outlives sessions, so that a manager whose sessions are lost as soon as
+// they are opened does not open them in a tight loop.
+type Dialer struct {
+	cfg   Config
+	hosts hosts
+	end   context.CancelFunc
+
+	turn   rotation // of the session's connections
+	aside  rotation // of others
+	slots  chan struct{}
+	waited bool // Waits was used since the last useful connection
+
+	// useful says that the last connection was of use: an answer came through the leader a while after the greeting. Some
+	// servers greet and accept identities, and then hang up on the first request. Some proxies hang up after one answer.
+	useful atomic.Bool
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // goroutines of lookups and dials
+}
+
+const (
+	// firstLimit bounds the dials of the first round. Each further round has twice as long, up to mostLimit, and never more
+	// than a third of what remains of a session. So a server that does not answer costs a second, and a network on which a
+	// handshake takes seconds costs some rounds.
+	firstLimit = time.Second
+	mostLimit  = 16 * time.Second
+	// usefulAfter is how long after its greeting a connection must still give answers to count as useful.
+	usefulAfter = time.Second
+	// tlsCloseTimeout bounds how long closing a connection waits to send the TLS alert. In crypto/tls that is 5 s, and
+	// without a bound if the connection has no deadlines.
+	tlsCloseTimeout = 100 * time.Millisecond
+	// mostDeaf bounds the dials that run on after their time, because a dialer does not honour its context.
+	mostDeaf = 8
+)
+
+// errNoAnswer is why a dial or a lookup has failed that has run out of time.
+var errNoAnswer = errors.New("no answer")
+
+// Remaining returns for how long a session is certain without a connection, or 0 if there is none to lose.
+type Remaining = func() time.Duration
+
+// New returns a dialer, which Close ends.
+func New(cfg Config) *Dialer {
+	if cfg.Lookup == nil && cfg.Dial == nil {
+		cfg.Lookup = net.DefaultResolver.LookupHost
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
+	d := &Dialer{cfg: cfg, slots: make(chan struct{}, mostDeaf)}
+	d.hosts = hosts{
+		lookup: cfg.Lookup, resolve: cfg.Resolve, run: d.run,
+		servers: cfg.Servers, names: make(map[string]*lookup), news: make(chan struct{}),
+	}
+	d.hosts.life, d.end = context.WithCancel(context.Background())
+	return d
+}
+
+// run runs f in a goroutine, for which Close waits. It reports false if the dialer is closed.
+func (d *Dialer) run(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.running.Go(f)
+	}
+	return !d.closed
+}
+
+// Close ends the lookups, and further dials fail. It waits until all of them have ended, or until ctx ends: not every
+// dialer honours its context.
+func (d *Dialer) Close(ctx context.Context) {
+	d.end()
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.running.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+// Dial dials the next server, once. It does that at once after a connection that was of use, and otherwise after growing
+// waits, which are short while a session can be lost. It returns ctx.Err() if ctx has ended, and otherwise why there is no
+// connection: then the caller dials again. Only one goroutine at a time may call it.
+func (d *Dialer) Dial(ctx context.Context, left Remaining) (net.Conn, Target, error) {
+	useful := d.useful.Swap(false)
+	if useful {
+		d.hosts.renew(&d.turn)
+	}
+	if useful || !d.waited {
+		d.cfg.Waits.Reset()
+		d.waited = true
+	} else if err := pause(ctx, hurried(d.cfg.Waits.Next(), left())); err != nil {
+		return nil, Target{}, err
+	}
+	to, round, err := d.hosts.next(ctx, &d.turn)
+	if err != nil {
+		return nil, to, err
+	}
+	limit := min(firstLimit<<min(round, 6), mostLimit)
+	if left := left(); left > 0 {
+		limit = min(limit, max(left/3, time.Millisecond))
+	}
+	return d.dial(ctx, to, limit)
+}
+
+// DialNow dials a server once and at once, for something other than the session: first, or the next one if that has no
+// address.
+func (d *Dialer) DialNow(ctx context.Context, first Target) (net.Conn, Target, error) {
+	if first.Addr != "" {
+		return d.dial(ctx, first, firstLimit)
+	}
+	to, round, err := d.hosts.next(ctx, &d.aside)
+	if err != nil {
+		return nil, to, err
+	}
+	return d.dial(ctx, to, min(firstLimit<<min(round, 6), mostLimit))
+}
+
+// Unresolved returns what is wrong with the names of servers, and with the answer of the resolver, or nil. Other servers
+// can be known all the same.
+func (d *Dialer) Unresolved() error {
+	d.hosts.mu.Lock()
+	defer d.hosts.mu.Unlock()
+	return d.hosts.failureLocked()
+}
+
+// HandshakeLimit returns how long the server of the last dial may take for its greeting: in the first round a quarter of
+// what remains of the session, because a server that stands still accepts connections too, and later half. If there is no
+// session to lose, it is a part of the timeout that is asked for, and all of it from the third round on.
+func (d *Dialer) HandshakeLimit(left Remaining) time.Duration {
+	d.hosts.mu.Lock()
+	round := d.turn.round
+	d.hosts.mu.Unlock()
+	limit, most := left(), 2
+	if limit <= 0 {
+		limit, most = d.cfg.Timeout, 3
+	}
+	return max(limit>>(3-max(1, min(round, most))), time.Millisecond)
+}
+
+// Answered takes the time since the greeting of an answer that came through the leader.
+func (d *Dialer) Answered(since time.Duration) {
+	if since >= usefulAfter && !d.useful.Load() {
+		d.useful.Store(true)
+	}
+}
+
+// Useful takes note that the last connection was of use: the next dial does not wait.
+func (d *Dialer) Useful() { d.useful.Store(true) }
+
+// Distrust is the opposite of Useful: a server has sent something wrong, and the next dial waits.
+func (d *Dialer) Distrust() { d.useful.Store(false) }
+
+// pause waits for d. If ctx ends before, it returns the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 { // timers that are due at once can crash the race detector: see .ci/race
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains of it. A bounded wait
+// keeps some jitter, because the clients of a server that went down should not all come back at the same time.
+func hurried(wait, atStake time.Duration) time.Duration {
+	most := max(20*time.Millisecond, min(time.Second, atStake/8))
+	if atStake <= 0 || wait <= most {
+		return wait
+	}
+	return most/2 + wait%(most/2)
+}
+
+// dial dials an address, with its TLS handshake. A dialer that does not return in time is left behind.
+func (d *Dialer) dial(ctx context.Context, to Target, limit time.Duration) (net.Conn, Target, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var c net.Conn
+	err := error(errDeaf)
+	select {
+	case d.slots <- struct{}{}:
+		c, err = d.connect(limited, to)
+	case <-limited.Done():
+	}
+	switch {
+	case err == nil:
+		return c, to, nil
+	case ctx.Err() != nil:
+		return nil, to, ctx.Err()
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		err = fmt.Errorf("no file descriptor is left: %w", err)
+	case limited.Err() != nil && err != errDeaf: //nolint:errorlint // it comes as it is
+		err = fmt.Errorf("%w within %v", errNoAnswer, limit)
+	}
+	return nil, to, fmt.Errorf("dial %s: %w", to, err)
+}
+
+// errDeaf is why nothing is dialled while mostDeaf dials have not returned in time.
+var errDeaf = fmt.Errorf("the dialer has not returned from %d calls whose contexts have ended", mostDeaf)
+
+// connect takes a slot, which it gives back when the dialer has returned.
+func (d *Dialer) connect(ctx context.Context, to Target) (net.Conn, error) {
+	type end struct {
+		net.Conn
+		error
+	}
+	ended := make(chan end)
+	ok := d.run(func() {
+		defer func() { <-d.slots }() // also if the dialer calls runtime.Goexit
+		c, err := d.open(ctx, to)
+		select {
+		case ended <- end{c, err}:
+		case <-ctx.Done():
+			if err == nil {
+				c.Close()
+			}
+		}
+	})
+	if !ok {
+		<-d.slots
+		return nil, net.ErrClosed
+	}
+	select {
+	case e := <-ended:
+		return e.Conn, e.error
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (d *Dialer) open(ctx context.Context, to Target) (net.Conn, error) {
+	c, err := d.cfg.Dial(ctx, "tcp", to.Addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, errors.New("the dialer has returned neither a connection nor an error")
+	}
+	boundUnsent(c)
+	if d.cfg.TLS == nil {
+		return c, nil
+	}
+	cfg := d.cfg.TLS
+	if cfg.ServerName == "" { // the name is sent (SNI) even with InsecureSkipVerify
+		cfg = cfg.Clone()
+		cfg.ServerName = to.Host
+	}
+	secure := tls.Client(c, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return &tlsConn{Conn: secure, under: c}, nil
+}
+
+// tlsConn is a TLS connection whose Close takes no longer than tlsCloseTimeout.
+type tlsConn struct {
+	*tls.Conn
+	under net.Conn
+}
+
+func (c *tlsConn) Close() error {
+	late := time.AfterFunc(tlsCloseTimeout, func() { c.under.Close() })
+	defer late.Stop()
+	return c.Conn.Close()
+}

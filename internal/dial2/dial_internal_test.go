@@ -1,0 +1,370 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDial connects to a server of the system.
+func TestDial(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	servers, _, err := Parse(l.Addr().String() + "/locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Config{Servers: servers, Timeout: time.Second})
+	defer d.Close(t.Context())
+	c, to, err := d.Dial(t.Context(), nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if to.Addr != l.Addr().String() || to.Name() != to.Addr {
+		t.Errorf("connected to %+v", to)
+	}
+}
+
+// TestDialerGetsNames sees that a dialer of the user gets the names unresolved, and that its error is passed on.
+func TestDialerGetsNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{errs: map[string]error{"h1:1": errRefused}}
+		_, to, err := newDialer(t, n, "h1:1", nil).Dial(t.Context(), nothing)
+		if !errors.Is(err, errRefused) || err.Error() != "dial h1:1: connection refused" || to.Addr != "h1:1" {
+			t.Errorf("got %v from %s", err, to)
+		}
+	})
+}
+
+// TestWaits dials at once at first and after a connection that was of use, and otherwise after waits that grow.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDialer(t, &network{}, "h1:1", nil)
+		dial := func(left Remaining) time.Duration {
+			start := time.Now()
+			c, _, err := d.Dial(t.Context(), left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			return time.Since(start)
+		}
+		longest := func(left Remaining) (most time.Duration) {
+			for range 100 {
+				most = max(most, dial(left))
+			}
+			return most
+		}
+		if got := dial(nothing); got != 0 {
+			t.Errorf("the first dial after %v", got)
+		}
+		if got := longest(nothing); got < 2*time.Second || got > 5*time.Second {
+			t.Errorf("waits of up to %v, want nearly 5 s", got)
+		}
+		if got := longest(staking(4 * time.Second)); got < 300*time.Millisecond || got > 500*time.Millisecond {
+			t.Errorf("waits of up to %v while 4 s are at stake, want an eighth", got)
+		}
+		d.Answered(usefulAfter - 1)
+		d.Useful()
+		d.Distrust()
+		if dial(nothing)+dial(nothing)+dial(nothing) == 0 {
+			t.Error("a connection of no use, and no wait")
+		}
+		d.Answered(usefulAfter)
+		if got := dial(nothing); got != 0 {
+			t.Errorf("a wait of %v after a connection that was of use", got)
+		}
+		if got := dial(nothing); got > 50*time.Millisecond {
+			t.Errorf("a wait of %v, want one that has begun again", got)
+		}
+	})
+}
+
+// TestHurried bounds waits while a session is at stake.
+func TestHurried(t *testing.T) {
+	for _, c := range []struct{ wait, stake, least, most time.Duration }{
+		{time.Minute, 0, time.Minute, time.Minute},
+		{time.Minute, -time.Second, time.Minute, time.Minute},
+		{time.Millisecond, time.Second, time.Millisecond, time.Millisecond},
+		{0, time.Second, 0, 0},
+		{time.Minute, time.Hour, 500 * time.Millisecond, time.Second},
+		{time.Minute, 4 * time.Second, 250 * time.Millisecond, 500 * time.Millisecond},
+		{time.Minute, time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}, // not a tight loop
+	} {
+		if got := hurried(c.wait, c.stake); got < c.least || got > c.most {
+			t.Errorf("a wait of %v with %v at stake: %v, want from %v to %v", c.wait, c.stake, got, c.least, c.most)
+		}
+	}
+}
+
+// TestLimits has the times of dials and greetings, round by round, with two servers of which none answers.
+func TestLimits(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		stake   time.Duration
+		dials   []time.Duration // by round
+		greets  []time.Duration
+		timeout time.Duration
+	}{
+		{0, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 16 * s}, []time.Duration{15 * s, 30 * s, 60 * s, 60 * s}, 60 * s},
+		{40 * s, []time.Duration{s, 2 * s, 4 * s, 8 * s, 40 * s / 3}, []time.Duration{10 * s, 20 * s, 20 * s}, 60 * s},
+		{s, []time.Duration{s / 3, s / 3}, []time.Duration{s / 4, s / 2}, 60 * s},
+	} {
+		t.Run(c.stake.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &network{slow: map[string]time.Duration{"a:1": forever, "b:1": forever}}
+				d := newDialer(t, n, "a:1,b:1", func(cfg *Config) { cfg.Timeout, cfg.Waits = c.timeout, Backoff{} })
+				for round, want := range c.dials {
+					for range 2 {
+						start := time.Now()
+						_, _, err := d.Dial(t.Context(), staking(c.stake))
+						if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "no answer") || took != want {
+							t.Errorf("round %d: %v after %v, want %v", round, err, took, want)
+						}
+						if round < len(c.greets) && d.HandshakeLimit(staking(c.stake)) != c.greets[round] {
+							t.Errorf("round %d: a greeting within %v, want %v", round, d.HandshakeLimit(staking(c.stake)), c.greets[round])
+						}
+						if want >= roundLasts {
+							break // the next dial begins a round
+						}
+					}
+				}
+				synctest.Wait()
+				if open, busy := n.counts(); open+busy > 0 {
+					t.Errorf("%d connections, %d dials under way", open, busy)
+				}
+			})
+		})
+	}
+}
+
+// TestDarkServer sees what a server costs that does not answer: a second, and then the other one is dialled.
+func TestDarkServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDialer(t, &network{slow: map[string]time.Duration{"dark:1": forever}}, "dark:1,a:1", nil)
+		d.turn.last = Target{Server{"a", "1"}, "a:1"} // so dark is the first
+		start := time.Now()
+		_, to, err := d.Dial(t.Context(), staking(9*time.Second))
+		if err == nil || to.Host != "dark" {
+			t.Fatalf("%v from %s", err, to)
+		}
+		c, to, err := d.Dial(t.Context(), staking(8*time.Second))
+		if err != nil || to.Host != "a" || time.Since(start) > firstLimit+50*time.Millisecond {
+			t.Fatalf("%v from %s after %v", err, to, time.Since(start))
+		}
+		c.Close()
+	})
+}
+
+// TestDialNow dials the server that it is told, or the next of a rotation of its own, and disturbs no waits.
+func TestDialNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{}
+		d := newDialer(t, n, "a:1,b:1,c:1", nil)
+		want := Target{Server{"b", "1"}, "b:1"}
+		for range 3 {
+			c, to, err := d.DialNow(t.Context(), want)
+			if err != nil || to != want {
+				t.Fatalf("%v from %s", err, to)
+			}
+			c.Close()
+		}
+		n.take()
+		for range 3 {
+			c, _, err := d.DialNow(t.Context(), Target{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		got := n.take()
+		if slices.Sort(got); !slices.Equal(got, []string{"a:1", "b:1", "c:1"}) {
+			t.Errorf("three dials went to %v", got)
+		}
+		if d.turn.round != 0 || d.waited {
+			t.Error("the session's dials are not as they were")
+		}
+	})
+}
+
+// TestDialerReturnsNothing sees that a dialer which returns neither a connection nor an error has failed, and is asked
+// again.
+func TestDialerReturnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, calls := &network{}, 0
+		d := newDialer(t, n, "a:1,b:1", func(c *Config) {
+			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if calls++; calls <= 3*mostDeaf {
+					return nil, nil
+				}
+				return n.dial(ctx, network, addr)
+			}
+		})
+		for range 3 * mostDeaf {
+			if _, _, err := d.Dial(t.Context(), nothing); err == nil || !strings.Contains(err.Error(), "neither a connection nor an error") {
+				t.Fatal(err)
+			}
+		}
+		c, _, err := d.Dial(t.Context(), nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	})
+}
+
+// TestDialerGoexit sees that a dialer which ends its goroutine takes its time and no more, and keeps no slot.
+func TestDialerGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDialer(t, nil, "a:1", func(c *Config) {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }
+		})
+		for range 2 * mostDeaf {
+			if _, _, err := d.Dial(t.Context(), staking(time.Second)); !errors.Is(err, errNoAnswer) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestDeafDialer has a dialer that does not honour its context. Dial goes on without it, to other servers, for a number of
+// times; neither Dial nor Close waits for it longer than their contexts last; and a connection that comes late is closed.
+func TestDeafDialer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, hear := &network{}, make(chan struct{})
+		d := newDialer(t, n, "deaf:1,a:1", func(c *Config) {
+			c.Waits = Backoff{}
+			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if addr == "deaf:1" {
+					<-hear
+				}
+				return n.dial(context.WithoutCancel(ctx), network, addr)
+			}
+		})
+		answer := sync.OnceFunc(func() { close(hear) })
+		t.Cleanup(answer)
+		connected := 0
+		for len(d.slots) < mostDeaf {
+			if c, _, err := d.Dial(t.Context(), staking(3*time.Second)); err == nil {
+				connected++
+				c.Close()
+			} else if !errors.Is(err, errNoAnswer) {
+				t.Fatal(err)
+			}
+		}
+		if connected < mostDeaf-1 {
+			t.Errorf("%d connections beside %d dials that do not return", connected, mostDeaf)
+		}
+		if _, _, err := d.Dial(t.Context(), staking(3*time.Second)); !errors.Is(err, errDeaf) {
+			t.Errorf("with %d dials that do not return: %v", mostDeaf, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, _, err := d.Dial(ctx, nothing); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		start = time.Now()
+		d.Close(ctx)
+		if time.Since(start) > time.Second {
+			t.Errorf("closed after %v", time.Since(start))
+		}
+		answer()
+		d.Close(t.Context())
+		if open, busy := n.counts(); open+busy > 0 {
+			t.Errorf("%d connections, %d dials under way", open, busy)
+		}
+	})
+}
+
+// TestDialAfterClose sees that a closed dialer neither dials nor resolves.
+func TestDialAfterClose(t *testing.T) {
+	for _, names := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n, asked := &network{}, 0
+			d := newDialer(t, n, "h:1", func(c *Config) {
+				if names {
+					c.Lookup = func(context.Context, string) ([]string, error) { asked++; return nil, nil }
+				}
+			})
+			d.Close(t.Context())
+			if c, _, err := d.DialNow(t.Context(), Target{}); c != nil || err == nil || len(n.take()) > 0 || asked > 0 {
+				t.Errorf("%v, %v", c, err)
+			}
+		})
+	}
+}
+
+// TestDialCancelled returns ctx's error, and no connection that comes later.
+func TestDialCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{slow: map[string]time.Duration{"a:1": forever}}
+		d := newDialer(t, n, "a:1", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || time.Since(start) > 300*time.Millisecond { //nolint:errorlint // as it is
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		n.take()
+		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || len(n.take()) > 0 { //nolint:errorlint // as it is
+			t.Errorf("a dial when ctx had ended: %v", err)
+		}
+	})
+}
+
+// TestNoDescriptor says so when the process has no file descriptor left, and dials on.
+func TestNoDescriptor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		n := &network{errs: map[string]error{"a:1": full}}
+		d := newDialer(t, n, "a:1", nil)
+		for range 5 {
+			_, _, err := d.Dial(t.Context(), staking(5*time.Second))
+			if !errors.Is(err, syscall.EMFILE) || !strings.Contains(fmt.Sprint(err), "no file descriptor is left") {
+				t.Fatal(err)
+			}
+		}
+		n.errs = nil
+		start := time.Now()
+		c, _, err := d.Dial(t.Context(), staking(5*time.Second))
+		if err != nil || time.Since(start) > time.Second {
+			t.Fatalf("%v after %v", err, time.Since(start))
+		}
+		c.Close()
+	})
+}
+
+// TestBackoff grows from First to Most, and begins again.
+func TestBackoff(t *testing.T) {
+	b := Backoff{First: time.Second, Most: 10 * time.Second}
+	for range 2 {
+		for _, bound := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			if got := b.Next(); got < 0 || got >= bound*time.Second {
+				t.Errorf("%v, want less than %v s", got, bound)
+			}
+		}
+		sum := time.Duration(0)
+		for range 1000 {
+			sum += b.Next()
+		}
+		if mean := sum / 1000; mean < 4*time.Second || mean > 6*time.Second {
+			t.Errorf("waits of %v on average, want 5 s", mean)
+		}
+		b.Reset()
+	}
+}

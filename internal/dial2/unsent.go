@@ -1,0 +1,43 @@
+//go:build linux || darwin
+
+package dial
+
+import (
+	"net"
+	"runtime"
+	"syscall"
+)
+
+const (
+	// unsent is how many bytes of a connection the kernel takes before it can send them. Without a bound it takes hundreds
+	// of kB, and heartbeats wait behind them. See the bounds of package wire.
+	unsent = 16 << 10
+	// mostWraps is through how many connections one is looked for that is TCP. Some return themselves.
+	mostWraps = 8
+)
+
+// notsentLowat is TCP_NOTSENT_LOWAT, which package syscall does not have.
+var notsentLowat = map[string]int{"linux": 25, "darwin": 0x201}[runtime.GOOS]
+
+// boundUnsent bounds the bytes that the kernel holds back. A connection of a dialer of the user can wrap that of TCP, and
+// has a method NetConn then, as a tls.Conn has. For others, boundUnsent does nothing, and only the window bounds them.
+func boundUnsent(c net.Conn) {
+	for range mostWraps {
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		c = outer.NetConn()
+	}
+	tcp, ok := c.(*net.TCPConn)
+	if !ok || tcp == nil {
+		return
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, notsentLowat, unsent)
+	})
+}

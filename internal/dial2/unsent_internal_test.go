@@ -1,0 +1,54 @@
+//go:build linux || darwin
+
+package dial
+
+import (
+	"net"
+	"syscall"
+	"testing"
+)
+
+// wrapped is a connection of a dialer that wraps that of TCP, any number of times.
+type wrapped struct{ net.Conn }
+
+func (w wrapped) NetConn() net.Conn { return w.Conn }
+
+// itself returns itself.
+type itself struct{ net.Conn }
+
+func (c itself) NetConn() net.Conn { return c }
+
+// TestUnsent bounds the bytes that the kernel holds back, on connections of TCP, also on those that are wrapped. One that
+// wraps itself does no harm.
+func TestUnsent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, wrap := range map[string]func(net.Conn) net.Conn{
+		"bare":    func(c net.Conn) net.Conn { return c },
+		"wrapped": func(c net.Conn) net.Conn { return wrapped{wrapped{c}} },
+	} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		boundUnsent(wrap(c))
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got int
+		if err := raw.Control(func(fd uintptr) { got, _ = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, notsentLowat) }); err != nil {
+			t.Fatal(err)
+		}
+		if got != unsent {
+			t.Errorf("%s: the kernel holds back %d bytes, want %d", name, got, unsent)
+		}
+		c.Close()
+	}
+	boundUnsent(itself{})
+	boundUnsent(wrapped{nil})
+	boundUnsent(wrapped{(*net.TCPConn)(nil)})
+}

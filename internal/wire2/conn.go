@@ -1,0 +1,290 @@
+// Package wire is one connection of a session: the handshake, one goroutine that writes, the frames that are read, and the
+// calls that wait or are in flight. It has no watches and no retries: those are the session's, which serves a connection
+// like this:
+//
+//	conn := wire.New(socket, config)
+//	greeting, sent, err := conn.Greet()
+//	if err == nil {
+//		err = s.greeted(greeting, sent)
+//	}
+//	if err == nil {
+//		err = conn.Open()
+//	}
+//	for err == nil {
+//		var news wire.News
+//		if news, err = conn.Next(); err == nil {
+//			s.take(news) // what the news proves first, and then news.End()
+//		}
+//	}
+//	why := conn.Close(err)
+//	// the watches break
+//	conn.Forsake()
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
+
+// Config is what a [Conn] needs to know.
+type Config struct {
+	Hello      codec.Hello
+	Seen       *atomic.Int64 // the last transaction that a caller has seen; keeps away a server that lags behind it
+	Owned      *atomic.Int64 // how many nodes the session owns, or may own: with nodes it has more to prove
+	Identities []codec.Identity
+	SASL       *SASL                                     // nil: none
+	Limit      time.Duration                             // for Greet and Open together
+	Half       func(timeout time.Duration) time.Duration // half a tick, or more: see package clock; called with a lock held
+	Clock      *clock.Clock
+}
+
+// Conn is one connection of a session. Greet, Open, Next and Close are for one goroutine, in that order. All other methods
+// may be called by any number of goroutines at once.
+type Conn struct {
+	net      net.Conn
+	cfg      Config
+	in       *bufio.Reader    // the reader's, and so are the next five
+	body     []byte           // of short frames
+	ids      []codec.Identity // whose answers are due
+	due      bool             // the writer is to be woken
+	proof    proof            // of Greet for Open
+	patience *time.Timer      // ends the handshake
+
+	wake    chan struct{}           // there may be something to write
+	life    context.Context         // until the connection ends
+	end     context.CancelCauseFunc // with why
+	writer  sync.WaitGroup
+	writing []byte // the writer's buffer
+
+	mu      sync.Mutex
+	sent    time.Time // the handshake
+	greeted time.Time // its answer
+	open    bool      // the handshake is over
+	timeout time.Duration
+	link    clock.Link
+	beatAt  time.Time // when to look for heartbeats that are due
+	urgent  [][]byte  // goes ahead of all calls
+	waiting waiting
+	flight  []sending // in order
+	flying  int       // calls in flight, and load: their bytes
+	load    int
+	number  int32 // of the last request
+	over    bool  // nothing more is sent
+	heardAt time.Time
+	bytesAt time.Time
+}
+
+// sending is a frame in flight. entry is nil if it is the connection's own.
+type sending struct {
+	clock.Sending
+	*entry
+}
+
+// New makes a connection on a socket that has just been opened. Call Greet next, or Cut.
+func New(c net.Conn, cfg Config) *Conn {
+	w := &Conn{net: c, cfg: cfg, ids: cfg.Identities, wake: make(chan struct{}, 1)}
+	w.life, w.end = context.WithCancelCause(context.Background())
+	w.in = bufio.NewReaderSize(socket{w}, readBuffer)
+	return w
+}
+
+// socket notes when bytes come, also in the middle of a long answer.
+type socket struct{ *Conn }
+
+func (s socket) Read(b []byte) (int, error) {
+	n, err := s.net.Read(b)
+	if n > 0 {
+		s.mu.Lock()
+		s.bytesAt = clock.Now()
+		s.mu.Unlock()
+	}
+	return n, err
+}
+
+// ErrNoSession means that the server does not know the session that was asked for.
+var ErrNoSession = errors.New("the server has no such session")
+
+// Greet asks for the session. It returns the server's answer, and when the request was sent. The error matches
+// ErrNoSession if the session has expired, and is a [SASLError] if the mechanism could not begin; then nothing was sent. A
+// timer bounds the handshake, since not every dialer's connections have deadlines.
+func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
+	began := time.Now()
+	if w.proof, err = w.cfg.SASL.begin(w.life, w.cfg.Limit/2); err != nil {
+		return g, sent, err
+	}
+	w.patience = time.AfterFunc(w.cfg.Limit-time.Since(began), func() { w.Cut(os.ErrDeadlineExceeded) })
+	hello := w.cfg.Hello
+	hello.LastZxid = w.cfg.Seen.Load()
+	sent = clock.Now()
+	if err := w.write(hello.Frame()); err != nil {
+		return g, sent, err
+	}
+	frame, err := w.frame()
+	if err != nil {
+		return g, sent, err
+	}
+	g, err = codec.ParseGreeting(frame)
+	w.mu.Lock()
+	w.sent, w.greeted, w.timeout = sent, clock.Now(), g.Timeout()
+	w.mu.Unlock()
+	if err == nil && g.Session == 0 {
+		err = ErrNoSession
+	}
+	return g, sent, err
+}
+
+// Open proves who the client is by SASL, if there is any, and presents the identities. From then on calls leave. The error
+// is a [SASLError] if the server refuses the client, or the mechanism refuses the server.
+func (w *Conn) Open() error {
+	if err := w.proof.run(w.life, w.nextNumber, w.write, w.frame); err != nil {
+		return err
+	}
+	if !w.patience.Stop() {
+		return os.ErrDeadlineExceeded
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open, w.beatAt = true, w.greeted.Add(clock.Aside)
+	for _, id := range w.ids {
+		w.urgent = append(w.urgent, id.Frame())
+	}
+	if w.link.Begin(w.sent, w.greeted, w.timeout, w.owns()) {
+		w.urgent = append(w.urgent, codec.AgreeFrame(w.numberLocked()))
+	}
+	w.writer.Go(w.writes)
+	return nil
+}
+
+// Close ends the connection, and waits until nothing more is written. It returns why the connection has ended: the first
+// reason, which may be another one. The calls without an answer stay for Forsake.
+func (w *Conn) Close(why error) error {
+	if w.patience != nil {
+		w.patience.Stop()
+	}
+	w.Cut(why)
+	w.writer.Wait()
+	return w.Err()
+}
+
+func (w *Conn) owns() bool { return w.cfg.Owned.Load() > 0 }
+
+// numberLocked returns the next number of a request. Numbers are positive, so that servers count the requests: those that
+// they do not count pass a limit that the operator has set.
+func (w *Conn) numberLocked() int32 {
+	w.number = w.number%math.MaxInt32 + 1
+	return w.number
+}
+
+func (w *Conn) nextNumber() int32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.numberLocked()
+}
+
+// Greeted reports whether the handshake is over.
+func (w *Conn) Greeted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open
+}
+
+// CloseSession asks the server to close the session. What waits is not sent any more.
+func (w *Conn) CloseSession() {
+	w.mu.Lock()
+	if w.open {
+		w.urgent = append(w.urgent, codec.CloseFrame(w.numberLocked()))
+	}
+	w.mu.Unlock()
+	w.stop()
+	w.poke()
+}
+
+// Forsake ends the calls that have no answer: those that were sent, in order, and then those that wait. It must be called
+// when Close has returned, or will not be called.
+func (w *Conn) Forsake() {
+	w.mu.Lock()
+	flight := w.flight
+	w.flight, w.over = nil, true
+	w.mu.Unlock()
+	for _, f := range flight {
+		if f.entry != nil {
+			f.entry.end(Reply{Err: net.ErrClosed})
+		}
+	}
+	w.stop()
+}
+
+// stop ends the calls that wait, and all that come from now on.
+func (w *Conn) stop() {
+	w.mu.Lock()
+	w.over = true
+	all := w.waiting.clear()
+	w.mu.Unlock()
+	for _, e := range all {
+		e.end(Reply{Err: ErrNotSent})
+	}
+}
+
+// Err returns why the connection has ended, or nil.
+func (w *Conn) Err() error { return context.Cause(w.life) }
+
+// Cut ends the connection for a reason. The first reason stays, because the others follow from it. Cut returns when the
+// socket is closed, which with TLS can take a moment.
+func (w *Conn) Cut(why error) {
+	w.end(why)
+	_ = w.net.Close()
+}
+
+func (w *Conn) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Silence returns for how long a request has been in flight while no byte came, and while no frame began. They differ
+// while a long answer is on its way.
+func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.flight) == 0 {
+		return 0, 0
+	}
+	since := func(heard time.Time) time.Duration {
+		if oldest := w.flight[0].At; heard.Before(oldest) {
+			heard = oldest
+		}
+		return now.Sub(heard)
+	}
+	return since(w.bytesAt), since(w.heardAt)
+}
+
+// ErrReplaced is the error for a connection on which another session answers.
+var ErrReplaced = errors.New("the server answered with another session")
+
+// Replaced returns an ErrReplaced that names the other session.
+func Replaced(session int64) error { return fmt.Errorf("%w: 0x%x", ErrReplaced, uint64(session)) }
+
+// write writes to the network. If it fails, it has ended the connection.
+func (w *Conn) write(b []byte) error {
+	n, err := w.net.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		w.Cut(err)
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
+
+// SASL proves to a server who the client is, right behind the greeting and ahead of all else. Some servers refuse all
+// other requests before that, heartbeats too. So it is a part of the handshake, and the clock takes nothing from its
+// answers. The functions of the mechanism are the program's: they run under no lock, on a goroutine that is left behind if
+// the connection ends before they return.
+type SASL struct {
+	Name  string // of the mechanism
+	Start func(ctx context.Context) (x Exchange, first []byte, err error)
+}
+
+// Exchange is one exchange with a server. See session.SASLExchange.
+type Exchange interface {
+	Challenge(said []byte) (response []byte, done bool, err error)
+}
+
+// SASLError is why an exchange has failed, other than by the loss of its connection.
+type SASLError struct {
+	Mechanism string
+	Why       error
+}
+
+func (e *SASLError) Error() string { return fmt.Sprintf("SASL by %s: %v", e.Mechanism, e.Why) }
+func (e *SASLError) Unwrap() error { return e.Why }
+
+// proof is an exchange that has begun. Without one, Exchange is nil.
+type proof struct {
+	Exchange
+	mechanism string
+	next      []byte // what to say next
+}
+
+// step is what a function of the mechanism has returned.
+type step struct {
+	Exchange
+	say  []byte
+	last bool
+	err  error
+}
+
+// aside calls a function of the mechanism. It does not wait longer than until ctx ends.
+func aside(ctx context.Context, f func() step) step {
+	done := make(chan step, 1)
+	go func() { done <- f() }()
+	select {
+	case s := <-done:
+		return s
+	case <-ctx.Done():
+		return step{err: context.Cause(ctx)}
+	}
+}
+
+// begin begins an exchange, before anything is sent: if that fails, no server has made a session in vain. s may be nil.
+func (s *SASL) begin(ctx context.Context, limit time.Duration) (proof, error) {
+	if s == nil {
+		return proof{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	got := aside(ctx, func() step {
+		x, first, err := s.Start(ctx)
+		return step{Exchange: x, say: first, err: err}
+	})
+	if got.err == nil && got.Exchange == nil {
+		got.err = errors.New("the mechanism has begun nothing")
+	}
+	if got.err != nil {
+		return proof{}, &SASLError{s.Name, got.err}
+	}
+	return proof{got.Exchange, s.Name, got.say}, nil
+}
+
+// run makes the exchange, in frames with the numbers that number returns.
+func (p proof) run(ctx context.Context, number func() int32, write func([]byte) error, read func() ([]byte, error)) error {
+	if p.Exchange == nil {
+		return nil
+	}
+	failed := func(why error) error { return &SASLError{p.mechanism, why} }
+	for last, n := false, 0; n < mostSteps; n++ {
+		xid := number()
+		if err := write(codec.SASLFrame(xid, p.next)); err != nil {
+			return err
+		}
+		frame, err := read()
+		if err != nil {
+			return err
+		}
+		answer, code, err := codec.ParseSASLAnswer(frame, xid)
+		switch {
+		case err != nil:
+			return err
+		case code != codec.CodeOK:
+			return failed(fmt.Errorf("the server refuses the client (code %d)", code))
+		case last:
+			return nil
+		}
+		got := aside(ctx, func() step {
+			say, last, err := p.Challenge(answer)
+			return step{say: say, last: last, err: err}
+		})
+		switch p.next, last = got.say, got.last; {
+		case ctx.Err() != nil:
+			return context.Cause(ctx) // it refuses nobody
+		case got.err != nil:
+			return failed(got.err)
+		case last && p.next == nil:
+			return nil
+		}
+	}
+	return failed(fmt.Errorf("no end after %d steps", mostSteps))
+}

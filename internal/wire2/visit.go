@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
+
+// Visit is a connection of its own that does one thing and ends. It sends the handshake, the identities and closeSession
+// together, without waiting for answers. So it closes a session even if no answer gets through, and it never prolongs a
+// session's life without ending it. With SASL it has to wait for the answers of that exchange.
+type Visit struct {
+	Hello      codec.Hello
+	Identities []codec.Identity // some servers refuse all requests without
+	SASL       *SASL            // the same; nil: none
+	Limit      time.Duration    // for the begin of SASL, which is done without if it takes longer
+}
+
+// Outcome is the result of a visit.
+type Outcome struct {
+	Greeted  bool
+	Greeting codec.Greeting
+	Gone     bool // the server says that the session is gone
+	Refused  bool // the server refused an identity, or SASL has failed: and all that follows it
+}
+
+const visitXid = 1
+
+// Run makes the visit. It returns when the server has confirmed closeSession, when the connection has ended, or when ctx
+// has ended. It closes the connection.
+func (v Visit) Run(ctx context.Context, c net.Conn) (out Outcome) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer func() {
+		stop()
+		cancel()
+		c.Close()
+	}()
+	in := bufio.NewReader(c)
+	read := func() ([]byte, error) {
+		frame, err := codec.ReadFrame(in, visitFrame)
+		if err == nil && len(frame) < 4+codec.ReplyHeader {
+			err = codec.ErrBadFrame
+		}
+		if err != nil {
+			return nil, err
+		}
+		return frame[4:], nil
+	}
+	write := func(b []byte) error { _, err := c.Write(b); return err }
+	all := v.Hello.Frame()
+	if p, err := v.SASL.begin(ctx, v.Limit); err == nil && p.Exchange != nil {
+		if write(all) != nil {
+			return out
+		}
+		if frame, err := read(); err != nil || v.take(&out, frame) != nil || out.Gone {
+			return out
+		}
+		if err := p.run(ctx, func() int32 { return visitXid }, write, read); err != nil {
+			out.Refused = errors.As(err, new(*SASLError))
+			return out
+		}
+		all = nil
+	}
+	for _, id := range v.Identities {
+		all = append(all, id.Frame()...)
+	}
+	if write(append(all, codec.CloseFrame(visitXid)...)) != nil {
+		return out
+	}
+	for !out.Gone {
+		frame, err := read()
+		if err != nil || v.take(&out, frame) != nil {
+			break
+		}
+	}
+	return out
+}
+
+// take takes one frame from the server. The greeting says whether the session was still there.
+// The answer to closeSession says that it is gone.
+func (v Visit) take(out *Outcome, frame []byte) error {
+	if out.Greeted {
+		d := codec.Decoder{Rest: frame}
+		xid, _, code := d.Int32(), d.Int64(), d.Int32()
+		out.Gone = out.Gone || xid == visitXid && (code == codec.CodeOK || code == codec.CodeSessionExpired)
+		out.Refused = out.Refused || xid == codec.XidAuth && code != codec.CodeOK
+		return nil
+	}
+	g, err := codec.ParseGreeting(frame)
+	if err == nil && v.Hello.Session != 0 && g.Session != 0 && g.Session != v.Hello.Session {
+		err = Replaced(g.Session)
+	}
+	out.Greeting, out.Greeted, out.Gone = g, err == nil, err == nil && g.Session == 0
+	return err
+}
