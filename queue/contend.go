@@ -85,10 +85,12 @@ func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error
 	if err == nil {
 		err = c.meetRivals(ctx, names)
 	}
+	if err != nil {
+		return nil, err
+	}
 	var patience <-chan time.Time
-	for err == nil {
-		var v Verdict
-		v, err = c.decide(names)
+	for {
+		v, err := c.decide(names)
 		switch {
 		case err != nil:
 			return nil, err
@@ -102,20 +104,20 @@ func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error
 			patience = timer.C
 		}
 		names, c.children = nil, nil // they can be freed; and who goes ahead uses the watch up
-		if err = c.watch(ctx, &v); err != nil {
+		if err := c.watch(ctx, &v); err != nil {
 			return nil, err
 		}
-		var next Next
-		next, err = c.wait(ctx, patience)
+		free, err := c.wait(ctx, patience)
 		switch {
 		case err != nil:
 			return nil, err
-		case next == Free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
+		case free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
 			return c.grant(ctx)
 		}
-		names, err = c.list(ctx)
+		if names, err = c.list(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return nil, err
 }
 
 // lookFirst fails with ErrBusy if a try would have to wait. What it reads grants nothing, so a listing that is out of date

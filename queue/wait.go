@@ -41,9 +41,9 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 	return nil
 }
 
-// wait waits until the watches say that the contender may go (Free), or that only a listing tells (List). It fails when its
-// node is gone, when ctx ends, and with ErrBusy when the patience of a try is over.
-func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (next Next, err error) {
+// wait waits until the watches say that the contender may go (free), or that only a listing tells. It fails when its node is
+// gone, when ctx ends, and with ErrBusy when the patience of a try is over.
+func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (free bool, err error) {
 	wake := make(chan struct{}, 1)
 	stir := func() {
 		select {
@@ -64,25 +64,25 @@ func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (next N
 		told.end(err)
 	}()
 	for {
-		switch next = c.look(); next {
+		switch next := c.look(); next {
 		case Wait:
 		case Gone:
-			return next, cmp.Or(c.s.Err(), errDeleted)
+			return false, cmp.Or(c.s.Err(), errDeleted)
 		default:
-			return next, c.s.Err() // its end breaks the watches
+			return next == Free, c.s.Err() // its end breaks the watches
 		}
 		within := told.follow(ctx)
 		select {
 		case <-wake:
 		case <-tick.C: // no wake-up is lost as far as we know; if one is all the same, it costs a session timeout
 			if there, err := c.allThere(within); err != nil || !there {
-				return List, err
+				return false, err
 			}
 			tick.Reset(c.s.Timeout())
 		case <-patience:
-			return List, ErrBusy
+			return false, ErrBusy
 		case <-ctx.Done():
-			return List, ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 }
@@ -109,12 +109,8 @@ func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil
 	}
-	for i := -1; i < len(c.view.Watch); i++ { // our own first
-		n := c.me
-		if i >= 0 {
-			n = c.view.Watch[i].Node
-		}
-		stat, err := c.s.Exists(ctx, c.q.nodePath(n.Name))
+	for _, b := range append([]Blocker{{Node: c.me}}, c.view.Watch...) {
+		stat, err := c.s.Exists(ctx, c.q.nodePath(b.Node.Name))
 		if err != nil || stat == nil {
 			return false, err
 		}
