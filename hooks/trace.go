@@ -58,7 +58,8 @@ type Trace struct {
 	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
 	// lease. The returned function is called at the end of the hold, with nil for a release and
 	// the cause for a loss. A release ends the hold, calls this function and the Release hook, and then hands
-	// the lock on or sends the delete.
+	// the lock on or sends the delete. If the lock is lost while Hold runs, Err of the lease says so at once, and its Done
+	// when Hold has returned.
 	Hold func(ctx context.Context, h HoldInfo) func(error)
 
 	// Loss is called when a hold is lost, with the holder's context, and before the function that

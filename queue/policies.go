@@ -8,8 +8,7 @@ func Mutex() *Kind {
 }
 
 // Reader is the kind of lock of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's
-// ReadLock: writers ahead weigh 1, readers nothing, and no weight may remain. Its nodes are those of readers, unless a
-// [Request] has the prefix of a writer.
+// ReadLock: writers ahead weigh 1, readers nothing, and no weight may remain.
 func Reader() *Kind {
 	return &Kind{
 		Name:     "read",
@@ -18,8 +17,8 @@ func Reader() *Kind {
 	}
 }
 
-// Writer is [Reader] for the writers of the same locks: each node ahead weighs 1, and no weight may remain. It differs
-// in its name, and in that its nodes are those of writers.
+// Writer is [Reader] for the writers of the same locks: each node ahead weighs 1, and no weight may remain. The two differ in
+// their name and first prefix: a [Request] of either kind can have the prefix of the other.
 func Writer() *Kind {
 	return &Kind{
 		Name:     "write",
