@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
@@ -38,6 +39,34 @@ func oneLock(t *testing.T, opts ...zktest.RealOption) {
 			each(t, n, func(int) error { return take(ctx, u.Manager, "/one") })
 		})
 	})
+}
+
+// As many share one Mutex object. Each has a node of its own, or they hand one place on. All are served, one at a time.
+func TestOneObject(t *testing.T) {
+	for name, opts := range map[string][]zklock.Option{"own nodes": nil, "handed on": {zklock.WithLocalHandover(100)}} {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(t, server(t).ConnectString())
+			mx, err := zklock.New(u.Manager, "/object", opts...)
+			must(t, err)
+			n := longtest.Pick(300, 8000)
+			var inside, served atomic.Int64
+			u.during(fmt.Sprint(n, " goroutines on one object, ", name), func(ctx context.Context) {
+				each(t, n, func(int) error {
+					return mx.Do(ctx, func(ctx context.Context) error {
+						if inside.Add(1) != 1 {
+							t.Error("two hold at once")
+						}
+						served.Add(1)
+						inside.Add(-1)
+						return ctx.Err()
+					})
+				})
+			})
+			if got := served.Load(); got != int64(n) {
+				t.Errorf("%d of %d were served", got, n)
+			}
+		})
+	}
 }
 
 // As many in ten sessions.
