@@ -22,7 +22,7 @@ type Member struct {
 	Owned []*Holds[*queue.Lease]
 }
 
-// Look is a queue that a try looks at, and what the try asks for there.
+// Look is a queue that a try has to pass, and what it asks for there.
 type Look struct {
 	Queue   *queue.Queue
 	Request queue.Request
@@ -56,15 +56,8 @@ func (m *Member) HeldBy(owner *queue.Owner) *queue.Lease {
 }
 
 // Door leads from a public lock type T to its Member, for Multi, which sees only an interface. A lock type embeds its Door
-// under an alias, so that the field has no exported name:
-//
-//	type door = share.Door[*Mutex]
-//
-// The method of Door is promoted, and has no name outside of this package. So users see nothing of it, and only types with a
-// Door lead to a Member.
-//
-// A type of a user that embeds a T has the promoted method too, and can have its own Acquire. So the Door leads on only from
-// a T itself.
+// under an alias, as in type door = share.Door[*Mutex], so that users see neither the field nor the method. A type of a user that
+// embeds a T has the method too, and can have its own Acquire. So the Door leads on only from a T itself.
 type Door[T any] struct{ member *Member }
 
 // DoorTo returns a door to a lock.

@@ -3,6 +3,8 @@ package share
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,7 +21,9 @@ func Escape(s string) string {
 		if unit := s[i : i+size]; plain(unit) && !ominous(s, i) {
 			b.WriteString(unit)
 		} else {
-			escape(&b, unit)
+			for i := range len(unit) {
+				fmt.Fprintf(&b, "%%%02X", unit[i])
+			}
 		}
 		i += size
 		if b.Len() <= maxElement-hashSize {
@@ -52,34 +56,18 @@ func plain(unit string) bool {
 	return unit != "%" && unit != "/" && misuse.ValidatePath("/x"+unit) == nil
 }
 
-// ominous reports whether the character at i must be escaped because of what s means as a whole: the
-// first character of a reserved word, and the last digit of a sequence number.
+// ominous reports whether the character at i must be escaped because of what s means as a whole: the first character of a
+// reserved word, and the last digit of a sequence number. Clients that look for their own nodes parse names that begin with _c_,
+// and some versions of go-zookeeper panic at them.
 func ominous(s string, i int) bool {
-	return i == 0 && reserved(s) || i == len(s)-1 && endsInSequence(s)
-}
-
-// reserved reports whether a name has a meaning of its own. Clients that look for their own nodes
-// parse names that begin with _c_, and some versions of go-zookeeper panic at them.
-func reserved(s string) bool {
-	return slices.Contains([]string{".", "..", "zookeeper", "locks", "leases"}, s) || strings.HasPrefix(s, "_c_")
-}
-
-// endsInSequence reports whether a name ends like that of a sequential node: with ten digits, or a
-// minus sign and nine.
-func endsInSequence(s string) bool {
-	if len(s) < 10 {
-		return false
+	switch i {
+	case 0:
+		return slices.Contains([]string{".", "..", "zookeeper", "locks", "leases"}, s) || strings.HasPrefix(s, "_c_")
+	case len(s) - 1:
+		return sequence.MatchString(s[max(0, len(s)-10):])
 	}
-	last := s[len(s)-10:]
-	return strings.Trim(last[1:], "0123456789") == "" && strings.Trim(last[:1], "-0123456789") == ""
+	return false
 }
 
-// escape writes each byte as % and two digits.
-func escape(b *strings.Builder, unit string) {
-	const digits = "0123456789ABCDEF"
-	for i := range len(unit) {
-		b.WriteByte('%')
-		b.WriteByte(digits[unit[i]>>4])
-		b.WriteByte(digits[unit[i]&15])
-	}
-}
+// sequence matches the end of a sequential node's name: ten digits, or a minus sign and nine.
+var sequence = regexp.MustCompile(`^[-0-9][0-9]{9}$`)

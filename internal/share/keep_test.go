@@ -494,7 +494,7 @@ func TestNothingLostGoesOn(t *testing.T) {
 		testserver.Delete(t, l.Path())
 		expect.Receive(t, "the news", lost.Done())
 		lost.disturbed = make(chan struct{}) // as if it were pending
-		next := released{open: true, waits: waits, alone: true, left: 9, used: true}.next()
+		next := released{waits: waits, alone: true, left: 9, used: true}.next()
 		p.mu.Unlock()
 		if next == leave {
 			t.Fatal("nothing but the loss forbids to go on")
@@ -601,27 +601,21 @@ func TestKeepNothingAtLastNumbers(t *testing.T) {
 
 // What follows a release, of each combination that matters.
 func TestNext(t *testing.T) {
-	alone := released{open: true, alone: true, used: true}
+	alone := released{alone: true, used: true}
 	for what, c := range map[string]struct {
 		change func(*released)
 		want   step
 	}{
-		"nobody is there":                    {func(*released) {}, keep},
-		"others hold":                        {func(r *released) { r.holds = 1 }, goOn},
-		"others hold, asked for":             {func(r *released) { r.holds, r.last = 1, true }, goOn},
-		"asked for":                          {func(r *released) { r.last = true }, leave},
-		"asked for while others wait":        {func(r *released) { r.last, r.waits, r.left = true, true, 3 }, leave},
-		"closed":                             {func(r *released) { r.open = false }, leave},
-		"somebody has come":                  {func(r *released) { r.alone = false }, leave},
-		"unwanted":                           {func(r *released) { r.used = false }, leave},
-		"a waiter":                           {func(r *released) { r.waits = true }, handOver},
-		"a waiter, unwanted":                 {func(r *released) { r.waits, r.used = true, false }, handOver},
-		"a waiter, somebody has come":        {func(r *released) { r.waits, r.alone = true, false }, leave},
-		"a waiter, somebody has come, left":  {func(r *released) { r.waits, r.alone, r.left = true, false, 1 }, handOver},
-		"readers await a look":               {func(r *released) { r.readers, r.alone, r.looks = true, false, true }, keep},
-		"readers and others await a look":    {func(r *released) { r.readers, r.alone, r.looks, r.waits = true, false, true, true }, keep},
-		"readers await a look, unwanted":     {func(r *released) { r.readers, r.alone, r.looks, r.used = true, false, true, false }, leave},
-		"readers behind whom a writer waits": {func(r *released) { r.readers, r.alone, r.left = true, false, 1 }, leave},
+		"nobody is there":                   {func(*released) {}, keep},
+		"asked for":                         {func(r *released) { r.last = true }, leave},
+		"asked for while others wait":       {func(r *released) { r.last, r.waits, r.left = true, true, 3 }, leave},
+		"somebody has come":                 {func(r *released) { r.alone = false }, leave},
+		"somebody has come, left":           {func(r *released) { r.alone, r.left = false, 1 }, leave},
+		"unwanted":                          {func(r *released) { r.used = false }, leave},
+		"a waiter":                          {func(r *released) { r.waits = true }, handOver},
+		"a waiter, unwanted":                {func(r *released) { r.waits, r.used = true, false }, handOver},
+		"a waiter, somebody has come":       {func(r *released) { r.waits, r.alone = true, false }, leave},
+		"a waiter, somebody has come, left": {func(r *released) { r.waits, r.alone, r.left = true, false, 1 }, handOver},
 	} {
 		r := alone
 		c.change(&r)

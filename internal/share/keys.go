@@ -11,16 +11,14 @@ import (
 //
 // A key is in use while a call is under way, and while its object has a state that later calls depend on: a hold that waits
 // for its Unlock, lost or not, or a turn that calls of this process may share. So a new object is as good as the one that was
-// forgotten.
-//
-// Keys has no goroutine. Keys.mu is the first mutex that a call takes. Under it, the object is asked whether it is in use,
-// which takes its own mutexes. All methods may be called by several goroutines at once.
+// forgotten. Under Keys.mu, the object is asked whether it is in use, which takes its own mutexes. All methods may be called by
+// several goroutines at once.
 type Keys[T KeyLock] struct {
 	prefix string // of all paths
 
 	mu   sync.Mutex
 	all  map[string]*Key[T]
-	most int // how many keys there were at a time, since the map was made
+	most int // keys at a time, since the map was made
 }
 
 // KeyLock is the lock object of a key.
@@ -76,33 +74,25 @@ func (k *Keys[T]) Enter(key string, open func(path string) (T, error)) *Key[T] {
 }
 
 // Leave ends a call.
-func (e *Key[T]) Leave() {
-	e.in.mu.Lock()
-	defer e.in.mu.Unlock()
-	e.calls--
-	e.forgetLocked()
-}
+func (e *Key[T]) Leave() { e.forget(1) }
 
 // roomy is how many keys an empty map may have room for.
 const roomy = 64
 
-// forgetLocked forgets the key if it is not in use. It may have been forgotten before, and be in use again.
-func (e *Key[T]) forgetLocked() {
+// forget takes so many calls off a key, and forgets it if it is not in use. It may have been forgotten before, and be in use
+// again by another Key.
+func (e *Key[T]) forget(ended int) {
 	k := e.in
-	if e.calls > 0 || k.all[e.key] != e || !e.Lock.WhenIdle(e.forget) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e.calls -= ended
+	if e.calls > 0 || k.all[e.key] != e || !e.Lock.WhenIdle(func() { e.forget(0) }) {
 		return
 	}
 	delete(k.all, e.key)
 	if len(k.all) == 0 && k.most > roomy { // a map keeps the room for all entries that it ever had
 		k.all, k.most = make(map[string]*Key[T]), 0
 	}
-}
-
-// forget follows a change of the lock without a call.
-func (e *Key[T]) forget() {
-	e.in.mu.Lock()
-	defer e.in.mu.Unlock()
-	e.forgetLocked()
 }
 
 // Len returns how many keys are in use.

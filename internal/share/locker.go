@@ -21,7 +21,7 @@ const complainEvery = time.Minute
 
 // Locker returns the holds as a [sync.Locker], which gets its leases by get. Its Lock tries again after every error, and ends
 // its goroutine when the manager is closed. Its Unlock panics when nothing is held. onLost is called when the lock is lost
-// between Lock and Unlock. It may be nil.
+// between Lock and Unlock, and not when the manager is closed. It may be nil.
 func (h *Holds[L]) Locker(get Get[L], onLost func(error)) sync.Locker {
 	return &locker[L]{holds: h, get: get, onLost: onLost}
 }
@@ -44,8 +44,14 @@ func (l *locker[L]) Lock() {
 	wait.MaxInterval = 5 * time.Second
 	for {
 		held, err := l.holds.take(context.Background(), false, viaLock, l.get)
+		if err == nil && l.onLost != nil {
+			held.lease.AfterEnd(func() {
+				if err := held.lease.Err(); !errors.Is(err, queue.ErrReleased) && !errors.Is(err, session.ErrClosed) {
+					l.onLost(err)
+				}
+			})
+		}
 		if err == nil {
-			l.tellLoss(held.lease)
 			return
 		}
 		m := l.holds.Manager
@@ -67,18 +73,6 @@ func (l *locker[L]) Lock() {
 		_ = rounds.Until(context.Background(), closed, wait.NextBackOff())
 		stop()
 	}
-}
-
-// tellLoss calls onLost when the lease ends, unless the program itself has ended it, by a release or by closing the manager.
-func (l *locker[L]) tellLoss(lease L) {
-	if l.onLost == nil {
-		return
-	}
-	lease.AfterEnd(func() {
-		if err := lease.Err(); !errors.Is(err, queue.ErrReleased) && !errors.Is(err, session.ErrClosed) {
-			l.onLost(err)
-		}
-	})
 }
 
 // Unlock gives back one Lock. It panics if there is none, unless a goroutine has ended in Lock: that one runs its deferred

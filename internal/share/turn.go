@@ -49,6 +49,7 @@ func (t *turn) isUsable(now time.Time) bool {
 	return t.isAlone(now) && (t.holds > 0 || now.Before(t.until)) && !t.IsLast() && t.Err() == nil // the clock comes last
 }
 
+// isClosed reports whether a channel is closed, which a nil channel is not.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -98,24 +99,19 @@ func (s *Turns) closeLocked(ctx context.Context) {
 	}
 }
 
-// released says how things are after the release of a lease.
+// released says how things are after the last release of a turn.
 type released struct {
-	holds   int  // leases that still have the turn
-	open    bool // newcomers share the turn or wait for it
-	last    bool // it must be neither kept nor handed over
-	readers bool
-	waits   bool // a goroutine of this process waits
-	alone   bool // nobody of another process has come
-	looks   bool // a listing is about to say whether somebody has come whom these readers keep waiting
-	left    int  // hand-overs that the turn has left
-	used    bool // the caller of the acquisition has got the lock
+	last  bool // it must be neither kept nor handed over, or newcomers do not share it any more
+	waits bool // a goroutine of this process waits for it
+	alone bool // nobody of another process has come, or a listing is about to say whom these readers keep waiting
+	left  int  // hand-overs that the turn has left
+	used  bool // the caller of the acquisition has got the lock
 }
 
 // step is what follows a release.
 type step string
 
 const (
-	goOn     step = "go on" // others hold
 	leave    step = "leave"
 	handOver step = "hand over"
 	keep     step = "keep"
@@ -123,15 +119,11 @@ const (
 
 func (r released) next() step {
 	switch {
-	case r.holds > 0:
-		return goOn
-	case r.last || !r.open:
+	case r.last:
 		return leave
-	case r.waits && !r.readers && (r.alone || r.left > 0):
+	case r.waits && (r.alone || r.left > 0):
 		return handOver
-	case r.waits && !r.readers || !r.used:
-		return leave
-	case r.alone || r.looks:
+	case !r.waits && r.alone && r.used:
 		return keep
 	}
 	return leave
@@ -140,40 +132,35 @@ func (r released) next() step {
 // release follows the release of a lease. used is false if the hold was of no use: then the turn is not kept.
 func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Removal {
 	s.mu.Lock()
-	t.holds--
+	defer s.unlock()
+	if t.holds--; t.holds > 0 {
+		return nil
+	}
 	now := time.Now()
 	r := released{
-		holds: t.holds, open: s.turn == t, last: t.IsLast(), readers: s.readers, waits: s.waiting.Len() > 0,
-		alone: t.isAlone(now), looks: s.awaitsLookLocked(t), left: t.left, used: used,
+		last: t.IsLast() || s.turn != t, waits: s.waiting.Len() > 0 && !s.readers,
+		alone: t.isAlone(now) || s.awaitsLookLocked(t), left: t.left, used: used,
 	}
-	do := r.next()
-	if do != leave && do != goOn && t.Err() != nil { // the clock comes last
-		do = leave
-	}
-	switch do {
-	case goOn:
-		s.mu.Unlock()
-	case handOver:
+	switch do := r.next(); {
+	case do == leave || t.Err() != nil: // the clock comes last
+		removal := s.leaveLocked(ctx, t, false)
+		s.contendLocked()
+		return removal
+	case do == handOver:
 		if !r.alone {
 			t.left--
 		}
 		t.holds++
 		s.nextLocked() <- grant{t, again, nil}
-		s.mu.Unlock()
 		t.WatchNow()
-	case keep:
+	case do == keep:
 		t.until = now.Add(s.keep)
 		s.followLocked(t)
-		beyond := keptTurns.add(t)
-		s.mu.Unlock()
-		if beyond != nil {
+		if beyond := keptTurns.add(t); beyond != nil {
+			s.mu.Unlock() // no two Turns.mu are locked together
 			beyond.giveUp()
+			s.mu.Lock()
 		}
-	case leave:
-		removal := s.leaveLocked(ctx, t, false)
-		s.contendLocked()
-		s.unlock()
-		return removal
 	}
 	return nil
 }
@@ -306,7 +293,7 @@ const maxLooks = 16
 
 // awaitsLookLocked reports whether readers are about to list again: they find out whether newcomers may share the turn.
 func (s *Turns) awaitsLookLocked(t *turn) bool {
-	return s.readers && t.disturbed != nil && isClosed(t.disturbed) && !t.IsLast()
+	return s.readers && isClosed(t.disturbed) && !t.IsLast()
 }
 
 // lookLocked lists again, and admits those that wait if the readers are alone. If another contender has come by then,

@@ -248,12 +248,11 @@ func (s *Turns) why() (out queue.WaitError) {
 func (s *Turns) WhenIdle(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isIdleLocked() {
+	idle := s.isIdleLocked()
+	if s.whenIdle = f; idle {
 		s.whenIdle = nil
-		return true
 	}
-	s.whenIdle = f
-	return false
+	return idle
 }
 
 func (s *Turns) isIdleLocked() bool {
