@@ -81,37 +81,33 @@ func (h *Holds[L]) giveBack(held *hold[L], by via) error {
 	return h.failed("unlock", held.lease.Unlock(UnlockPatience))
 }
 
-var errNoFunction = misuse.Invalidf("Do of a nil function")
-
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f together with that of a loss: see
 // endError. If another client asks for the lock, the context of f ends, with a cause that matches [queue.ErrRevoked], and an
 // error of f then matches that too. If the request has come before f is called, Do returns ErrRevoked and does not call f.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) error {
-	if f == nil {
-		return h.failed("acquire", errNoFunction)
-	}
-	held, err := h.take(ctx, false, viaDo, get)
-	if err != nil {
-		return err
-	}
-	_, err = h.work(ctx, held, f)
+	_, err := h.work(ctx, false, get, f)
 	return err
 }
 
 // TryDo is Do without the wait. It returns false and nil, and does not call f, if the lock is busy.
 func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context) error) (ran bool, err error) {
-	if f == nil {
-		return false, h.failed("acquire", errNoFunction)
+	if ran, err = h.work(ctx, true, get, f); !ran {
+		err = unlessBusy(err)
 	}
-	held, err := h.take(ctx, true, viaDo, get)
-	if held == nil {
-		return false, unlessBusy(err)
-	}
-	return h.work(ctx, held, f)
+	return ran, err
 }
 
-// work calls f within a hold, and gives it back. It reports whether it has called f.
-func (h *Holds[L]) work(ctx context.Context, held *hold[L], f func(context.Context) error) (ran bool, err error) {
+// work takes the lock, calls f and gives the lock back. It reports whether it has called f.
+func (h *Holds[L]) work(
+	ctx context.Context, try bool, get Get[L], f func(context.Context) error,
+) (ran bool, err error) {
+	if f == nil {
+		return false, h.failed("acquire", misuse.Invalidf("Do of a nil function"))
+	}
+	held, err := h.take(ctx, try, viaDo, get)
+	if err != nil {
+		return false, err
+	}
 	var inside context.Context
 	defer func() { // also if the caller's ctx panics before f is called
 		if ran {
