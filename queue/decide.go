@@ -40,7 +40,8 @@ func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
 			continue
 		}
 		if !slices.Contains(k.Prefixes, n.Prefix) {
-			return Verdict{Stranger: &n}
+			stranger := n // so that only this one is on the heap
+			return Verdict{Stranger: &stranger}
 		}
 		weight := 0
 		if n.Sequence < me.Sequence {
