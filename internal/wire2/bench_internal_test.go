@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,17 +31,21 @@ const testLimit = time.Second
 func newBench(t *testing.T, set func(*Config)) *bench {
 	t.Helper()
 	near, far := net.Pipe()
-	b := &bench{t: t, server: far, got: make(chan []byte, 10000), news: make(chan News, 10000), over: make(chan error, 1)}
-	b.cfg = Config{
-		Hello: codec.Hello{TimeoutMillis: 6000}, Seen: new(atomic.Int64), Owned: new(atomic.Int64), Limit: testLimit,
-		Half: func(timeout time.Duration) time.Duration { return timeout / 4 }, Clock: clock.New(clock.Now()),
-	}
+	b := &bench{t: t, server: far, got: make(chan []byte, 10000), news: make(chan News, 1000), over: make(chan error, 1)}
+	b.cfg = testConfig()
 	if set != nil {
 		set(&b.cfg)
 	}
 	b.Conn = New(near, b.cfg)
 	t.Cleanup(func() { b.Cut(net.ErrClosed); far.Close(); b.Forsake() })
 	return b
+}
+
+func testConfig() Config {
+	return Config{
+		Hello: codec.Hello{TimeoutMillis: 6000}, Seen: new(atomic.Int64), Owned: new(atomic.Int64), Limit: testLimit,
+		Half: func(timeout time.Duration) time.Duration { return timeout / 4 }, Clock: clock.New(clock.Now()),
+	}
 }
 
 // serve does what a session does with its connection.
@@ -52,7 +57,10 @@ func (b *bench) serve() {
 	for err == nil {
 		var news News
 		if news, err = b.Next(); err == nil {
-			b.news <- news
+			select {
+			case b.news <- news:
+			default: // nobody asks for so many
+			}
 			news.End()
 		}
 	}
@@ -147,6 +155,49 @@ func (b *bench) ended() error {
 	}
 }
 
+// frames returns what has come to the server since the last call.
+func (b *bench) frames() (all [][]byte) {
+	synctest.Wait()
+	for len(b.got) > 0 {
+		all = append(all, <-b.got)
+	}
+	return all
+}
+
+// ops returns the kinds of the frames that have come to the server since the last call.
+func (b *bench) ops() (ops []int32) {
+	for _, f := range b.frames() {
+		ops = append(ops, codec.Op(f))
+	}
+	return ops
+}
+
+// paths returns the paths of those frames.
+func (b *bench) paths() (paths []string) {
+	for _, f := range b.frames() {
+		paths = append(paths, string(codec.Path(f)))
+	}
+	return paths
+}
+
+// proofs returns the news so far that came through the leader.
+func (b *bench) proofs() (all []News) {
+	synctest.Wait()
+	for len(b.news) > 0 {
+		if n := <-b.news; n.ByLeader {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// ask sends a call whose reply nobody wants.
+func (b *bench) ask(op int32, path string) {
+	c, _ := call(op, path)
+	b.Start(c)
+	synctest.Wait()
+}
+
 // call returns a call, and where its reply goes.
 func call(op int32, path string) (*Call, chan Reply) {
 	replies := make(chan Reply, 1)
@@ -155,6 +206,17 @@ func call(op int32, path string) (*Call, chan Reply) {
 	e.Int32(op)
 	e.String(path)
 	return &Call{Frame: e.Frame(), Done: func(r Reply) { replies <- r }}, replies
+}
+
+// ended returns the reply to a call, or nil if there is none yet.
+func ended(replies chan Reply) *Reply {
+	synctest.Wait()
+	select {
+	case r := <-replies:
+		return &r
+	default:
+		return nil
+	}
 }
 
 // greetingFrame is the answer of a server to a handshake.
@@ -177,6 +239,37 @@ func replyFrame(xid, code int32, body ...byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, testZxid)
 	return append(binary.BigEndian.AppendUint32(b, uint32(code)), body...)
 }
+
+func eventFrame(kind int32, path string) []byte {
+	return replyFrame(codec.XidEvent, 0, append(numbers(kind, 3), sized(path)...)...)
+}
+
+// numbers makes bytes of 32-bit numbers.
+func numbers(ns ...int32) []byte {
+	var b []byte
+	for _, n := range ns {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// result is the head of one result of a multi.
+func result(op int32, last byte) []byte { return slices.Concat(numbers(op), []byte{last}, numbers(0)) }
+
+var aStat = make([]byte, 68)
+
+// bodies has a well-formed answer to each kind of request that the tests send.
+var bodies = map[int32][]byte{
+	codec.OpCreate:       sized("/a"),
+	codec.OpExists:       aStat,
+	codec.OpSync:         sized("/"),
+	codec.OpGetData:      append(sized("data"), aStat...),
+	codec.OpGetChildren2: append(append(numbers(2), append(sized("x"), sized("y")...)...), aStat...),
+	codec.OpMulti:        slices.Concat(result(codec.OpCheck, 0), result(-1, 1)),
+}
+
+// answerTo is a well-formed answer to a frame.
+func answerTo(f []byte) []byte { return replyFrame(codec.Xid(f), codec.CodeOK, bodies[codec.Op(f)]...) }
 
 // sized returns a string with its length in front.
 func sized(s string) []byte {

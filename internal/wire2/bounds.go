@@ -14,6 +14,11 @@ const (
 	mostShare = 64
 	// mostSteps bounds the steps of a SASL exchange. Mechanisms have three at most.
 	mostSteps = 20
+	// mostDeaf bounds the calls of a mechanism that run on after their time.
+	mostDeaf = 8
+	// emptyReads is after how many reads in a row without bytes and without an error a connection is given up, as in
+	// package bufio. Not every dialer's connections follow the rules.
+	emptyReads = 100
 	// readBuffer is how much is read at a time, and up to which length the memory of a frame serves the next one too.
 	readBuffer = 4 << 10
 	// visitFrame bounds the answers to a [Visit], which are short.

@@ -9,17 +9,17 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Call is a request of the session. It needs no goroutine.
+// Call is a request of the session. It needs no goroutine. It may be started once.
 type Call struct {
 	// Frame is the request. The Conn fills in its number.
 	Frame []byte
 	// Check, if it is not nil, returns what is wrong with an answer that is well-formed and cannot be true. The connection
-	// ends then.
+	// ends then. Calls that share a listing share the Check of one of them.
 	Check func(*codec.Answer) error
 	// First has the call leave ahead of others. It is for deletes of nodes of the session: these come to an end.
 	First bool
-	// Done is called once, unless Withdraw has returned true. It must not block. The goroutine that reads calls it, in the
-	// order of the stream, or the one that ends the connection.
+	// Done is called once, unless Withdraw has returned true. It must not block. News.End calls it, in the order of the
+	// stream, or Forsake, or Start if the connection has ended.
 	Done func(Reply)
 
 	entry *entry
@@ -59,16 +59,17 @@ func (e *entry) end(r Reply) {
 	}
 }
 
-// waiting has the calls that have not left. Deletes of our own nodes go first: they make directories shorter, and let other clients in.
+// waiting has the calls that have not left. Deletes of our own nodes go first: they make directories shorter, and let
+// other clients in.
 //
-// Callers that want the same list share the next one that has not left. A caller may have sent a create just before, and
-// wants to see its node. So a list goes behind all that waits when another caller joins it.
+// Callers that want the same listing share the next one that has not left. A caller may have sent a create just before,
+// and wants to see its node. So a listing goes behind all that waits when another caller joins it.
 type waiting struct {
 	deletes, others queue
 	lists           map[string]*entry
 }
 
-// queue is a first-in-first-out of entries. A slot is void if its entry has another turn by now.
+// queue has entries, first in, first out. A slot is void if its entry has another turn by now.
 type queue struct {
 	slots []slot
 	head  int // where the first is
@@ -80,6 +81,8 @@ type slot struct {
 	turn int
 }
 
+func (s slot) isVoid() bool { return s.turn != s.entry.turn }
+
 func (q *queue) push(e *entry) {
 	e.turn++
 	q.slots = append(q.slots, slot{e, e.turn})
@@ -88,7 +91,7 @@ func (q *queue) push(e *entry) {
 // first returns the first entry, or nil.
 func (q *queue) first() *entry {
 	for q.head < len(q.slots) {
-		if s := q.slots[q.head]; s.turn == s.entry.turn {
+		if s := q.slots[q.head]; !s.isVoid() {
 			return s.entry
 		}
 		q.void--
@@ -97,28 +100,32 @@ func (q *queue) first() *entry {
 	return nil
 }
 
-// drop removes the first slot. Once most of the memory is not needed any more, it is used again.
+// drop removes the first slot. The memory is used again, and that of a burst is let go behind it.
 func (q *queue) drop() {
 	q.slots[q.head] = slot{}
-	if q.head++; q.head > len(q.slots)/2 {
+	q.head++
+	switch left := len(q.slots) - q.head; {
+	case left == 0 && cap(q.slots) > mostCalls:
+		q.slots, q.head = nil, 0
+	case q.head > left:
 		n := copy(q.slots, q.slots[q.head:])
 		clear(q.slots[n:])
 		q.slots, q.head = q.slots[:n], 0
 	}
 }
 
-// cancel voids the slot of an entry. The memory of void slots is bounded by that of the others.
+// cancel voids the slot of an entry. There are never many more void slots than others.
 func (q *queue) cancel(e *entry) {
 	e.turn++
-	if q.void++; q.void > 64 && q.void > (len(q.slots)-q.head)/2 {
-		q.slots = slices.DeleteFunc(q.slots[q.head:], func(s slot) bool { return s.turn != s.entry.turn })
+	if q.void++; q.void > mostShare && q.void > (len(q.slots)-q.head)/2 {
+		q.slots = slices.Clip(slices.DeleteFunc(q.slots[q.head:], slot.isVoid))
 		q.head, q.void = 0, 0
 	}
 }
 
 func (q *queue) all() (out []*entry) {
 	for _, s := range q.slots[q.head:] {
-		if s.turn == s.entry.turn {
+		if !s.isVoid() {
 			out = append(out, s.entry)
 		}
 	}
@@ -227,7 +234,7 @@ func (w *Conn) Withdraw(c *Call) bool {
 	return true
 }
 
-// room reports whether one more call may leave. One always may, whatever its length.
-func (w *Conn) room(e *entry) bool {
+// roomLocked reports whether one more call may leave. One always may, whatever its length.
+func (w *Conn) roomLocked(e *entry) bool {
 	return w.flying == 0 || w.flying < mostCalls && w.load+len(e.frame) <= mostBytes
 }

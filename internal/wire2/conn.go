@@ -45,6 +45,7 @@ type Config struct {
 	Owned      *atomic.Int64 // how many nodes the session owns, or may own: with nodes it has more to prove
 	Identities []codec.Identity
 	SASL       *SASL                                     // nil: none
+	Host       string                                    // of the server, for SASL
 	Limit      time.Duration                             // for Greet and Open together
 	Half       func(timeout time.Duration) time.Duration // half a tick, or more: see package clock; called with a lock held
 	Clock      *clock.Clock
@@ -104,13 +105,18 @@ func New(c net.Conn, cfg Config) *Conn {
 type socket struct{ *Conn }
 
 func (s socket) Read(b []byte) (int, error) {
-	n, err := s.net.Read(b)
-	if n > 0 {
-		s.mu.Lock()
-		s.bytesAt = clock.Now()
-		s.mu.Unlock()
+	for range emptyReads {
+		n, err := s.net.Read(b)
+		if n > 0 {
+			s.mu.Lock()
+			s.bytesAt = clock.Now()
+			s.mu.Unlock()
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
 	}
-	return n, err
+	return 0, io.ErrNoProgress
 }
 
 // ErrNoSession means that the server does not know the session that was asked for.
@@ -121,7 +127,7 @@ var ErrNoSession = errors.New("the server has no such session")
 // timer bounds the handshake, since not every dialer's connections have deadlines.
 func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
 	began := time.Now()
-	if w.proof, err = w.cfg.SASL.begin(w.life, w.cfg.Limit/2); err != nil {
+	if w.proof, err = w.cfg.SASL.begin(w.life, w.cfg.Host, w.cfg.Limit/2); err != nil {
 		return g, sent, err
 	}
 	w.patience = time.AfterFunc(w.cfg.Limit-time.Since(began), func() { w.Cut(os.ErrDeadlineExceeded) })

@@ -79,7 +79,9 @@ func (w *Conn) frame() ([]byte, error) {
 		have := len(body)
 		body = slices.Grow(body, min(n-have, max(have, readBuffer)))
 		body = body[:min(n, cap(body))]
-		if _, err := io.ReadFull(w.in, body[have:]); err != nil {
+		if _, err := io.ReadFull(w.in, body[have:]); err == io.EOF {
+			return nil, io.ErrUnexpectedEOF
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -89,8 +91,9 @@ func (w *Conn) frame() ([]byte, error) {
 	return body, nil
 }
 
-// badLength returns why a frame of an impossible length ends the connection. If it is too long for this client, the call
-// fails whose answer it must be: the oldest in flight. Others are repeated, and that one would end every connection.
+// badLength returns why a frame of an impossible length ends the connection. If it is an answer that is too long for this
+// client, it ends the call: that would be repeated, and end every connection. A server answers in order, so it is the
+// answer to the oldest request in flight, if that is a read.
 func (w *Conn) badLength(n int, head [4]byte) error {
 	if text := string(head[:]); !slices.ContainsFunc(head[:], func(b byte) bool { return b < ' ' || b > '~' }) {
 		return fmt.Errorf("%w: it begins with %q, so this is no ZooKeeper server", codec.ErrBadFrame, text)
@@ -101,10 +104,8 @@ func (w *Conn) badLength(n int, head [4]byte) error {
 	why := fmt.Errorf("%w: an answer of %d bytes, and this client reads at most %d (%w)", ErrTooLong, n, codec.MaxFrame, codec.ErrBadFrame)
 	w.mu.Lock()
 	var e *entry
-	if len(w.flight) > 0 {
-		if e = w.flight[0].entry; e != nil {
-			w.flight = w.flight[1:]
-		}
+	if len(w.flight) > 0 && (w.flight[0].Op == codec.OpGetChildren2 || w.flight[0].Op == codec.OpGetData) {
+		e, w.flight = w.flight[0].entry, w.flight[1:]
 	}
 	w.mu.Unlock()
 	if e != nil {
@@ -211,7 +212,7 @@ func (w *Conn) learn(i int, one sending, code int32, n *News) {
 	if one.entry != nil {
 		w.flying--
 		w.load -= len(one.entry.frame)
-		if next := w.waiting.next(); next != nil && w.room(next) {
+		if next := w.waiting.next(); next != nil && w.roomLocked(next) {
 			w.due = true
 		}
 	}

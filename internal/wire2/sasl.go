@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
@@ -12,10 +13,12 @@ import (
 // SASL proves to a server who the client is, right behind the greeting and ahead of all else. Some servers refuse all
 // other requests before that, heartbeats too. So it is a part of the handshake, and the clock takes nothing from its
 // answers. The functions of the mechanism are the program's: they run under no lock, on a goroutine that is left behind if
-// the connection ends before they return.
+// the connection ends before they return. All connections of a manager share one SASL, so that they leave few behind.
 type SASL struct {
 	Name  string // of the mechanism
-	Start func(ctx context.Context) (x Exchange, first []byte, err error)
+	Start func(ctx context.Context, host string) (x Exchange, first []byte, err error)
+
+	running atomic.Int32 // calls of the mechanism
 }
 
 // Exchange is one exchange with a server. See session.SASLExchange.
@@ -35,8 +38,8 @@ func (e *SASLError) Unwrap() error { return e.Why }
 // proof is an exchange that has begun. Without one, Exchange is nil.
 type proof struct {
 	Exchange
-	mechanism string
-	next      []byte // what to say next
+	*SASL
+	next []byte // what to say next
 }
 
 // step is what a function of the mechanism has returned.
@@ -47,27 +50,34 @@ type step struct {
 	err  error
 }
 
-// aside calls a function of the mechanism. It does not wait longer than until ctx ends.
-func aside(ctx context.Context, f func() step) step {
+// call calls a function of the mechanism. It does not wait longer than until ctx ends.
+func (s *SASL) call(ctx context.Context, f func() step) step {
+	if s.running.Add(1) > mostDeaf {
+		s.running.Add(-1)
+		return step{err: fmt.Errorf("the mechanism has not returned from %d calls whose connections have ended", mostDeaf)}
+	}
 	done := make(chan step, 1)
-	go func() { done <- f() }()
+	go func() {
+		defer s.running.Add(-1)
+		done <- f()
+	}()
 	select {
-	case s := <-done:
-		return s
+	case got := <-done:
+		return got
 	case <-ctx.Done():
 		return step{err: context.Cause(ctx)}
 	}
 }
 
 // begin begins an exchange, before anything is sent: if that fails, no server has made a session in vain. s may be nil.
-func (s *SASL) begin(ctx context.Context, limit time.Duration) (proof, error) {
+func (s *SASL) begin(ctx context.Context, host string, limit time.Duration) (proof, error) {
 	if s == nil {
 		return proof{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	got := aside(ctx, func() step {
-		x, first, err := s.Start(ctx)
+	got := s.call(ctx, func() step {
+		x, first, err := s.Start(ctx, host)
 		return step{Exchange: x, say: first, err: err}
 	})
 	if got.err == nil && got.Exchange == nil {
@@ -76,7 +86,7 @@ func (s *SASL) begin(ctx context.Context, limit time.Duration) (proof, error) {
 	if got.err != nil {
 		return proof{}, &SASLError{s.Name, got.err}
 	}
-	return proof{got.Exchange, s.Name, got.say}, nil
+	return proof{got.Exchange, s, got.say}, nil
 }
 
 // run makes the exchange, in frames with the numbers that number returns.
@@ -84,7 +94,7 @@ func (p proof) run(ctx context.Context, number func() int32, write func([]byte) 
 	if p.Exchange == nil {
 		return nil
 	}
-	failed := func(why error) error { return &SASLError{p.mechanism, why} }
+	failed := func(why error) error { return &SASLError{p.Name, why} }
 	for last, n := false, 0; n < mostSteps; n++ {
 		xid := number()
 		if err := write(codec.SASLFrame(xid, p.next)); err != nil {
@@ -103,13 +113,13 @@ func (p proof) run(ctx context.Context, number func() int32, write func([]byte) 
 		case last:
 			return nil
 		}
-		got := aside(ctx, func() step {
+		got := p.call(ctx, func() step {
 			say, last, err := p.Challenge(answer)
 			return step{say: say, last: last, err: err}
 		})
 		switch p.next, last = got.say, got.last; {
 		case ctx.Err() != nil:
-			return context.Cause(ctx) // it refuses nobody
+			return context.Cause(ctx) // nobody has refused
 		case got.err != nil:
 			return failed(got.err)
 		case last && p.next == nil:

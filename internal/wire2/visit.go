@@ -17,6 +17,7 @@ type Visit struct {
 	Hello      codec.Hello
 	Identities []codec.Identity // some servers refuse all requests without
 	SASL       *SASL            // the same; nil: none
+	Host       string           // of the server, for SASL
 	Limit      time.Duration    // for the begin of SASL, which is done without if it takes longer
 }
 
@@ -53,7 +54,7 @@ func (v Visit) Run(ctx context.Context, c net.Conn) (out Outcome) {
 	}
 	write := func(b []byte) error { _, err := c.Write(b); return err }
 	all := v.Hello.Frame()
-	if p, err := v.SASL.begin(ctx, v.Limit); err == nil && p.Exchange != nil {
+	if p, err := v.SASL.begin(ctx, v.Host, v.Limit); err == nil && p.Exchange != nil {
 		if write(all) != nil {
 			return out
 		}

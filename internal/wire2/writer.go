@@ -13,27 +13,12 @@ func (w *Conn) writes() {
 	timer := time.NewTimer(clock.Aside)
 	defer timer.Stop()
 	for {
-		frames, more, next := w.batch()
-		if len(frames) > 0 {
-			out := frames[0]
-			if len(frames) > 1 {
-				out = w.writing[:0]
-				for _, f := range frames {
-					out = append(out, f...)
-				}
-				w.writing = out
-			}
-			if w.write(out) != nil {
-				return
-			}
-			if more {
-				select {
-				case <-w.life.Done():
-					return
-				default:
-					continue
-				}
-			}
+		out, more, next := w.batch()
+		if len(out) > 0 && w.write(out) != nil {
+			return
+		}
+		if more && w.life.Err() == nil {
+			continue
 		}
 		timer.Reset(max(time.Microsecond, next.Sub(clock.Now()))) // no timer is due at once: see .ci/race
 		select {
@@ -46,35 +31,41 @@ func (w *Conn) writes() {
 }
 
 // batch returns what to write now: what is urgent, the heartbeats that are due, and the calls that have room. It notes
-// them as sent before the write begins. more says that calls are left that have room, and next is when to look again.
-func (w *Conn) batch() (frames [][]byte, more bool, next time.Time) {
+// them as sent before the write begins. more says that calls with room remain, and next is when to look again.
+func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.link.SetHalf(w.cfg.Half(w.timeout))
 	if now := clock.Now(); !now.Before(w.beatAt) {
-		w.beats(now)
+		w.beatLocked(now)
 	}
+	out = w.writing[:0]
 	for _, frame := range w.urgent {
-		frames = append(frames, w.note(frame, nil))
+		out = w.sendLocked(out, frame, nil)
 	}
 	w.urgent = nil
-	for size := 0; ; {
+	for ahead := len(out); ; {
 		e := w.waiting.next()
-		if e == nil || !w.room(e) {
-			return frames, false, w.beatAt
+		if e == nil || !w.roomLocked(e) {
+			break
 		}
-		if size > 0 && size+len(e.frame) > mostWrite {
-			return frames, true, w.beatAt
+		if size := len(out) - ahead; size > 0 && size+len(e.frame) > mostWrite {
+			more = true
+			break
 		}
 		w.waiting.take(e)
 		binary.BigEndian.PutUint32(e.frame[4:], uint32(w.numberLocked()))
-		w.flying, w.load, size = w.flying+1, w.load+len(e.frame), size+len(e.frame)
-		frames = append(frames, w.note(e.frame, e))
+		w.flying, w.load = w.flying+1, w.load+len(e.frame)
+		out = w.sendLocked(out, e.frame, e)
 	}
+	if w.writing = out; cap(out) > 2*mostWrite { // the memory of a long call is not kept
+		w.writing = nil
+	}
+	return out, more, w.beatAt
 }
 
-// beats makes the heartbeats that are due urgent.
-func (w *Conn) beats(now time.Time) {
+// beatLocked makes the heartbeats that are due urgent.
+func (w *Conn) beatLocked(now time.Time) {
 	var due []clock.Duty
 	due, w.beatAt = w.link.Due(now, w.owns(), w.cfg.Clock.Proven())
 	for _, d := range due {
@@ -91,10 +82,11 @@ func (w *Conn) beats(now time.Time) {
 	}
 }
 
-// note notes when a frame is sent, and what a quorum's answer to it will prove. Each frame has a time of its own.
-func (w *Conn) note(frame []byte, e *entry) []byte {
+// sendLocked appends a frame to what is written, and notes when it is sent and what a quorum's answer to it will prove.
+// Each frame has a time of its own.
+func (w *Conn) sendLocked(out, frame []byte, e *entry) []byte {
 	if xid := codec.Xid(frame); xid != codec.XidAuth { // ids keeps track of these, and the answers to them prove nothing
 		w.flight = append(w.flight, sending{w.link.Sends(xid, codec.Op(frame), clock.Now()), e})
 	}
-	return frame
+	return append(out, frame...)
 }

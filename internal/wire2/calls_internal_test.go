@@ -1,0 +1,481 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
+
+// TestWindow bounds calls in flight. The others follow in order as answers come, and heartbeats do not wait.
+func TestWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
+		b.greet()
+		b.say(answerTo(b.next()))
+		for i := range mostCalls + 5 {
+			b.ask(codec.OpExists, fmt.Sprintf("/%d", i))
+		}
+		inFlight := b.frames()
+		if len(inFlight) != mostCalls {
+			t.Fatalf("%d calls are in flight, want %d", len(inFlight), mostCalls)
+		}
+		time.Sleep(b.timeout / 4)
+		beats := b.frames()
+		for _, f := range beats {
+			if op := codec.Op(f); op != codec.OpSync && op != codec.OpPing {
+				t.Errorf("%s leaves while the window is full", codec.OpName(op))
+			}
+		}
+		if len(beats) < 3 {
+			t.Errorf("%d heartbeats in a quarter of a timeout while the window is full", len(beats))
+		}
+		for i, f := range inFlight[:3] {
+			b.say(replyFrame(codec.Xid(f), codec.CodeNoNode))
+			if got, want := b.paths(), []string{fmt.Sprintf("/%d", mostCalls+i)}; !slices.Equal(got, want) {
+				t.Errorf("%v leaves after answer %d, want %v", got, i, want)
+			}
+		}
+	})
+}
+
+// TestWindowBytes bounds the bytes in flight, and of a write, unless one call is longer.
+func TestWindowBytes(t *testing.T) {
+	path := func(size int) string { return "/" + strings.Repeat("x", size-17) } // the frame has so many bytes
+	for _, c := range []struct {
+		size, flying, written int // calls in flight, and the bytes of a write
+	}{
+		{100, mostCalls, 100 * mostCalls},
+		{1 << 10, mostBytes >> 10, mostWrite},
+		{10 << 10, mostBytes / (10 << 10), 10 << 10},
+		{mostWrite + 1, mostBytes / (mostWrite + 1), mostWrite + 1},
+		{1 << 20, 1, 1 << 20},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, nil)
+			writes := &writeSizes{Conn: b.net}
+			b.net = writes
+			b.greet()
+			var calls []*Call
+			for range 2 * mostCalls {
+				one, _ := call(codec.OpExists, path(c.size))
+				calls = append(calls, one)
+			}
+			b.Start(calls...)
+			got := b.frames()
+			if len(got) != c.flying {
+				t.Errorf("%d calls of %d bytes in flight, want %d", len(got), c.size, c.flying)
+			}
+			if most := slices.Max(writes.sizes); most != min(c.written, mostWrite/c.size*c.size) && most != c.size {
+				t.Errorf("%d bytes are written at once in calls of %d, want %d", most, c.size, c.written)
+			}
+			b.say(replyFrame(codec.Xid(got[0]), codec.CodeNoNode))
+			if n := len(b.frames()); n != 1 {
+				t.Errorf("%d calls of %d bytes leave after an answer", n, c.size)
+			}
+			if n := cap(b.writing); n > 2*mostWrite {
+				t.Errorf("a buffer of %d bytes is kept", n)
+			}
+		})
+	}
+}
+
+// writeSizes notes the sizes of writes.
+type writeSizes struct {
+	net.Conn
+	sizes []int
+}
+
+func (c *writeSizes) Write(b []byte) (int, error) {
+	c.sizes = append(c.sizes, len(b))
+	return c.Conn.Write(b)
+}
+
+// full returns a bench whose window is full, and the frames in flight.
+func full(t *testing.T) (*bench, [][]byte) {
+	b := newBench(t, nil)
+	b.greet()
+	for range mostCalls {
+		b.ask(codec.OpExists, "/full")
+	}
+	return b, b.frames()
+}
+
+// drain answers one frame in flight after the other until nothing more leaves, and returns the paths of what has left.
+func (b *bench) drain(inFlight [][]byte) (paths []string) {
+	for len(inFlight) > 0 {
+		b.say(answerTo(inFlight[0]))
+		left := b.frames()
+		inFlight = append(inFlight[1:], left...)
+		for _, f := range left {
+			paths = append(paths, string(codec.Path(f)))
+		}
+	}
+	return paths
+}
+
+// TestFirst lets deletes of own nodes leave ahead of all other calls, in order.
+func TestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, inFlight := full(t)
+		for i, first := range []bool{false, true, false, true} {
+			c, _ := call(codec.OpDelete, fmt.Sprintf("/%d", i))
+			c.First = first
+			b.Start(c)
+		}
+		if diff := cmp.Diff([]string{"/1", "/3", "/0", "/2"}, b.drain(inFlight)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestOwedDeletesComeFirst sees that deletes which are started before the greeting are the first calls of a connection.
+func TestOwedDeletesComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.start()
+		b.ask(codec.OpCreate, "/new")
+		owed, _ := call(codec.OpDelete, "/owed")
+		owed.First = true
+		b.Start(owed)
+		b.say(greetingFrame(42, 6000))
+		go b.listen()
+		if got := b.paths(); !slices.Equal(got, []string{"/owed", "/new"}) {
+			t.Errorf("%v have left", got)
+		}
+	})
+}
+
+// TestSharedListing lets callers share a listing that waits. It leaves behind the creates of all of them, so that each sees
+// its node, and its answer is decoded once.
+func TestSharedListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, inFlight := full(t)
+		const callers = 2*mostShare + 3
+		var replies []chan Reply
+		for i := range callers {
+			create, _ := call(codec.OpCreate, fmt.Sprintf("/a/%d", i))
+			list, reply := call(codec.OpGetChildren2, "/a")
+			b.Start(create, list)
+			replies = append(replies, reply)
+		}
+		b.ask(codec.OpGetChildren2, "/b") // another directory
+		seen, lists := 0, 0
+		for _, p := range b.drain(inFlight) {
+			switch {
+			case p == "/a":
+				lists++
+				if want := min(callers, lists*mostShare); seen != want {
+					t.Errorf("listing %d leaves behind %d creates, want %d", lists, seen, want)
+				}
+			case p != "/b":
+				seen++
+			}
+		}
+		if lists != 3 {
+			t.Errorf("%d listings for %d callers, want 3", lists, callers)
+		}
+		first, second := ended(replies[0]), ended(replies[1])
+		if len(first.Names) != 2 || &first.Names[0] != &second.Names[0] {
+			t.Errorf("two that share a listing got %v and %v, and not the same", first.Names, second.Names)
+		}
+		for i, reply := range replies[2:] {
+			if r := ended(reply); r == nil || len(r.Names) != 2 {
+				t.Errorf("caller %d got %+v", i+2, r)
+			}
+		}
+		for range 2 { // one that has left is not shared: it may have been answered already
+			b.ask(codec.OpGetChildren2, "/a")
+		}
+		if n := len(b.frames()); n != 2 {
+			t.Errorf("%d listings, want 2", n)
+		}
+	})
+}
+
+// TestWithdraw sees that a call which is withdrawn before it leaves never leaves, and does not end. A listing stays as long
+// as somebody wants it.
+func TestWithdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, inFlight := full(t)
+		start := func(op int32, path string) (*Call, chan Reply) {
+			c, reply := call(op, path)
+			b.Start(c)
+			return c, reply
+		}
+		one, r1 := start(codec.OpCreate, "/1")
+		start(codec.OpCreate, "/2")
+		alone, r3 := start(codec.OpGetChildren2, "/alone")
+		shared, r4 := start(codec.OpGetChildren2, "/shared")
+		_, r5 := start(codec.OpGetChildren2, "/shared")
+		for i, c := range []*Call{one, alone, shared} {
+			if !b.Withdraw(c) || b.Withdraw(c) {
+				t.Errorf("call %d: not withdrawn once", i)
+			}
+		}
+		last, r6 := start(codec.OpGetChildren2, "/alone") // it does not join what is gone
+		got := b.drain(inFlight)
+		if diff := cmp.Diff([]string{"/2", "/shared", "/alone"}, got); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
+		}
+		if ended(r1) != nil || ended(r3) != nil || ended(r4) != nil || ended(r5) == nil || ended(r6) == nil {
+			t.Error("another call has ended than those that have left")
+		}
+		if b.Withdraw(last) {
+			t.Error("a call that has left is withdrawn")
+		}
+		b.Cut(net.ErrClosed)
+		b.Forsake()
+		if late, r := start(codec.OpCreate, "/late"); b.Withdraw(late) || ended(r) == nil {
+			t.Error("a call that was not sent is withdrawn, and has not ended")
+		}
+	})
+}
+
+// TestWithdrawnDoNotPileUp keeps nothing of calls that are withdrawn while nothing leaves, and nothing of a burst once it is
+// over.
+func TestWithdrawnDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, inFlight := full(t)
+		b.ask(codec.OpCreate, "/stays")
+		for range 100_000 {
+			c, _ := call(codec.OpExists, "/a")
+			b.Start(c)
+			if !b.Withdraw(c) {
+				t.Fatal("not withdrawn")
+			}
+		}
+		for range 10 * mostShare { // a listing that moves
+			b.ask(codec.OpGetChildren2, "/a")
+		}
+		if n := len(b.waiting.others.slots); n > 4*mostShare {
+			t.Errorf("%d slots for 11 calls", n)
+		}
+		var burst []*Call
+		for range 10_000 {
+			c, _ := call(codec.OpExists, "/a")
+			burst = append(burst, c)
+		}
+		b.Start(burst...)
+		if got := b.drain(inFlight); len(got) != 10_000+11 || got[0] != "/stays" {
+			t.Errorf("%d calls have left", len(got))
+		}
+		if w := &b.waiting; cap(w.others.slots) > mostCalls || len(w.lists) > 0 || cap(b.flight) > 8*mostCalls {
+			t.Errorf("kept: %d slots, %d listings, %d in flight", cap(w.others.slots), len(w.lists), cap(b.flight))
+		}
+	})
+}
+
+// TestNumbers are positive, and begin again at their end.
+func TestNumbers(t *testing.T) {
+	w := newUnserved(&streamed{})
+	if got := w.nextNumber(); got != 1 {
+		t.Errorf("the first number is %d", got)
+	}
+	w.number = math.MaxInt32 - 1
+	if a, b := w.nextNumber(), w.nextNumber(); a != math.MaxInt32 || b != 1 {
+		t.Errorf("the numbers go on with %d, %d", a, b)
+	}
+}
+
+// TestCallsRandomly has calls of all kinds come, leave, be answered and withdrawn in any order. Each ends once, unless it
+// was withdrawn; what was withdrawn has not left; and a listing leaves behind all that its callers sent before it.
+func TestCallsRandomly(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		w := newUnserved(&streamed{})
+		type state struct {
+			*Call
+			ends, at  int  // how often it has ended; how many calls came before it
+			withdrawn bool // it must not end
+			first     bool
+		}
+		var all []*state
+		left := make(map[*entry]int) // in which order
+		send := func() {
+			before := len(w.flight)
+			w.batch()
+			for _, f := range w.flight[before:] {
+				if _, twice := left[f.entry]; twice {
+					t.Fatalf("seed %d: a call has left twice", seed)
+				}
+				left[f.entry] = len(left)
+			}
+			if w.flying > mostCalls || w.load > mostBytes && w.flying > 1 {
+				t.Fatalf("seed %d: %d calls, %d bytes in flight", seed, w.flying, w.load)
+			}
+		}
+		for range 2000 {
+			switch r.IntN(10) {
+			case 0, 1, 2, 3:
+				s := &state{at: len(all), first: r.IntN(4) == 0}
+				op, path := int32(codec.OpDelete), fmt.Sprintf("/%d", r.IntN(3))
+				if r.IntN(3) == 0 {
+					op, s.first = codec.OpGetChildren2, false
+				}
+				if r.IntN(20) == 0 {
+					path += strings.Repeat("x", r.IntN(2*mostBytes))
+				}
+				s.Call, _ = call(op, path)
+				s.First, s.Done = s.first, func(Reply) { s.ends++ }
+				all = append(all, s)
+				w.Start(s.Call)
+			case 4:
+				if len(all) > 0 {
+					s := all[len(all)-1-r.IntN(min(len(all), 100))]
+					_, gone := left[s.entry]
+					if got := w.Withdraw(s.Call); got {
+						if gone || s.withdrawn || s.ends > 0 {
+							t.Fatalf("seed %d: call %d is withdrawn: has left %v, ended %d times", seed, s.at, gone, s.ends)
+						}
+						s.withdrawn = true
+					} else if !gone && !s.withdrawn {
+						t.Fatalf("seed %d: call %d has not left, and is not withdrawn", seed, s.at)
+					}
+				}
+			case 5, 6:
+				send()
+			default:
+				if len(w.flight) > 0 {
+					n, err := w.take(replyFrame(w.flight[0].Xid, codec.CodeNoNode)[4:])
+					if err != nil {
+						t.Fatal(err)
+					}
+					n.End()
+				}
+			}
+		}
+		send()
+		w.Forsake()
+		for i, s := range all {
+			if want := 1; s.withdrawn != (s.ends == 0) || s.ends > want {
+				t.Fatalf("seed %d: call %d has ended %d times, withdrawn %v", seed, i, s.ends, s.withdrawn)
+			}
+			at, ok := left[s.entry]
+			if s.withdrawn || !ok {
+				continue
+			}
+			for _, before := range all[:i] { // what came before leaves before, but for the deletes that go first
+				got, ok := left[before.entry]
+				if before.withdrawn || before.entry == s.entry || s.first && !before.first || codec.Op(before.Frame) == codec.OpGetChildren2 {
+					continue
+				}
+				if !ok || got > at {
+					t.Fatalf("seed %d: call %d has left before call %d", seed, i, before.at)
+				}
+			}
+		}
+	}
+}
+
+// TestCallsEndOnceConcurrentSafe has calls, answers, withdrawals, the end of the connection and Forsake come at the same
+// time, with real goroutines and TCP. Each call ends once, with its own answer or with none.
+func TestCallsEndOnceConcurrentSafe(t *testing.T) {
+	const connections, callers, each = 50, 8, 100
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() { answerSome(c, rand.IntN(callers*each)) })
+		}
+	})
+	for range connections {
+		if ended := callUntilCut(t, ln.Addr().String(), callers, each); ended != callers*each {
+			t.Fatalf("%d calls, of which %d have ended", callers*each, ended)
+		}
+	}
+	ln.Close()
+	served.Wait()
+}
+
+// answerSome is a server that hangs up after so many frames. It says of reads that they succeed, of other requests that there
+// is no node.
+func answerSome(c net.Conn, frames int) {
+	defer c.Close()
+	for i := range frames {
+		f, err := codec.ReadFrame(c, codec.MaxFrame)
+		switch {
+		case err != nil:
+			return
+		case i == 0:
+			_, err = c.Write(greetingFrame(42, 6000))
+		case codec.Xid(f) == codec.XidAuth:
+			_, err = c.Write(replyFrame(codec.XidAuth, 0))
+		case codec.Op(f) == codec.OpGetData, codec.Op(f) == codec.OpGetChildren2:
+			_, err = c.Write(answerTo(f))
+		default:
+			_, err = c.Write(replyFrame(codec.Xid(f), codec.CodeNoNode))
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// callUntilCut makes calls on one connection until the server hangs up, and returns how many have ended or were withdrawn.
+func callUntilCut(t *testing.T, addr string, callers, each int) int {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig()
+	cfg.Limit = time.Minute
+	if rand.IntN(2) == 0 {
+		cfg.Identities = twoIdentities
+	}
+	w := New(c, cfg)
+	var all sync.WaitGroup
+	var over atomic.Int64
+	for range callers {
+		all.Go(func() {
+			for range each {
+				op := []int32{codec.OpGetData, codec.OpDelete, codec.OpGetChildren2}[rand.IntN(3)]
+				one, _ := call(op, "/a")
+				one.Done = func(r Reply) {
+					if r.Err == nil && (r.Code == codec.CodeOK) == (op == codec.OpDelete) {
+						t.Errorf("request %d got the answer %d", op, r.Code)
+					}
+					over.Add(1)
+				}
+				w.Start(one)
+				if rand.IntN(4) == 0 && w.Withdraw(one) {
+					over.Add(1)
+				}
+			}
+		})
+	}
+	var cut sync.WaitGroup
+	cut.Go(func() { all.Wait(); w.Cut(net.ErrClosed) })
+	_, _, err = w.Greet()
+	if err == nil {
+		err = w.Open()
+	}
+	for err == nil {
+		var n News
+		if n, err = w.Next(); err == nil {
+			n.End()
+		}
+	}
+	_ = w.Close(err)
+	w.Forsake()
+	cut.Wait()
+	return int(over.Load())
+}
