@@ -359,3 +359,30 @@ func TestResolverGoexit(t *testing.T) {
 		}
 	})
 }
+
+// TestUsefulBeginsARound resolves the names again after a connection that was of use, because it may have lasted for long,
+// and gives servers the times of the first round.
+func TestUsefulBeginsARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
+		n := &network{}
+		d := newDialer(t, n, "a:1", named(dns))
+		for range 4 { // into the second round
+			c, _, err := d.Dial(t.Context(), staking(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		if got := d.HandshakeLimit(staking(time.Minute)); got != 30*time.Second {
+			t.Errorf("a greeting within %v in the second round", got)
+		}
+		dns.Set(map[string][]string{"a": {"10.0.1.1"}}, nil)
+		d.Useful()
+		c, to, err := d.Dial(t.Context(), staking(time.Minute))
+		if err != nil || to.Addr != "10.0.1.1:1" || d.HandshakeLimit(staking(time.Minute)) != 15*time.Second {
+			t.Fatalf("%v from %s, and a greeting within %v", err, to, d.HandshakeLimit(staking(time.Minute)))
+		}
+		c.Close()
+	})
+}

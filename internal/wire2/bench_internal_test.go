@@ -22,6 +22,7 @@ type bench struct {
 	server net.Conn
 	got    chan []byte // the frames that the server has read after the handshake
 	news   chan News   // what Next has returned
+	shook  chan error  // what Greet or Open has returned
 	over   chan error  // what Close has returned
 }
 
@@ -31,7 +32,7 @@ const testLimit = time.Second
 func newBench(t *testing.T, set func(*Config)) *bench {
 	t.Helper()
 	near, far := net.Pipe()
-	b := &bench{t: t, server: far, got: make(chan []byte, 10000), news: make(chan News, 1000), over: make(chan error, 1)}
+	b := &bench{t: t, server: far, got: make(chan []byte, 10000), news: make(chan News, 1000), shook: make(chan error, 1), over: make(chan error, 1)}
 	b.cfg = testConfig()
 	if set != nil {
 		set(&b.cfg)
@@ -54,6 +55,7 @@ func (b *bench) serve() {
 	if err == nil {
 		err = b.Open()
 	}
+	b.shook <- err
 	for err == nil {
 		var news News
 		if news, err = b.Next(); err == nil {

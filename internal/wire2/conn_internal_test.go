@@ -222,6 +222,33 @@ func TestBlockedWrite(t *testing.T) {
 	})
 }
 
+// deafConn is a connection whose Write does not return when it is closed.
+type deafConn struct {
+	net.Conn
+	hear chan struct{}
+}
+
+func (c *deafConn) Write(b []byte) (int, error) { <-c.hear; return c.Conn.Write(b) }
+
+// TestCloseWaitsForWriter sees that nothing more is written once Close has returned: the frames belong to others then.
+func TestCloseWaitsForWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		deaf := &deafConn{b.net, make(chan struct{}, 1)}
+		b.net = deaf
+		deaf.hear <- struct{}{} // the handshake
+		b.greet()
+		b.ask(codec.OpDelete, "/a")
+		b.Cut(net.ErrClosed)
+		synctest.Wait()
+		if len(b.over) > 0 {
+			t.Error("Close has returned before the writer")
+		}
+		close(deaf.hear)
+		b.ended()
+	})
+}
+
 // brokenConn is a connection of a user's dialer that breaks the contract of io.Reader, or that of io.Writer.
 type brokenConn struct {
 	net.Conn

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -9,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/digestmd5"
@@ -55,7 +56,10 @@ func TestSASLComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, mechanism(&talk{last: 3}, time.Minute))
 		hello := time.Now()
-		b.greet()
+		b.start()
+		time.Sleep(time.Second)
+		b.say(greetingFrame(42, 6000))
+		go b.listen()
 		b.ask(codec.OpSync, "/a")
 		for range 3 {
 			time.Sleep(10 * time.Second)
@@ -70,7 +74,7 @@ func TestSASLComesFirst(t *testing.T) {
 		for _, f := range all {
 			ops = append(ops, codec.Op(f))
 		}
-		if diff := cmp.Diff([]int32{codec.OpAuth, codec.OpAuth, codec.OpMulti, codec.OpSync}, ops[:4]); diff != "" || !b.Greeted() {
+		if diff := gocmp.Diff([]int32{codec.OpAuth, codec.OpAuth, codec.OpMulti, codec.OpSync}, ops[:4]); diff != "" || !b.Greeted() {
 			t.Errorf("open %t (-want +got):\n%s", b.Greeted(), diff)
 		}
 		if len(b.news) > 0 {
@@ -124,19 +128,21 @@ func TestSASLHostile(t *testing.T) {
 				b := newBench(t, mechanism(c.x, testLimit))
 				began := time.Now()
 				b.greet()
-				for c.answers != nil {
+				steps := 0
+				for ; c.answers != nil; steps++ {
 					synctest.Wait()
 					if len(b.got) == 0 {
 						break
 					}
 					_, _ = b.server.Write(c.answers(b.step()))
 				}
-				err := <-b.over
-				if took := time.Since(began); took > testLimit || b.Greeted() {
-					t.Errorf("it took %v, open %v", took, b.Greeted())
+				err := <-b.shook
+				<-b.over
+				if took := time.Since(began); took > testLimit || b.Greeted() || steps > mostSteps {
+					t.Errorf("it took %v and %d steps, open %v", took, steps, b.Greeted())
 				}
 				isRefusal := errors.As(err, new(*SASLError))
-				if isRefusal != (c.refused != "") || !strings.Contains(err.Error(), c.refused) || c.want != nil && !errors.Is(err, c.want) {
+				if isRefusal != (c.refused != "") || !strings.Contains(err.Error(), c.refused) || c.want != nil && !errors.Is(cmp.Or(b.Err(), err), c.want) {
 					t.Errorf("%v, want %v %q", err, c.want, c.refused)
 				}
 			})
