@@ -1,0 +1,227 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
+
+// NewNode is the node that [Session.Enter] makes. It is ephemeral: it goes with the session at the latest.
+type NewNode struct {
+	// Dir is the directory of the node. Enter makes it if it is missing, and every node above it.
+	Dir string
+	// Name is the name of the node without its id and its number. The whole name is _c_<id>-<Name><number>, as in
+	// _c_6ba7b810-9dad-11d1-80b4-00c04fd430c8-lock-0000000007 for the Name "lock-". The id is new for each Enter. Other
+	// clients, such as Curator, go by what follows it. The servers give the numbers, which grow in each directory.
+	Name string
+	// Data is the data of the node, which may be nil. Nobody may change it before Enter has returned.
+	Data []byte
+	// Fixed says that the name of the node is Name alone, without an id and a number. One client at a time can have such a
+	// node.
+	Fixed bool
+	// Watch asks for a watch on the children of Dir: see Children of [Listing].
+	Watch bool
+	// Directory asks for the data of Dir, and a watch on it. The read leaves between the create and the listing, in the same
+	// flight. See Data and Directory of [Listing].
+	Directory bool
+}
+
+// Node is an ephemeral node that [Session.Enter] has made.
+type Node struct {
+	_ misuse.NoCopy
+
+	// Path is the path of the node.
+	Path string
+	// Listing is a listing of the directory that shows the node: the node is one of its Names. All nodes that were made in
+	// the directory before it, and are still there, are among them. Children is not nil if Watch of NewNode asked for it, and
+	// Data, DataStat and Directory tell of the directory if Directory of NewNode asked for that.
+	Listing
+
+	entry   *entry
+	once    sync.Once
+	removal *Removal
+}
+
+// entry is an Enter in progress, and then what the session has to know to remove its node.
+type entry struct {
+	s *Session
+	NewNode
+	asked string     // the path of the create, without the number
+	mode  CreateMode // of the create
+	place *place     // what is counted of the node
+
+	node    string // its path; "" while there is none, or it is not known
+	doubt   bool   // a reply was lost at some time: there may be a second node
+	founded bool   // the entry has made the directory
+	pending bool   // a create is in flight that sees to itself
+
+	// These tell a node with a fixed name from others at its path: an earlier transaction than after, or a later one than
+	// upTo, has made those.
+	after, upTo int64
+}
+
+// idHead begins the names of numbered nodes, as Curator's protected ones have it.
+const idHead = "_c_"
+
+// Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it. The
+// create and the listing leave together, so that takes one round trip. Locks, elections and memberships are made of
+// this.
+//
+// Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has ended
+// or the servers have refused. Missing directories are made as containers, which the servers remove when they have
+// become empty again. If one vanishes in the meantime, Enter makes it again.
+//
+// If the reply to the create is lost with the connection, Enter finds out what became of it. It lists the directory
+// again, behind a write that a quorum agrees to, in one flight. If the node is there, Enter takes it: it knows a
+// numbered node by its id, and one with a fixed name by its owner and its transaction. If it is not there, Enter creates
+// it.
+//
+// If Enter fails, it leaves nothing behind, and needs no further call. What the create has made, or may yet make, is
+// removed in the background, for as long as that takes, and so is a directory that was made in vain. If ctx has ended
+// before Enter is called, nothing is sent.
+//
+// An Enter of a fixed name first waits until all removals of that path by this session have ended, and other calls of
+// Enter. So a delete that is repeated does not hit the new node. If the servers refuse such a removal, Enter fails as
+// the removal does.
+//
+// Errors are those of go-zookeeper (zk.ErrNoAuth …), ctx's, or match one of these:
+//
+//   - zk.ErrNodeExists: there is a node with the fixed name, of this session or of another client. Nothing was changed.
+//     Watch the node, and try again when it is gone.
+//   - [ErrTooManyNodes]: the session has no room for the node. Nothing was sent.
+//   - [ErrSequence]: the numbers of the directory are used up.
+//   - [ErrLost], [ErrClosed]: the session has ended, and the node goes with it.
+//   - [ErrInvalid]: Dir, Name or Data cannot work. Nothing was sent.
+func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
+	misuse.Context(ctx, "session: Session.Enter")
+	s.check()
+	e := &entry{s: s, NewNode: n, mode: ephemeralSequential, upTo: math.MaxInt64}
+	name := n.Name
+	if n.Fixed {
+		e.mode = ephemeral
+	} else {
+		name = idHead + uuid.NewString() + "-" + n.Name
+	}
+	e.asked = strings.TrimSuffix(n.Dir, "/") + "/" + name // path.Join would make a valid path of some that are not
+	var bad error
+	if n.Fixed && n.Name == "" || strings.Contains(n.Name, "/") {
+		bad = misuse.Invalidf("%q is not the name of a node", n.Name)
+	}
+	if err := errors.Join(misuse.ValidatePath(n.Dir), bad, misuse.ValidatePath(e.asked), checkData(n.Data)); err != nil {
+		return nil, err
+	}
+	if _, err := s.ready(ctx); err != nil { // it checks ctx first
+		return nil, opError("create", e.asked, err)
+	}
+	if n.Fixed {
+		if err := s.takeName(ctx, e.asked); err != nil {
+			return nil, opError("create", e.asked, err)
+		}
+		defer s.fixed.unlock(e.asked)
+	}
+	var err error
+	if e.place, err = s.room.take(s.cfg.outward(e.asked), !n.Fixed); err != nil {
+		return nil, opError("create", e.asked, err)
+	}
+	l, err := e.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.Data = nil
+	return &Node{Path: e.node, Listing: *l, entry: e}, nil
+}
+
+// Remove removes the node for certain: see [Session.Remove]. It returns at once, and further calls return the same
+// [Removal].
+//
+// If a reply to a create of the node was lost, Remove also looks for further nodes of the same Enter. If the name is fixed
+// and the reply to the delete is lost, the session looks who owns the node before it deletes again: another client can
+// have made one meanwhile. It does not look before the first delete: if somebody else has deleted the node, and another client
+// has made one of the same fixed name, that one is deleted.
+//
+// Remove may be called by any number of goroutines at once. It panics if [Session.Enter] has not made the Node.
+func (n *Node) Remove(ctx context.Context) *Removal {
+	misuse.Context(ctx, "session: Node.Remove")
+	if n == nil || n.entry == nil {
+		panic("session: Node not made by Session.Enter")
+	}
+	n.once.Do(func() { n.removal = n.entry.remove(ctx) })
+	return n.removal
+}
+
+// enter makes the node, and returns a listing that shows it. However it fails, it leaves nothing behind: what was made, or
+// may yet be, is removed in the background.
+func (e *entry) enter(ctx context.Context) (*Listing, error) {
+	s := e.s
+	for tries, waits := 1, s.cfg.waits; ; tries++ {
+		l, err := s.ready(ctx)
+		if err != nil {
+			return nil, e.abandon(ctx, opError("create", e.asked, err))
+		}
+		if tries == 1 {
+			e.after = s.latest.Load()
+		}
+		listing, made, err := e.send(ctx, l)
+		if made.Err == errPending { //nolint:errorlint // it comes as it is: ctx or the session has ended
+			e.pending = true
+			return nil, e.abandon(ctx, opError("create", e.asked, err))
+		}
+		refusal := s.verdict(made)
+		switch what := outcomeOf(refusal); {
+		case refusal == nil:
+			listing, err = e.shown(ctx, listing, err)
+			if err != nil {
+				return nil, e.abandon(ctx, err)
+			}
+			if listing != nil {
+				return listing, nil
+			}
+		case s.Err() != nil:
+			return nil, e.abandon(ctx, opError("create", e.asked, s.Err()))
+		case what == inDoubt:
+			e.doubt = true
+			if listing, err = e.seek(ctx); err != nil {
+				return nil, e.abandon(ctx, err)
+			}
+			if listing != nil {
+				return listing, nil
+			}
+			s.traceRetry(ctx, "create", tries, refusal)
+		case what == unsent:
+			s.traceRetry(ctx, "create", tries, refusal)
+			if errors.Is(refusal, errNotSent) {
+				select {
+				case <-l.cut:
+				case <-ctx.Done():
+				case <-s.life.Done():
+				}
+				continue
+			}
+		case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
+			now, err := s.makeDirectory(ctx, s.cfg.outward(e.Dir))
+			if e.founded = e.founded || now; err != nil {
+				return nil, e.abandon(ctx, err)
+			}
+			if tries == 1 {
+				continue
+			}
+		case errors.Is(refusal, zk.ErrNodeExists) && !e.Fixed: // past the end of the counter, servers give a number again
+			return nil, e.abandon(ctx, opError("create", e.asked, fmt.Errorf("%w: it gave one again", ErrSequence)))
+		case errors.Is(refusal, zk.ErrNoAuth):
+			return nil, e.abandon(ctx, opError("create", e.asked, s.missing("create", e.asked, refusal)))
+		default:
+			return nil, e.abandon(ctx, opError("create", e.asked, refusal))
+		}
+		if err := pause(ctx, s.life.Done(), waits.Next()); err != nil {
+			return nil, e.abandon(ctx, opError("create", e.asked, err))
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	wire "github.com/turnstile-go/turnstile/internal/wire2"
+)
+
+// ListOptions says what [Session.List] does beside the listing. It all leaves in one flight with it.
+type ListOptions struct {
+	// Sync asks for a sync ahead of the listing, which leaves after the call has begun. So the listing shows everything that
+	// the servers had agreed to when List was called, unless the leader has been cut off from the others and does not know
+	// that yet.
+	Sync bool
+	// Data asks for the data of the directory too. It is read behind the sync and before the listing.
+	Data bool
+	// Watch asks, with Data, for a watch on the data of the directory. It is shared as that of [Session.Watch] is.
+	Watch bool
+	// Children asks for a watch on the children of the directory, for this call alone.
+	Children bool
+}
+
+// Listing is what a directory was at a moment.
+type Listing struct {
+	// Names has the names of the children, in no order.
+	Names []string
+	// Stat is the stat of the directory that came with Names.
+	Stat *zk.Stat
+	// Data and DataStat are the data of the directory and the stat that came with it, if they were asked for. If a watch was
+	// shared, they are those with which it was set. Data is what the directory had at the time of the listing if Mzxid
+	// of DataStat is that of Stat.
+	Data     []byte
+	DataStat *zk.Stat
+	// Directory is a watch on the data of the directory, if it was asked for, and otherwise nil. Data came with it.
+	Directory *Watch
+	// Children is a watch on the children of the directory, if it was asked for, and otherwise nil. The listing has set it. As
+	// long as it is pending, no child has come or gone since the listing, as far as the server has told. It may have ended by
+	// the time at which the call returns, also by an event that came before the listing.
+	Children *Watch
+}
+
+// List lists a directory, with more in the same flight as o asks. All of it comes over one connection, in the order sync,
+// data, listing. If the connection is lost before the last answer, all of it is sent again. List returns and fails as Get
+// does.
+func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listing, error) {
+	misuse.Context(ctx, "session: Session.List")
+	s.check()
+	if err := misuse.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	var before flight
+	if o.Sync {
+		before = flight{{op: "sync", path: path, sent: syncing(s.cfg.outward(path))}}
+	}
+	return repeat(ctx, s, "getChildren", path, true, func(l *link) (*Listing, bool, error) {
+		_, listing, err := s.list(ctx, l, path, o, before)
+		return listing, false, err
+	})
+}
+
+// list sends a listing, and ahead of it in one flight other requests, and a read of the data if o asks for it. The listing
+// counts only if the others were answered over the same connection. list also returns the replies to the others, and their
+// error if they have one.
+func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions, before flight) (replies []wire.Reply, _ *Listing, err error) {
+	full, out := s.cfg.outward(path), &Listing{}
+	f := slices.Clip(before)
+	if o.Data && o.Watch {
+		f = append(f, leg{op: "getData", path: path, shared: &out.Directory})
+	} else if o.Data {
+		f = append(f, leg{op: "getData", path: path, sent: reading(codec.OpGetData, full, false)})
+	}
+	listing := leg{op: "getChildren", path: path, sent: reading(codec.OpGetChildren2, full, o.Children)}
+	key := watchKey{onChildren, full}
+	if o.Children {
+		w := s.watches.add(key)
+		listing.ended = func(r wire.Reply) { s.watches.land(key, w, r, s.verdict(r)) }
+		out.Children = w
+	}
+	got, _, err := s.tryAll(ctx, l, append(f, listing))
+	last := got[len(f)]
+	if err == nil && out.Directory != nil {
+		err = s.isSet(ctx, out.Directory)
+		out.Data, out.DataStat = slices.Clip(slices.Clone(out.Directory.reply.Data)), copyStat(out.Directory.reply.Stat)
+	} else if o.Data {
+		out.Data, out.DataStat = slices.Clip(got[len(before)].Data), got[len(before)].Stat
+	}
+	if errors.Is(err, zk.ErrNoNode) && last.Err == nil && last.Stat != nil { // the directory has been made since it was read
+		err = zk.ErrConnectionClosed
+	}
+	if err != nil {
+		if out.Children != nil {
+			s.watches.drop(key, out.Children, WatchBroken)
+		}
+		return got[:len(before)], nil, err
+	}
+	out.Names, out.Stat = slices.Clone(last.Names), copyStat(last.Stat) // others may share the answer
+	return got[:len(before)], out, nil
+}

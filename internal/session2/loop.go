@@ -1,0 +1,128 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	dial "github.com/turnstile-go/turnstile/internal/dial2"
+)
+
+// run is the loop of the manager: one session after another, and for each one connection after another.
+func (m *Manager) run() {
+	defer close(m.stopped)
+	m.outage.begin()
+	waits := m.cfg.waits
+	for m.open.Err() == nil {
+		s := newSession(m)
+		for s.Err() == nil {
+			conn, to, err := m.dialer.Dial(s.life, s.stake)
+			switch {
+			case err == nil:
+				m.serve(s, conn, to)
+			case s.life.Err() == nil:
+				m.outage.failed(to, err)
+			}
+		}
+		if s.wasLive() {
+			waits.Reset()
+			m.transition(Lost, s, s.Err())
+			m.transition(Connecting, nil, nil)
+		} else if m.open.Err() == nil {
+			m.unusable(s, s.Err())
+		}
+		m.outage.begin()
+		m.closer.add(s)
+		_ = pause(m.open, nil, waits.Next())
+	}
+	m.transition(Closed, nil, ErrClosed)
+	m.outage.end()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	m.closeErr = m.closer.finish(ctx)
+	m.dialer.Close(ctx)
+	m.cfg.log.Info("zookeeper session manager closed", "err", m.closeErr)
+}
+
+// askTime bounds how long the loop waits for a connection whose session has ended: for the answer to closeSession, and
+// then for the connection's goroutines. The connection can be the program's, whose methods need not return.
+const askTime = time.Second
+
+// serve serves a connection in a goroutine, which reads from it, until it has ended. It leaves the goroutine behind if that
+// does not end with the session.
+func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
+	l := s.newLink(c, to)
+	go l.serve(s)
+	select {
+	case <-l.over:
+		return
+	case <-s.life.Done():
+	}
+	closing := m.open.Err() != nil && l.isUp(s)
+	if closing {
+		l.conn.CloseSession()
+		_ = pause(context.Background(), l.over, askTime)
+	}
+	go l.conn.Cut(net.ErrClosed)
+	_ = pause(context.Background(), l.over, askTime)
+}
+
+// pause waits for d, or until end is closed. If ctx ends before, it returns the error of ctx.
+func pause(ctx context.Context, end <-chan struct{}, d time.Duration) error {
+	if d <= 0 { // timers that are due at once can crash the race detector: see .ci/race
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-end:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// tick is what a manager knows of the servers' tick.
+type tick struct {
+	told     time.Duration // the value of WithTickTime, or 0
+	learning atomic.Bool
+	shortest atomic.Int64 // the shortest session timeout that a server grants, or 0 if not known yet
+}
+
+// shortestHalf is the shortest half tick that is learned: half of ZooKeeper's default tick. An operator may have set
+// minSessionTimeout below two ticks. WithTickTime can set a shorter one.
+const shortestHalf = time.Second
+
+// half returns half a tick, or more, for a session with the given timeout.
+func (t *tick) half(timeout time.Duration) time.Duration {
+	if t.told > 0 {
+		return t.told / 2
+	}
+	if m := time.Duration(t.shortest.Load()); m > 0 {
+		return min(timeout/4, max(m/4, shortestHalf))
+	}
+	return timeout / 4
+}
+
+// learnTick asks for a session timeout of 1 ms, once per manager. Servers raise that to their minSessionTimeout, which is
+// two ticks by default. It tries until a server has answered.
+func (m *Manager) learnTick() {
+	if m.tick.told > 0 || m.tick.learning.Swap(true) {
+		return
+	}
+	m.closer.running.Go(func() {
+		for waits := m.cfg.waits; m.open.Err() == nil; _ = pause(m.open, nil, waits.Next()) {
+			out := m.visit(m.open, dial.Target{}, codec.Hello{TimeoutMillis: 1}, true)
+			if out.Greeting.TimeoutMillis > 0 {
+				m.tick.shortest.Store(int64(out.Greeting.Timeout()))
+				return
+			}
+		}
+	})
+}
+
+func hexID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

@@ -1,0 +1,268 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
+
+// Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an
+// error that matches [ErrInvalid].
+type Option interface{ apply(c *config) error }
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+// newConfig returns the result of all options. Its error names everything that is wrong.
+func newConfig(servers string, opts []Option) (*config, error) {
+	c, err := defaults(servers)
+	errs := []error{err}
+	for _, o := range opts {
+		if o == nil {
+			errs = append(errs, misuse.Invalidf("nil option"))
+			continue
+		}
+		errs = append(errs, o.apply(c))
+	}
+	return c, errors.Join(append(errs, c.finish())...)
+}
+
+// WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A
+// holder that is cut off learns that it has lost its locks before the timeout has passed, and other
+// clients get them soon after.
+//
+// The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be
+// longer than 0.53 s, or less if the tick is told and short. Default: 10 s.
+func WithTimeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
+			return misuse.Invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
+		}
+		c.timeout = d
+		return nil
+	})
+}
+
+// WithTickTime sets how long a tick of the servers is: tickTime in their configuration. A leader
+// hears of the clients of other servers only twice a tick, so every lease is shorter by half a
+// tick. The right tick makes leases longer. A tick that is too short makes them wrong: a session
+// can then report itself live after the servers have expired it.
+//
+// Default: the manager learns the tick from the shortest session timeout that the servers grant.
+// It opens a short session of its own for that. Until then it assumes that half a tick is a
+// quarter of the session timeout.
+func WithTickTime(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < time.Millisecond || d > time.Hour {
+			return misuse.Invalidf("tick %v is not between 1 ms and 1 h", d)
+		}
+		c.tick = d
+		return nil
+	})
+}
+
+// WithMargin sets how early a session counts as lost, before the servers could expire it. The margin
+// covers clocks that run at different rates, and threads that run late. Half a tick of the servers is
+// subtracted as well: see [WithTickTime].
+//
+// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. With short
+// ticks they need half of the timeout, a fiftieth of it, and 100 ms. With ticks of half the timeout they
+// need 0.57 of it and 100 ms. If the tick is told and the margin leaves less, Connect fails with the
+// numbers. If only the timeout that the servers grant, or a tick that is not told, makes the margin too
+// long, the session has a shorter one, and the log warns of it. If not even a tenth of the timeout is left
+// for the margin, there is no session: Connect and [Manager.Session] say why, with an error that matches
+// [ErrInvalid]. Default: a tenth of the granted timeout.
+func WithMargin(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d <= 0 {
+			return misuse.Invalidf("margin %v is not positive", d)
+		}
+		c.margin = d
+		return nil
+	})
+}
+
+// WithAuth presents an identity to the servers on every connection, before anything else. An
+// example is ("digest", []byte("user:password")). It may be given more than once. Without
+// [WithTLS] the credential crosses the network in the clear.
+//
+// A server does not know which passwords are right. With a wrong password, requests fail with
+// [zk.ErrNoAuth]. If the server refuses the identity itself, for example because it does not have
+// the scheme, Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost.
+// Default: none.
+func WithAuth(scheme string, credential []byte) Option {
+	return option(func(c *config) error {
+		if scheme == "" {
+			return misuse.Invalidf("empty auth scheme")
+		}
+		if scheme == "digest" && !strings.Contains(string(credential), ":") {
+			return misuse.Invalidf("the credential of the scheme digest is user:password, and this one has no colon")
+		}
+		c.auths = append(c.auths, codec.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
+		return nil
+	})
+}
+
+// WithACL sets the access control list of every node that the library creates, parents included.
+// It does not change the list of a directory that exists already.
+//
+// ZooKeeper asks a node's parent for the right to delete the node. So a client that may delete in
+// a lock's directory can break its locks. A client that may not read the directory cannot list
+// its contenders. Whether it can see that the directory exists and how many children it has depends on
+// the server's version: ZooKeeper before 3.8.4 and 3.9.0 to 3.9.1 tell that to everybody, and later
+// versions only to clients with the READ permission (ZOOKEEPER-2590).
+//
+// Default: everybody may do everything.
+func WithACL(acl ...zk.ACL) Option {
+	return option(func(c *config) error {
+		if len(acl) == 0 {
+			return misuse.Invalidf("empty ACL")
+		}
+		if err := checkACL(acl); err != nil {
+			return err
+		}
+		c.acl = slices.Clone(acl)
+		return nil
+	})
+}
+
+// WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect
+// string is verified. A server that fails verification, or refuses our certificate, is tried
+// again like a server that does not answer. Connect and [Manager.Session] report the reason when
+// their context ends.
+//
+// The config is copied, and used for every connection. So certificates that are renewed while the program runs come from
+// functions of it, which each handshake calls: GetClientCertificate for the client's own, and VerifyConnection, with
+// InsecureSkipVerify, where the authorities of the servers change. A connection goes on with the certificates that it
+// began with, also past their end: ZooKeeper looks at them in the handshake only. Default: plain TCP.
+func WithTLS(cfg *tls.Config) Option {
+	return option(func(c *config) error {
+		if cfg == nil {
+			return misuse.Invalidf("nil TLS config")
+		}
+		c.tls = cfg.Clone()
+		return nil
+	})
+}
+
+// WithDialer replaces the TCP dialer. dial gets a host and port of the connect string,
+// unresolved, and must return when ctx ends. Several calls can run at once. The connections need
+// not support deadlines.
+//
+// Default: each address is dialled by [net.Dialer]. Names are resolved again in each round
+// through the servers and after each disconnection.
+func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
+	return option(func(c *config) error {
+		if dial == nil {
+			return misuse.Invalidf("nil dialer")
+		}
+		c.dial = dial
+		return nil
+	})
+}
+
+// WithLogger sets the logger. Its lines are:
+//
+//   - Information: a session is opened, reconnected or closed, and which server it is connected to.
+//   - Warning: a session is suspended or lost, with the cause, and for how long its locks stay
+//     certain. There has been no connection for 2 s, with the last failure of each server: another
+//     line follows when a server fails in a new way, and otherwise after waits that double from 4 s
+//     to 10 minutes. The servers grant another session timeout than the one asked for, or one that leaves room for
+//     a part of [WithMargin] only.
+//   - Error: a server refuses to remove a node.
+//   - Debug: each dial that fails, and why each connection has ended.
+//
+// If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug.
+// Lines about losses always have their level. A logger that is slow or hangs delays nothing: a goroutine
+// hands the lines on to it, and drops lines when 1000 wait. The key session is a session id as the servers
+// log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
+// [slog.Default] at the time of Connect or Open.
+func WithLogger(log *slog.Logger) Option {
+	return option(func(c *config) error {
+		if log == nil || log.Handler() == nil {
+			return misuse.Invalidf("nil logger, or one without a handler")
+		}
+		c.log = log
+		return nil
+	})
+}
+
+// WithTrace adds hooks to call. It may be given more than once: each hook is called, in the order of
+// the options, with the context that the hook before it returned. The functions that they return
+// are called in the opposite order. Of several Traceparent hooks, the first one that returns a word
+// decides. Default: none.
+func WithTrace(t Trace) Option {
+	return option(func(c *config) error {
+		c.traces = append(c.traces, t)
+		return nil
+	})
+}
+
+// WithLossOnSuspend makes every disconnection a loss of the session, like Curator's
+// StandardErrorPolicy. Default: a session survives a disconnection for as long as its clock is
+// certain.
+func WithLossOnSuspend() Option {
+	return option(func(c *config) error {
+		c.lossOnSuspend = true
+		return nil
+	})
+}
+
+// WithBackoff sets the waits before a request is tried again, and before each dial. Each wait is drawn from zero to a bound,
+// which doubles from first to most. The first dial after a disconnection goes to another server at once. The waits are also
+// those of a lock that repeats a step which a server has undone more than twice in a row, for example by deleting the
+// lock's node. Requests give up when their context or the session ends, and never before.
+//
+// While there is a session to lose, waits between dials are below a second and below an eighth of the session's remaining
+// time. Default: from 50 ms to half the session timeout, but at most 15 s.
+func WithBackoff(first, most time.Duration) Option {
+	return option(func(c *config) error {
+		if first <= 0 || most < first {
+			return misuse.Invalidf("backoff from %v to %v", first, most)
+		}
+		c.waits.First, c.waits.Most = first, most
+		return nil
+	})
+}
+
+// WithNodeLimits bounds the number of ephemeral nodes that one session owns, and the bytes of their paths, with the chroot
+// and four bytes for each. A create beyond a bound fails with [ErrTooManyNodes].
+//
+// When a session ends, a server deletes its nodes in one transaction, which lists these paths. A transaction that is too
+// large has brought ensembles down: servers write it at any length, but cannot read more than jute.maxbuffer plus
+// zookeeper.jute.maxbuffer.extrasize, 2 MB by default, neither from their leader nor from their own log. Then all servers
+// stop, and do not start again. So bytes must be at most the smallest jute.maxbuffer of any server. Default: 8192 nodes and
+// 1 MiB, which is 8,192 paths of 124 bytes.
+func WithNodeLimits(nodes, bytes int) Option {
+	return option(func(c *config) error {
+		if nodes <= 0 || bytes <= 0 {
+			return misuse.Invalidf("limits of %d nodes and %d bytes: both must be positive", nodes, bytes)
+		}
+		c.maxNodes, c.maxNodeBytes = nodes, bytes
+		return nil
+	})
+}
+
+// checkACL fails for a list with which nobody could create a node in a directory, list them, or delete one: no lock could work.
+func checkACL(acl []zk.ACL) error {
+	var all int32
+	for _, one := range acl {
+		all |= one.Perms
+	}
+	if needed := int32(zk.PermCreate | zk.PermDelete | zk.PermRead); all&needed != needed {
+		return misuse.Invalidf("an ACL with which nobody may create, read and delete nodes: locks need all three rights")
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package session
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// room counts the ephemeral nodes of a session, and the bytes of their paths. When a session ends, a server deletes its
+// nodes in one transaction, and one that is too large has brought ensembles down.
+type room struct {
+	mostNodes, mostBytes int
+
+	there atomic.Int64 // how many nodes there are, as far as that is known
+	all   atomic.Int64 // these, and the creates in flight or in doubt
+
+	mu           sync.Mutex
+	nodes, bytes int // all, less those whose delete has left on the present connection
+	byPath       map[string]*place
+}
+
+// place is the room of one node, from before its create is sent until the node is certain to be gone.
+type place struct {
+	bytes   int
+	path    string // "" while that is not known
+	gone    bool
+	leaving bool // its delete has left
+}
+
+const sequenceDigits = 10
+
+// take takes the room of a node that is to be created. full has the chroot. The transaction has the length of each path in
+// four bytes.
+func (r *room) take(full string, sequential bool) (*place, error) {
+	p := &place{bytes: 4 + len(full)}
+	if sequential {
+		p.bytes += sequenceDigits
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.nodes >= r.mostNodes:
+		return nil, fmt.Errorf("%w: the session owns %d (WithNodeLimits)", ErrTooManyNodes, r.nodes)
+	case r.bytes+p.bytes > r.mostBytes:
+		return nil, fmt.Errorf("%w: their paths have %d of %d bytes (WithNodeLimits)", ErrTooManyNodes, r.bytes, r.mostBytes)
+	}
+	r.all.Add(1)
+	r.countLocked(p, 1)
+	return p, nil
+}
+
+func (r *room) countLocked(p *place, n int) {
+	r.nodes += n
+	r.bytes += n * p.bytes
+}
+
+// made notes that the node is there.
+func (r *room) made(p *place, path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.gone || p.path != "" {
+		return
+	}
+	if r.byPath == nil {
+		r.byPath = make(map[string]*place)
+	}
+	p.path = path
+	r.byPath[path] = p
+	r.there.Add(1)
+}
+
+// leave notes that the delete of a node has left: what is created behind it on this connection finds the room. stay takes
+// that back, because the delete was refused, or its connection has ended before the answer.
+func (r *room) leave(p *place) { r.setLeaving(p, true) }
+
+func (r *room) stay(p *place) { r.setLeaving(p, false) }
+
+func (r *room) setLeaving(p *place, leaving bool) {
+	if p == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.gone || p.leaving == leaving {
+		return
+	}
+	p.leaving = leaving
+	if leaving {
+		r.countLocked(p, -1)
+	} else {
+		r.countLocked(p, 1)
+	}
+}
+
+// end notes that a node is gone, or never was. A node that was created at the same path since then stays. p may be nil.
+func (r *room) end(p *place) {
+	if p == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.gone {
+		return
+	}
+	p.gone = true
+	r.all.Add(-1)
+	if !p.leaving {
+		r.countLocked(p, -1)
+	}
+	if p.path != "" {
+		r.there.Add(-1)
+		if r.byPath[p.path] == p {
+			delete(r.byPath, p.path)
+		}
+	}
+}
+
+// at returns the node at a path, or nil.
+func (r *room) at(path string) *place {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byPath[path]
+}

@@ -1,0 +1,87 @@
+package session
+
+import (
+	"context"
+
+	"github.com/turnstile-go/turnstile/internal/digestmd5"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	wire "github.com/turnstile-go/turnstile/internal/wire2"
+)
+
+// SASLMechanism is a way to prove to servers who the client is: see [WithSASL]. Its methods may be called by several
+// goroutines at once.
+type SASLMechanism interface {
+	// Name is the name of the mechanism, for logs and errors: ZooKeeper's servers have one mechanism each, and do not
+	// ask for its name.
+	Name() string
+	// Start begins an exchange with one server, which has this host in the connect string. first is what the client
+	// says first. It is nil if the server speaks first. Start must return when ctx ends: that is after a part of the
+	// time for the handshake. If Start fails, nothing is sent, and the manager goes on to another server as if this one
+	// did not answer.
+	Start(ctx context.Context, host string) (x SASLExchange, first []byte, err error)
+}
+
+// SASLExchange is one exchange with one server.
+type SASLExchange interface {
+	// Challenge takes what the server says, and returns the client's response. said is nil if the server has accepted
+	// the client's last step and says nothing. done ends the exchange: a response that is not nil is sent still, and
+	// then the server must accept it. An error ends the exchange too: the identity counts as refused. Challenge must not
+	// block.
+	Challenge(said []byte) (response []byte, done bool, err error)
+}
+
+// WithSASL proves to the servers who the client is, on every connection and in every session, before anything else. Nodes can
+// then have ACLs of the scheme "sasl", and servers can insist on it (sessionRequireClientSASLAuth). [DigestMD5] is a
+// mechanism with a user and a password. Kerberos is the module saslkrb5, beside this one.
+//
+// If a server refuses the client, or does not prove that it is the right server where the mechanism asks for that,
+// Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost, as with [WithAuth]. A server that
+// hangs up or does not answer is one of those that cannot be reached: so servers before 3.6 refuse. An exchange has
+// 20 steps at most, and has to end in the time for the handshake, which is the session timeout for the first
+// connection, and half of what remains of the session later. It adds a round trip for each step to every connection: two
+// with DigestMD5, three with Kerberos.
+//
+// The exchange protects nothing that follows: use [WithTLS] too. Default: none.
+func WithSASL(mechanism SASLMechanism) Option {
+	return option(func(c *config) error {
+		if mechanism == nil {
+			return misuse.Invalidf("nil SASL mechanism")
+		}
+		if c.sasl != nil {
+			return misuse.Invalidf("WithSASL is given twice")
+		}
+		if d, ok := mechanism.(digestMD5); ok {
+			if err := digestmd5.Check(d.user, d.password); err != nil {
+				return misuse.Invalidf("DigestMD5: %v", err)
+			}
+		}
+		c.sasl = &wire.SASL{Name: mechanism.Name(), Start: func(ctx context.Context, host string) (wire.Exchange, []byte, error) {
+			x, first, err := mechanism.Start(ctx, host)
+			if x == nil || err != nil {
+				return nil, nil, err
+			}
+			return x, first, nil
+		}}
+		return nil
+	})
+}
+
+// DigestMD5 is a SASL mechanism with a user and a password (RFC 2831). ZooKeeper's servers find them in the section
+// Server of their JAAS file, as user_shop="secret". An ACL names the user: sasl:shop. The password does not cross the
+// network, and the server has to prove that it has the password too. MD5 is weak by now, and someone who listens can
+// try passwords: use [WithTLS]. From ZooKeeper 3.9 on, servers know the mechanism only if they are set to fips-mode=false.
+func DigestMD5(user, password string) SASLMechanism { return digestMD5{user, password} }
+
+type digestMD5 struct{ user, password string }
+
+func (digestMD5) Name() string { return digestmd5.Name }
+
+func (d digestMD5) Start(context.Context, string) (SASLExchange, []byte, error) {
+	return digestmd5.NewClient(d.user, d.password), nil, nil
+}
+
+// String keeps the password out of logs.
+func (d digestMD5) String() string { return digestmd5.Name + " as " + d.user }
+
+// GoString keeps the password out of logs.
+func (d digestMD5) GoString() string { return d.String() }
