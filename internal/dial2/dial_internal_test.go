@@ -317,11 +317,11 @@ func TestDialCancelled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || time.Since(start) > 300*time.Millisecond { //nolint:errorlint // as it is
+		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || time.Since(start) > 300*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		n.take()
-		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || len(n.take()) > 0 { //nolint:errorlint // as it is
+		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || len(n.take()) > 0 {
 			t.Errorf("a dial when ctx had ended: %v", err)
 		}
 	})
