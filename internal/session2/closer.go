@@ -53,6 +53,12 @@ func (c *closer) add(s *Session) {
 	}
 }
 
+func (c *closer) hasWork() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.left) > 0
+}
+
 // greetedBy takes a server that has greeted a session.
 func (c *closer) greetedBy(to dial.Target) {
 	c.mu.Lock()

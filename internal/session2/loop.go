@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -16,10 +17,11 @@ func (m *Manager) run() {
 	defer close(m.stopped)
 	m.outage.begin()
 	waits := m.cfg.waits
+	var s *Session
 	for m.open.Err() == nil {
-		s := newSession(m)
+		s = newSession(m)
 		for s.Err() == nil {
-			conn, to, err := m.dialer.Dial(s.life, s.stake)
+			conn, to, err := m.dialer.Dial(s.life, func() time.Duration { return m.hurry(s) })
 			switch {
 			case err == nil:
 				m.serve(s, conn, to)
@@ -27,11 +29,13 @@ func (m *Manager) run() {
 				m.outage.failed(to, err)
 			}
 		}
-		if s.wasLive() {
+		if m.open.Err() != nil {
+			m.transition(Closed, s, s.Err())
+		} else if s.wasLive() {
 			waits.Reset()
 			m.transition(Lost, s, s.Err())
 			m.transition(Connecting, nil, nil)
-		} else if m.open.Err() == nil {
+		} else {
 			m.unusable(s, s.Err())
 		}
 		m.outage.begin()
@@ -44,7 +48,18 @@ func (m *Manager) run() {
 	defer cancel()
 	m.closeErr = m.closer.finish(ctx)
 	m.dialer.Close(ctx)
-	m.cfg.log.Info("zookeeper session manager closed", "err", m.closeErr)
+	if s != nil && s.wasLive() && errors.Is(s.Err(), ErrClosed) && m.closeErr == nil {
+		m.cfg.log.Info("zookeeper session closed", "session", hexID(s.ID()))
+	}
+}
+
+// hurry is the stake of a session for the waits between dials. They are short also while a lost session may live on, because
+// it is closed when a server has greeted the next one.
+func (m *Manager) hurry(s *Session) time.Duration {
+	if s.ID() == 0 && m.closer.hasWork() {
+		return m.cfg.timeout
+	}
+	return s.stake()
 }
 
 // askTime bounds how long the loop waits for a connection whose session has ended: for the answer to closeSession, and

@@ -255,14 +255,14 @@ func WithNodeLimits(nodes, bytes int) Option {
 	})
 }
 
-// checkACL fails for a list with which nobody could create a node in a directory, list them, or delete one: no lock could work.
+// checkACL fails for a list with which nobody could create a node in a directory, or delete one: no lock could work.
 func checkACL(acl []zk.ACL) error {
 	var all int32
 	for _, one := range acl {
 		all |= one.Perms
 	}
-	if needed := int32(zk.PermCreate | zk.PermDelete | zk.PermRead); all&needed != needed {
-		return misuse.Invalidf("an ACL with which nobody may create, read and delete nodes: locks need all three rights")
+	if needed := int32(zk.PermCreate | zk.PermDelete); all&needed != needed {
+		return misuse.Invalidf("an ACL with which nobody could both create and delete nodes: locks need these rights")
 	}
 	return nil
 }
