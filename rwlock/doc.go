@@ -1,6 +1,5 @@
-// Package rwlock is a fair read-write lock on ZooKeeper: of all processes that lock the same path,
-// any number of readers or one writer hold the lock at a time. Its methods have the names of
-// [sync.RWMutex].
+// Package rwlock is a fair read-write lock on ZooKeeper: of all processes that lock the same path, any number of readers
+// or one writer hold the lock at a time. Its methods have the names of [sync.RWMutex].
 //
 //	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
@@ -15,59 +14,37 @@
 //		return readPrices(ctx) // ctx ends when the lock is lost
 //	})
 //
-// Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job. An RWMutex
-// shares the lock with Apache Curator's InterProcessReadWriteLock at the same path.
+// Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job. An RWMutex shares the lock with
+// Apache Curator's InterProcessReadWriteLock at the same path.
 //
-// # What is guaranteed
+// # What is guaranteed, and what is not
 //
-//   - At no instant do a writer's lease and another lease at one path both report that they are held.
-//     A holder that is cut off from the servers knows that it has lost the lock before the servers
-//     can let another contender in.
-//   - First come, first served, across processes. A reader waits for the writers that came before
-//     it, whether they hold the lock or wait. So readers cannot starve a writer. A writer waits for all
-//     contenders that came before it. Readers between the same two writers hold the lock together.
-//   - A cancelled call returns at once. Its place in the queue is removed in the background. When a
-//     writer gives up, the readers behind it are let in.
-//   - An owner ([queue.WithOwner]) can lock again what it holds. An owner of the write lock gets the read
-//     lock at once. If it then gives up the write lock, no writer gets in between.
+//   - At no instant do a writer's lease and another lease at one path both report that they are held. A holder that is
+//     cut off from the servers knows that it has lost the lock before the servers can let another contender in.
+//   - First come, first served, across processes. A reader waits for the writers that came before it, whether they hold
+//     the lock or wait. So readers cannot starve a writer. A writer waits for all contenders that came before it. Readers
+//     between the same two writers hold the lock together.
+//   - A cancelled call returns at once. Its place in the queue is removed in the background. When a writer gives up, the
+//     readers behind it are let in.
+//   - An owner ([queue.WithOwner]) can lock again what it holds. An owner of the write lock gets the read lock at once.
+//     If it then gives up the write lock, no writer gets in between. A read lock does not become a write lock: see
+//     [ErrUpgrade].
+//   - Curator before 5.5 puts the read lock of a write holder at the end of the queue. When that holder gives up the
+//     write lock, a writer that was already waiting, in any process, gets in beside the read lock. This package counts
+//     kazoo's nodes. kazoo counts the nodes of this package only if its extra_lock_patterns say so.
 //
-// # What is not guaranteed
-//
-//   - Do not assume that the lock is held until Unlock. The session can be lost at any moment, for
-//     example when the network fails for longer than the session timeout.
-//   - The lock cannot stop work that goes on after a loss. By then another process can hold the lock.
-//   - A read lock does not become a write lock: see [ErrUpgrade].
-//   - Curator before 5.5 puts the read lock of a write holder at the end of the queue. When that holder
-//     gives up the write lock, a writer that was already waiting, in any process, gets in beside the
-//     read lock.
-//   - This package counts kazoo's nodes. kazoo counts the nodes of this package only if its
-//     extra_lock_patterns say so.
-//   - The guarantees assume what [session] assumes of clocks.
-//
-// # When the lock is lost
-//
-// The context that [RWMutex.Do] or [Reader.Do] passes to its function ends, with a cause that
-// matches [session.ErrLost]. [RWMutex.Done], [RWMutex.Held] and the error of Unlock show the loss of a
-// write lock too. [Reader.Done], [Reader.Held] and the error of RUnlock show the loss of a read lock.
-//
-// Stop the work then. Have the store refuse writes of a former holder, by the token or the guard of
-// the lease: package zklock says how.
-//
-// # Shutdown and testing
-//
-// [session.Manager.Close] releases everything that is held. Calls that wait return an error that
-// matches [session.ErrClosed]. Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for
-// unit tests.
+// A lock can be lost at any moment. The context that [RWMutex.Do] or [Reader.Do] passes to its function ends then, with a
+// cause that matches [session.ErrLost]. [RWMutex.Done], [RWMutex.Held] and the error of Unlock show the loss of a write
+// lock too, and [Reader.Done], [Reader.Held] and the error of RUnlock that of a read lock. Package zklock says what to do
+// then, what is assumed, and how to shut down and to test.
 //
 // # What it costs
 //
 // Entering the queue takes one round trip. Taking the lock over from a writer takes none.
 //
-// A reader watches the nearest writer ahead, and the writer before that if there is one. It gets the
-// lock when the last of them leaves. All readers behind one writer watch its node, and get the lock
-// together without a request to a server. Readers do not wake readers. If more than two writers were
-// ahead, each reader lists the directory once, when the last but one of them leaves.
-//
-// The next writer lists the directory when a writer before it leaves, since that writer may have left
-// a read lock in its place.
+// A reader watches the nearest writer ahead, and the writer before that if there is one. It gets the lock when the last
+// of them leaves. All readers behind one writer watch its node, and get the lock together without a request to a server.
+// Readers do not wake readers. If more than two writers were ahead, each reader lists the directory once, when the last
+// but one of them leaves. The next writer lists the directory when a writer before it leaves, since that writer may have
+// left a read lock in its place.
 package rwlock

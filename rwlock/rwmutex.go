@@ -48,6 +48,19 @@ type RWMutex struct {
 	readMember *share.Member              // for Multi
 }
 
+var (
+	// ErrUpgrade is returned by Lock, TryLock and Do if the owner of the context holds the read lock and not the write
+	// lock. The call would wait for its own read lock, and two such calls for each other. The read lock stays held.
+	// Unlock it first. After Lock has returned, read again what was read before, since another writer may have been in
+	// between.
+	ErrUpgrade = errors.New("a read lock cannot become a write lock")
+
+	// ErrNotHeld ("lock is not held") is returned by Unlock when there is no Lock or TryLock of the same object to give
+	// back, and by RUnlock when there is no RLock or TryRLock. What a Do holds does not count. zklock.ErrNotHeld and
+	// semaphore.ErrNotHeld are the same value.
+	ErrNotHeld = share.ErrNotHeld
+)
+
 type door = share.Door[*RWMutex]
 
 // The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's. They differ in the first
@@ -121,16 +134,12 @@ func (c *config) open(m *session.Manager, path string) (*RWMutex, error) {
 // Lock waits for its turn and takes the write lock. It returns nil when it holds the lock. If ctx ends before that, Lock
 // returns at once an error that matches ctx.Err() and says who was ahead, and leaves nothing behind. If the manager is
 // closed, it returns [session.ErrClosed]. A lost connection or session is no error: Lock goes on waiting, after a lost
-// session at the end of the queue.
+// session at the end of the queue. ctx bounds only the wait: the lock stays held if ctx ends after Lock has returned nil.
 //
 // If the owner of ctx ([queue.WithOwner]) holds the write lock, Lock returns at once: nil, or [session.ErrLost] if the
 // owner has lost it. If the owner holds only the read lock, Lock returns [ErrUpgrade], or [session.ErrLost], and sends
-// nothing.
-//
-// Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server refuses, such
-// as zk.ErrNoAuth.
-//
-// ctx bounds only the wait. The lock stays held if ctx ends after Lock has returned nil.
+// nothing. Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
+// refuses, such as zk.ErrNoAuth.
 //
 // If the write lock is lost before Unlock, other processes can take it. The next Lock of this RWMutex returns only after
 // that Unlock. Until then the goroutines in Lock of this RWMutex have no place in the queue, so that a writer that hangs
@@ -162,14 +171,13 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 //
 // The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
 // as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed
-// the release, and when it does not wait any longer. It returns [ErrNotHeld], and frees nothing, if there is no Lock to
-// give back. It returns [session.ErrLost] if the lock was lost before: others may have held it since. It returns what the
-// servers refuse, such as zk.ErrNoAuth.
+// the release, and when it does not wait any longer; [ErrNotHeld], and frees nothing, if there is no Lock to give back;
+// [session.ErrLost] if the lock was lost before: others may have held it since; and what the servers refuse, such as
+// zk.ErrNoAuth.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of them calls Unlock
 // without a Lock, it gives back the hold of another goroutine, and gets the report if that hold was lost. Where that can
-// happen, use [RWMutex.Do], or [RWMutex.Acquire] and the lease it returns: they give back their own hold and report its
-// loss.
+// happen, use [RWMutex.Do] or [RWMutex.Acquire], which give back their own hold and report its loss.
 func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 
 // RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. It
@@ -190,10 +198,9 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 // [Reader.Do] holds.
 //
 // RUnlock cannot tell which goroutine calls it. Of several read locks that were taken through this RWMutex, it gives back
-// a lost one first, then one without an owner, then the oldest. So if several goroutines share the RWMutex, RUnlock may
-// give back the hold of another goroutine and report its loss, and a goroutine that did lose its hold may get nil. If
-// several owners share it, the wrong one of them may count as no longer reading. Where that matters, use [Reader.Do], or
-// [Reader.Acquire] and the lease it returns.
+// a lost one first, then one without an owner, then the oldest. So if several goroutines share the RWMutex, it may give
+// back the hold of another goroutine and report its loss, a goroutine that did lose its hold may get nil, and the wrong
+// one of several owners may count as no longer reading. Where that matters, use [Reader.Do] or [Reader.Acquire].
 func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 
 // Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and

@@ -102,9 +102,6 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*q
 	if err = share.Join(leftGate(leaving.Wait(ctx)), rivals); err == nil {
 		return lease, nil
 	}
-	if lost := lease.Err(); lost != nil {
-		return nil, lost
-	}
 	_ = lease.GiveUp(ctx)
 	return nil, &queue.OpError{Op: "acquire", Path: c.top.Path(), Err: err}
 }

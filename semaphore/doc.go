@@ -1,6 +1,6 @@
-// Package semaphore is a fair counting semaphore on ZooKeeper: all processes that use the same path
-// share a number of leases, and take one or several at a time. A lease of a semaphore is one of its
-// units. A [queue.Lease] is one hold, of one or more units.
+// Package semaphore is a fair counting semaphore on ZooKeeper: all processes that use the same path share a number of
+// leases, and take one or several at a time. A lease of a semaphore is one of its units. A [queue.Lease] is one hold, of
+// one or more units.
 //
 //	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
@@ -15,73 +15,45 @@
 //		return export(ctx) // ctx ends when the lease is lost
 //	})
 //
-// [Semaphore.AcquireN] takes several leases at once, all or none. [WithCuratorLayout] shares the
-// leases with Apache Curator's InterProcessSemaphoreV2. Package
-// [github.com/turnstile-go/turnstile/zklock] says which lock is for which job.
+// [Semaphore.AcquireN] takes several leases at once, all or none. [WithCuratorLayout] shares the leases with Apache
+// Curator's InterProcessSemaphoreV2. Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job.
 //
 // # The limit
 //
-// All processes must pass the same limit to [New]. The first contender writes it into the data of the
-// semaphore's directory, as {"maxLeases":3,"default":true,"version":1}. A contender whose New was given
-// another limit gets an error that matches [queue.ErrConflict], and no lease.
+// All processes must pass the same limit to [New]. The first contender writes it into the data of the semaphore's
+// directory, as {"maxLeases":3,"default":true,"version":1}. A contender whose New was given another limit gets an error
+// that matches [queue.ErrConflict], and no lease. If the directory has data that is not a semaphore's, the data is left
+// as it is. Then nothing checks the limit, and each contender uses the one that New was given.
 //
-// [Semaphore.Resize] changes the limit for everybody, whatever New was given. The new limit stays until
-// the next Resize or until [Semaphore.ResetLimit]. [Semaphore.Limit] returns the limit in force.
+// [Semaphore.Resize] changes the limit for everybody, whatever New was given. The new limit stays until the next Resize
+// or until [Semaphore.ResetLimit]. [Semaphore.Limit] returns the limit in force. To lower the limit, Resize first
+// acquires the leases that are to go: it waits for them in the queue, as everybody does. So no holder loses its lease,
+// and from the moment at which the lower limit is in force no more leases are held. Do not set the data by hand: nobody
+// acquires what is to go then, so a limit that is lowered by hand can be exceeded.
 //
-// To lower the limit, Resize first acquires the leases that are to go: it waits for them in the queue, as
-// everybody does. So no holder loses its lease, and from the moment at which the lower limit is in force no more
-// leases are held.
+// To change the limit in the code of many processes, which get the version with the new number one by one:
 //
-// Use Resize, and do not set the data by hand: nobody acquires what is to go then, so a limit that is lowered by
-// hand can be exceeded.
+//  1. Call [Semaphore.Resize] with the number in force. Now this limit counts for both versions, whatever they pass to
+//     New.
+//  2. Replace all processes by the new version. To put the new number into force before all are replaced, call Resize
+//     again.
+//  3. Call [Semaphore.ResetLimit] from a process of the new version. Now the limit is the number that this process has
+//     passed to New, and all others must pass the same: while the new version uses the semaphore, requests of a process
+//     of the old version fail with [queue.ErrConflict].
 //
-// If the directory has data that is not a semaphore's, the data is left as it is. Then nothing checks
-// the limit, and each contender uses the limit that New was given.
+// # What is guaranteed, and what is not
 //
-// # To change the limit in the code
-//
-// Follow these steps when many processes run, and get the version with the new number one by one:
-//
-//  1. Call [Semaphore.Resize] with the number in force. Now this limit counts for both versions,
-//     whatever they pass to New.
-//  2. Replace all processes by the new version. To put the new number into force before all are
-//     replaced, call Resize again.
-//  3. Call [Semaphore.ResetLimit] from a process of the new version. Now the limit is the number that
-//     this process has passed to New, and all others must pass the same.
-//
-// If a process of the old version still runs after step 3, its requests fail with
-// [queue.ErrConflict] while the new version uses the semaphore. The example of ResetLimit has the
-// three steps.
-//
-// # What is guaranteed
-//
-//   - At no instant do the leases held at one path add up to more than the limit that was in force when
-//     the last of them was granted, whatever Resize does. A holder that is cut off from the servers
-//     knows that it has lost its lease before the servers can let another contender in.
-//   - First come, first served, across processes. Small requests do not overtake a large one.
-//   - No lease stays idle while the first waiter could use it, whichever holder leaves first.
-//   - A request for several leases gets all of them or none, so two such requests never wait for each
-//     other.
+//   - At no instant do the leases held at one path add up to more than the limit that was in force when the last of them
+//     was granted, whatever Resize does. A holder that is cut off from the servers knows that it has lost its lease
+//     before the servers can let another contender in.
+//   - First come, first served, across processes. Small requests do not overtake a large one. A request for several
+//     leases gets all of them or none, so two such requests never wait for each other. No lease stays idle while the
+//     first waiter could use it, whichever holder leaves first.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background.
+//   - Leases are not numbered. The tokens ([queue.Lease.Token]) of two leases show which one is later, but both may be
+//     held. A semaphore is not re-entrant: each Lock takes another lease.
 //
-// # What is not guaranteed
-//
-//   - Do not assume that a lease is held until its release. The session can be lost at any moment, for
-//     example when the network fails for longer than the session timeout.
-//   - Leases are not numbered. The tokens ([queue.Lease.Token]) of two leases show which one is later,
-//     but both may be held.
-//   - A semaphore is not re-entrant: each Lock takes another lease.
-//   - The guarantees assume what [session] assumes of clocks.
-//
-// # When a lease is lost
-//
-// The context that [Semaphore.Do] passes to its function ends, with a cause that matches
-// [session.ErrLost]. So does a context of [queue.Lease.Context], and [queue.Lease.Done] is closed. Stop
-// the work then: another process can hold the lease by now.
-//
-// # Shutdown and testing
-//
-// [session.Manager.Close] releases everything that is held. Calls that wait return an error that
-// matches [session.ErrClosed]. Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for
-// unit tests.
+// A lease can be lost at any moment, as every lock. The context that [Semaphore.Do] passes to its function ends then,
+// with a cause that matches [session.ErrLost]. So does a context of [queue.Lease.Context], and [queue.Lease.Done] is
+// closed. Package zklock says what to do then, what is assumed, and how to shut down and to test.
 package semaphore

@@ -187,9 +187,7 @@ func (s *Semaphore) replace(
 		switch {
 		case pinned && stat == nil:
 			ops = append(ops, &zk.CreateRequest{Path: child})
-		case pinned:
-			ops = append(ops, &zk.CheckVersionRequest{Path: child, Version: -1})
-		case stat != nil:
+		case !pinned && stat != nil:
 			ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
 		}
 		_, err = on.Multi(ctx, ops...)

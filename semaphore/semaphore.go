@@ -11,20 +11,16 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give back.
+// ErrNotHeld ("lock is not held") is returned by Unlock when there is no Lock or TryLock of the same object to give back.
 // What a Do holds does not count. zklock.ErrNotHeld and rwlock.ErrNotHeld are the same value.
-var ErrNotHeld = errNotHeld() // "lock is not held"
+var ErrNotHeld = share.ErrNotHeld
 
-// errNotHeld is a function, so that go doc does not show the internal package that has the value.
-func errNotHeld() error { return share.ErrNotHeld }
-
-// Semaphore is a number of leases that all processes that use the same path share. It is the queue of
-// package [queue]: a request is one node, whose name says how many leases it asks for. It is granted
-// when its leases fit beside those of all nodes ahead of it.
+// Semaphore is a number of leases that all processes that use the same path share. It is the queue of package [queue]: a
+// request is one node, whose name says how many leases it asks for. It is granted when its leases fit beside those of all
+// nodes ahead of it.
 //
-// All methods may be called by any number of goroutines at once. Each call has a place of its own in
-// the queue of all processes. The methods panic if [New] has not made the Semaphore. Those that take a
-// context panic if it is nil.
+// All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
+// processes. The methods panic if [New] has not made the Semaphore. Those that take a context panic if it is nil.
 type Semaphore struct {
 	_ misuse.NoCopy
 
@@ -65,27 +61,19 @@ func (s *Semaphore) failed(op string, err error) error {
 	return &queue.OpError{Op: op, Path: s.q.Path(), Err: err}
 }
 
-// New returns the semaphore of maxLeases leases at path, an absolute path of ZooKeeper. The path is a
-// directory of the semaphore's own, which contenders create when it is missing and which goes away
-// when it is not used. Names that come from users go through EscapePath of package zklock first.
+// New returns the semaphore of maxLeases leases at path, an absolute path of ZooKeeper. The path is a directory of the
+// semaphore's own, which contenders create when it is missing and which goes away when it is not used. Names that come
+// from users go through EscapePath of package zklock first.
 //
-// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path,
-// a limit below one or a bad option.
+// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path, a limit below one
+// or a bad option.
 //
-// Two Semaphore values at one path share its leases, also in one process. They must be given the same
-// limit: if another limit is in force, requests fail with [queue.ErrConflict], unless an operator has
-// set that limit with [Semaphore.Resize].
+// Two Semaphore values at one path share its leases, also in one process. They must be given the same limit: if another
+// limit is in force, requests fail with [queue.ErrConflict], unless an operator has set that limit with
+// [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{max: maxLeases}
-	errs := []error{checkCount(maxLeases)}
-	for _, o := range opts {
-		if o == nil {
-			errs = append(errs, misuse.Invalidf("nil option"))
-			continue
-		}
-		errs = append(errs, o.apply(s))
-	}
-	err := share.Join(errs...)
+	err := share.Join(checkCount(maxLeases), share.ApplyAll(opts, func(o Option) error { return o.apply(s) }))
 	if err == nil {
 		err = s.open(m, path)
 	}
@@ -118,52 +106,43 @@ func (s *Semaphore) open(m *session.Manager, path string) (err error) {
 	return nil
 }
 
-// Lock waits for its turn and takes one lease. It returns nil when it holds the lease, and fails as
-// [Semaphore.AcquireN] does. ctx bounds only the wait: the lease stays held if ctx ends after Lock has
-// returned nil.
-//
-// A semaphore is not re-entrant. Each Lock takes another lease, also if ctx has an owner
-// ([queue.WithOwner]).
+// Lock waits for its turn and takes one lease. It returns nil when it holds the lease, and fails as [Semaphore.AcquireN]
+// does. ctx bounds only the wait: the lease stays held if ctx ends after Lock has returned nil. A semaphore is not
+// re-entrant: each Lock takes another lease, also if ctx has an owner ([queue.WithOwner]).
 func (s *Semaphore) Lock(ctx context.Context) error {
 	return s.called(ctx, "semaphore: Semaphore.Lock").holds.Lock(ctx, s.one)
 }
 
-// TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases
-// are held, or another contender is ahead in the queue. It returns an error if it could not tell.
-// TryLock waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind
-// unless it returns true.
+// TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases are held, or
+// another contender is ahead in the queue. It returns an error if it could not tell. TryLock waits for the servers, as
+// long as ctx allows, but for no holder. It leaves nothing behind unless it returns true.
 //
-// TryLock looks first: if the leases ahead leave none, it says busy after one round trip, and without a write. The
-// limit that counts is the one in force, which TryLock reads in the same round trip. Otherwise it enters the queue as
-// Lock does, which takes a second round trip, and says busy if it may not go then. TryLock of zklock.Mutex says what
-// the answer busy is worth.
+// TryLock looks first, and reads the limit in force with that: if the leases ahead leave none, it says busy after one
+// round trip, and without a write. TryLock of zklock.Mutex says more about that, and what the answer busy is worth.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryLock").holds.TryLock(ctx, s.one)
 }
 
-// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
-// It never frees what a Do holds, or what was taken through another Semaphore value.
+// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It never frees
+// what a Do holds, or what was taken through another Semaphore value.
 //
-// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the
-// servers as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have
-// confirmed the release, and when it does not wait any longer. It returns [ErrNotHeld], and frees nothing, if there is
-// no lease to give back. It returns [session.ErrLost] if the lease that it gave back was lost. It returns what the
-// servers refuse, such as zk.ErrNoAuth.
+// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
+// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed
+// the release, and when it does not wait any longer; [ErrNotHeld], and frees nothing, if there is no lease to give back;
+// [session.ErrLost] if the lease that it gave back was lost; and what the servers refuse, such as zk.ErrNoAuth.
 //
-// Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give
-// back the lease of another goroutine and report its loss, and a goroutine that did lose its lease may
-// get nil. Where that matters, use [Semaphore.Do], or [Semaphore.Acquire] and the lease it returns: they
-// give back their own lease and report its loss.
+// Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give back the lease of
+// another goroutine and report its loss, and a goroutine that did lose its lease may get nil. Where that matters, use
+// [Semaphore.Do] or [Semaphore.Acquire], which give back their own lease and report its loss.
 func (s *Semaphore) Unlock() error { return s.made().holds.Unlock() }
 
-// Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine. It goes by
-// the clock at the time of the call.
+// Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine. It goes by the clock at the
+// time of the call.
 func (s *Semaphore) Held() bool { return s.made().holds.Held() }
 
-// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
-// Semaphore is unlocked or lost. It is closed already if there is no hold. Of several holds it means
-// the latest. Where several goroutines share the Semaphore, use [Semaphore.Acquire] and the Done of
-// its lease. Held may know of a loss earlier.
+// Done returns a channel that is closed when the latest hold through Lock, TryLock or Do of this Semaphore is unlocked or
+// lost. It is closed already if there is no hold. Where several goroutines share the Semaphore, use [Semaphore.Acquire]
+// and the Done of its lease. Held may know of a loss earlier.
 func (s *Semaphore) Done() <-chan struct{} { return s.made().holds.Done() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
@@ -176,24 +155,21 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryAcquire").TryAcquireN(ctx, 1)
 }
 
-// AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose
-// Release gives all of them back. If ctx ends before that, AcquireN returns at once an error that
-// matches ctx.Err(), and leaves nothing behind. If the manager is closed, it returns
-// [session.ErrClosed]. A lost connection or session is no error: AcquireN goes on waiting, after a lost
-// session at the end of the queue.
+// AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose Release gives all of
+// them back. If ctx ends before that, AcquireN returns at once an error that matches ctx.Err() and says who was ahead,
+// and leaves nothing behind. If the manager is closed, it returns [session.ErrClosed]. A lost connection or session is no
+// error: AcquireN goes on waiting, after a lost session at the end of the queue.
 //
-// It returns [session.ErrInvalid] if n is below one, or above the limit when it is called or after a
-// [Semaphore.Resize] in the meantime. An n above the limit that New was given costs one more request,
-// which reads the limit in force. It returns [queue.ErrConflict] if a semaphore of another limit, or
-// another kind of lock, is at this path. Other errors are [queue.ErrSequence],
-// [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
+// It returns [session.ErrInvalid] if n is below one, or above the limit when it is called or after a [Semaphore.Resize]
+// in the meantime. An n above the limit that New was given costs one more request, which reads the limit in force. It
+// returns [queue.ErrConflict] if a semaphore of another limit, or another kind of lock, is at this path. Other errors are
+// [queue.ErrSequence], [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
 }
 
-// TryAcquireN is AcquireN without waiting for a holder. It returns [queue.ErrBusy] if n leases are not
-// free, or if a contender that came before waits for some or tries to get some. It leaves nothing
-// behind unless it returns a lease.
+// TryAcquireN is AcquireN without waiting for a holder. It returns [queue.ErrBusy] if n leases are not free, or if a
+// contender that came before waits for some or tries to get some. It leaves nothing behind unless it returns a lease.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryAcquireN").acquire(ctx, n, true)
 }
@@ -219,8 +195,8 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease,
 	return l, waited(err)
 }
 
-// checkRequest refuses what can never be granted. If a limit below the one that New was given is in force, the queue finds
-// out.
+// checkRequest refuses what can never be granted. If a limit below the one that New was given is in force, the queue
+// finds out.
 func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	if err := checkCount(n); err != nil {
 		return err
@@ -238,29 +214,24 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	return err
 }
 
-// Do calls f while it holds one lease, and gives the lease back when f returns or panics. If it gets no
+// Do calls f while it holds one lease, and gives the lease back when f returns or panics, as Unlock does. If it gets no
 // lease, it returns what Lock returns and does not call f.
 //
 // The context of f ends when ctx ends, when the lease is lost, when another client asks for it and when the manager is
-// closed; [context.Cause] tells which. Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
-// [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard.
+// closed; [context.Cause] tells which. [queue.LeaseFrom] returns the lease from that context, for its fencing token and
+// guard.
 //
-// If another client asks for the lease (Revoke of package zklock), the context of f ends with a cause that matches
-// [queue.ErrRevoked]. The lease stays held until f returns. If f then returns an error, that of Do matches ErrRevoked.
-// If the request came before the grant, Do returns ErrRevoked and does not call f.
-//
-// Do returns the error of f. If the lease was lost before f returned, the error matches
-// [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
-// [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
-// the caller's cancellation. The end of Do waits for the servers as Unlock does.
+// Do returns the error of f. If the lease was lost before f returned, the error matches [session.ErrLost] even if f
+// returned nil. If another client has asked for the lease, an error of f matches [queue.ErrRevoked] too; if it has asked
+// before the grant, Do returns ErrRevoked and does not call f. Do of zklock.Mutex has the details.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	s.called(ctx, "semaphore: Semaphore.Do")
 	return s.holds.Do(ctx, s.one, f)
 }
 
-// TryDo is [Semaphore.Do] without waiting for a holder, as [Semaphore.TryLock] is. If no lease is free, it returns false and
-// nil, and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and what Do
-// returns.
+// TryDo is [Semaphore.Do] without waiting for a holder, as [Semaphore.TryLock] is. If no lease is free, it returns false
+// and nil, and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true
+// and what Do returns.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	s.called(ctx, "semaphore: Semaphore.TryDo")
 	return s.holds.TryDo(ctx, s.one, f)
@@ -273,9 +244,9 @@ func (s *Semaphore) Path() string { return s.made().q.Path() }
 func (s *Semaphore) Manager() *session.Manager { return s.made().q.Manager() }
 
 // Contenders returns the holders and the waiters of all processes, in the order of the queue. A [Semaphore.Resize] that
-// lowers the limit is one of them, and asks for the leases that are to go. Contenders fails
-// with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist
-// (see [queue.Queue.Contenders]), or what the server refuses.
+// lowers the limit is one of them, and asks for the leases that are to go. Contenders fails with the error of ctx,
+// [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see [queue.Queue.Contenders]), or
+// what the server refuses.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	s.called(ctx, "semaphore: Semaphore.Contenders")
 	if s.curator != nil {

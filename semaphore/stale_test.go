@@ -151,6 +151,37 @@ func TestLateLowering(t *testing.T) {
 	release(t, x)
 }
 
+// Another Resize raises the limit before the transaction that lowers it arrives, and what has been added is held. What the first
+// one holds is not the difference any more: it begins again, and waits for the rest.
+func TestLoweringAfterARaising(t *testing.T) {
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	s := newSem(t, connect(t), dir, 2)
+	h := take(t, s, 1)
+	l := lowerFromTwo(t, dir)
+	must(t, s.Resize(patient(t), 4))
+	x := take(t, s, 2)
+	again := l.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
+	l.set.Release()
+	zktest.Eventually(t, testserver.Patience, "Resize to begin again", func() bool {
+		select {
+		case err := <-l.done:
+			t.Fatalf("Resize returned (%v), though three are held", err)
+		case <-again.Hit():
+			return true
+		default:
+		}
+		return false
+	})
+	wantLimit(t, s, 4)
+	again.Release()
+	release(t, h)
+	underWay(t, l.done, "two are held")
+	release(t, x)
+	must(t, receive(t, "Resize", l.done))
+	wantLimit(t, s, 1)
+}
+
 // The directory is made anew, with another limit of the same version, before the transaction of a Resize arrives that raises the
 // limit. It would lower that limit, of which all leases are held.
 func TestLateRaising(t *testing.T) {

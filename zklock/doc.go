@@ -1,5 +1,5 @@
-// Package zklock is a fair mutex on ZooKeeper: of all processes that lock the same path, one holds
-// the lock at a time, in order of arrival.
+// Package zklock is a fair mutex on ZooKeeper: of all processes that lock the same path, one holds the lock at a time, in
+// order of arrival.
 //
 //	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
@@ -14,9 +14,9 @@
 //		return charge(ctx, 42) // ctx ends when the lock is lost
 //	})
 //
-// [Mutex.Lock], [Mutex.TryLock] and [Mutex.Unlock] are like those of [sync.Mutex], with a context.
-// [Mutex.Acquire] returns a lease, which has its own Release and a fencing token. [Mutex.Locker] is
-// for code that takes a [sync.Locker].
+// [Mutex.Lock], [Mutex.TryLock] and [Mutex.Unlock] are like those of [sync.Mutex], with a context. [Mutex.Acquire]
+// returns a lease, which has its own Release and a fencing token. [Mutex.Locker] is for code that takes a [sync.Locker];
+// a test passes a [sync.Mutex] in its place.
 //
 // # Which lock
 //
@@ -29,12 +29,12 @@
 //   - Many goroutines of one process on one lock: [WithLocalHandover].
 //   - One process that takes the same lock again and again: [WithLazyRelease].
 //   - Short locks, one after the other: [WithAsyncRelease].
-//   - Work that must not hang unnoticed: [context.WithTimeoutCause] in the function of a Do. See the examples of [Mutex.Do]
-//     and [Mutex.Lock].
+//   - Work that must not hang unnoticed: [context.WithTimeoutCause] in the function of a Do. See the examples of
+//     [Mutex.Do] and [Mutex.Lock].
 //   - A function that holds the lock calls another function that locks it: [queue.WithOwner].
 //
-// Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a
-// Mutex. A [queue.Kind] of one's own adds other clients, as the example of package queue shows, and
+// Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a Mutex. A [queue.Kind] of
+// one's own adds other clients, as the example of package queue shows, and
 // [github.com/turnstile-go/turnstile/election.WithLeaderLatch] is for Curator's LeaderLatch.
 //
 // # Which type a function takes
@@ -45,81 +45,52 @@
 //		Do(ctx context.Context, f func(context.Context) error) error
 //	}
 //
-// A [Mutex], a [MultiLock], an RWMutex, the Reader of an RWMutex and a Semaphore have this method. So has
-// a fake for unit tests. The example Fake has one that is always free, and one that is lost before
-// the work has begun.
+// Every lock of this module has this method, and so has a fake for unit tests: the example Fake has one that is always
+// free, and one that is lost before the work has begun. No code outside of package queue can make a [queue.Lease]. So
+// test what needs a lease with a lock on a server of package [github.com/turnstile-go/turnstile/zktest], which runs in
+// the process, and can expire a session or lose a reply at a chosen moment.
 //
-// A fake of a function that returns a [queue.Lease] can only fail, because no code outside of package queue can
-// make one. Test what needs a lease with a lock on a server of package zktest.
+// # What it costs
 //
-// [sync.Locker] is for code that exists already. [Mutex.Locker] returns one, and a test passes a
-// [sync.Mutex] in its place.
+// A Mutex that nobody uses is a value in memory, so there may be any number of paths. Each holder and each waiter has a
+// node in ZooKeeper, of which a session may own 8,192 ([session.WithMaxNodes]). The path is a directory: the first
+// contender creates it, and the servers remove it a minute or two after its last child has gone. In the repository,
+// docs/performance.md has the cost of each, and docs/reliability.md has all that is promised, what is assumed of clocks
+// and servers, and the tests of that.
 //
-// # How many locks
+// # What is guaranteed, and what is not
 //
-//   - There may be any number of paths. A Mutex that nobody uses is a value in memory: [New]
-//     makes no request, no node and no goroutine.
-//   - Each holder and each waiter has a node in ZooKeeper, and a session may own 8,192 nodes
-//     ([session.WithMaxNodes]). With
-//     [WithLocalHandover] and [WithLazyRelease] all goroutines that share a Mutex have one.
-//   - The path is a directory. The first contender creates it, and the missing directories above it, as
-//     container nodes. The servers remove a container node a minute or two after its last child has
-//     gone.
-//   - The counter of a directory ends after 2³¹ contenders: see [queue.ErrSequence].
-//
-// docs/performance.md in the repository has the cost of each.
-//
-// # What is guaranteed
-//
-//   - At no instant do the leases of two holders at one path both report that they are held. A holder
-//     that is cut off from the servers knows that it has lost the lock before the servers can give the
-//     lock to another contender.
-//   - First come, first served, across processes. Two options change that: [WithLocalHandover]
-//     and [WithLazyRelease]. With either of them, goroutines that share a Mutex have one
-//     place.
+//   - At no instant do the leases of two holders at one path both report that they are held. A holder that is cut off
+//     from the servers knows that it has lost the lock before the servers can give the lock to another contender.
+//   - First come, first served, across processes. With [WithLocalHandover] or [WithLazyRelease], goroutines that share a
+//     Mutex have one place.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background.
-//
-// # What is not guaranteed
-//
-//   - Do not assume that the lock is held until Unlock. The session can be lost at any moment, for
-//     example when the network fails for longer than the session timeout.
-//   - The lock cannot stop work that goes on after a loss. By then another process can hold the lock.
-//   - If an operator deletes the holder's node, the next contender gets the lock at once. The holder
-//     learns of that a moment later.
-//   - The guarantees assume what [session] assumes of clocks.
+//   - The session can be lost at any moment before Unlock, for example when the network fails for longer than the session
+//     timeout. If an operator deletes the holder's node, the next contender gets the lock at once, and the holder learns
+//     of that a moment later. The lock cannot stop work that goes on after a loss.
 //
 // # When the lock is lost
 //
 // The way to notice a loss depends on the call that took the lock:
 //
-//   - Do: the context of its function ends, with a cause that matches [session.ErrLost]. Do returns
-//     an error that matches session.ErrLost.
-//   - Acquire: [queue.Lease.Done] is closed, [queue.Lease.Err] matches session.ErrLost, and a
-//     context of [queue.Lease.Context] ends.
-//   - Lock and TryLock: [Mutex.Done] is closed, [Mutex.Held] reports false, and Unlock returns an error
-//     that matches session.ErrLost. Done and Held also tell of Do, but not of the leases of Acquire.
+//   - Do: the context of its function ends, with a cause that matches [session.ErrLost]. Do returns an error that matches
+//     session.ErrLost.
+//   - Acquire: [queue.Lease.Done] is closed, [queue.Lease.Err] matches session.ErrLost, and a context of
+//     [queue.Lease.Context] ends.
+//   - Lock and TryLock: [Mutex.Done] is closed, [Mutex.Held] reports false, and Unlock returns an error that matches
+//     session.ErrLost. Done and Held also tell of Do, but not of the leases of Acquire.
 //   - The sync.Locker of [Mutex.Locker]: it calls the function that was given to it.
 //
-// Stop the work then. To repeat it, unlock and lock again.
-//
-// If work that goes on for a moment longer does harm, the store that it writes to must refuse it. In an
-// SQL database, claim what you write to with the fencing token ([queue.Lease.Token]), as the first
-// statement of each transaction, and read behind the claim: package
-// [github.com/turnstile-go/turnstile/fence] does that, and says why less is not enough. Write to
-// ZooKeeper in one transaction with [queue.Lease.Guard]. Inside Do, [queue.LeaseFrom] returns the lease.
+// Stop the work then. To repeat it, unlock and lock again. If work that goes on for a moment longer does harm, the store
+// that it writes to must refuse it. In an SQL database, claim what you write to with the fencing token
+// ([queue.Lease.Token]), as the first statement of each transaction, and read behind the claim: package
+// [github.com/turnstile-go/turnstile/fence] does that, and says why less is not enough. Write to ZooKeeper in one
+// transaction with [queue.Lease.Guard]. Inside Do, [queue.LeaseFrom] returns the lease.
 //
 // # Shutdown
 //
-// First end the work: cancel its context, and wait for its goroutines. Then call
-// [session.Manager.Close]. It releases all locks. The next contenders get them at once, even if
-// the function of a Do is still running. Calls that wait return an error that matches
-// [session.ErrClosed]. A hold that Close ends reports that error too, and not session.ErrLost.
-//
-// If a process ends without Close, the next contenders get its locks when the servers expire its
-// session.
-//
-// # Testing
-//
-// Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for unit tests. It runs
-// in the process, and can expire a session or lose a reply at a chosen moment.
+// First end the work: cancel its context, and wait for its goroutines. Then call [session.Manager.Close]. It releases all
+// locks. The next contenders get them at once, even if the function of a Do is still running. Calls that wait return an
+// error that matches [session.ErrClosed]. A hold that Close ends reports that error too, and not session.ErrLost. If a
+// process ends without Close, the next contenders get its locks when the servers expire its session.
 package zklock

@@ -18,16 +18,15 @@ import (
 //	err = invoices.Do(ctx, id, work)
 //
 // The lock of a key is the [Mutex] at [Keyed.Path]. All goroutines that use the Keyed share one Mutex for a key: Unlock
-// gives back the Lock of another goroutine, owners enter their holds again ([queue.WithOwner]), and goroutines share
-// the place of [WithLocalHandover] and [WithLazyRelease]. Other processes, of any library, meet them at that path.
-// Another Keyed or Mutex at the path excludes this one, also in one process, and shares nothing else with it.
+// gives back the Lock of another goroutine, owners enter their holds again ([queue.WithOwner]), and goroutines share the
+// place of [WithLocalHandover] and [WithLazyRelease]. Other processes, of any library, meet them at that path. Another
+// Keyed or Mutex at the path excludes this one, also in one process, and shares nothing else with it.
 //
 // The Keyed forgets a key, with all memory, when nobody uses it: no call is under way, none of its holds waits for its
 // Unlock, lost or not, and no place of WithLocalHandover or WithLazyRelease is held or kept. With WithLazyRelease(d) it
-// remembers for d whether the places of a key are worth keeping. It has no goroutine of its own. On the servers, the key's
-// directory is a container node, which they remove once it is not used: see the package documentation.
-//
-// A call costs a lookup more than that of a Mutex, and a new Mutex if nobody used the key: a microsecond, and no request.
+// remembers for d whether the places of a key are worth keeping. On the servers, the key's directory is a container node,
+// which they remove once it is not used. A call costs a lookup more than that of a Mutex, and a new Mutex if nobody used
+// the key: a microsecond, and no request.
 //
 // All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made the
 // Keyed. Those that take a context panic if it is nil.
@@ -71,14 +70,14 @@ func (k *Keyed) called(ctx context.Context, key, call string) *share.Key[keyMute
 	return k.enter(key)
 }
 
-// NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
-// have the same options.
+// NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of
+// them have the same options.
 //
 // A key is any string. Its lock is at dir/EscapePath(key), so different keys have different locks: see [EscapePath] for
 // empty and very long keys, and for slashes, bytes that are not UTF-8 and the like. Use dir for these locks alone.
 //
-// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
-// A dir that leaves no room for a key of 255 bytes is a bad path.
+// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad
+// option. A dir that leaves no room for a key of 255 bytes is a bad path.
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	c, err := configOf(opts)
 	if err != nil {
@@ -123,8 +122,8 @@ func (k *Keyed) TryLock(ctx context.Context, key string) (bool, error) {
 	return e.Lock.TryLock(ctx)
 }
 
-// Unlock is [Mutex.Unlock] of the key's lock: it gives back what one Lock or TryLock of this key took, and never what a Do
-// or an Acquire holds.
+// Unlock is [Mutex.Unlock] of the key's lock: it gives back what one Lock or TryLock of this key took, and never what a
+// Do or an Acquire holds.
 func (k *Keyed) Unlock(key string) error {
 	e := k.enter(key)
 	defer e.Leave()
@@ -152,8 +151,8 @@ func (k *Keyed) Held(key string) bool {
 	return e.Lock.Held()
 }
 
-// Contenders is [Mutex.Contenders] of the key's lock: its holder and its waiters, of all processes. It returns zk.ErrNoNode
-// if the servers have no directory for the key, which nobody uses then.
+// Contenders is [Mutex.Contenders] of the key's lock: its holder and its waiters, of all processes. It returns
+// zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
 	e := k.called(ctx, key, "zklock: Keyed.Contenders")
 	defer e.Leave()
@@ -163,3 +162,20 @@ func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, 
 // Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have, such as
 // [Multi] and [Mutex.Locker].
 func (k *Keyed) Path(key string) string { return k.made().keys.Path(key) }
+
+// EscapePath turns any string into one element of a path, for a lock that is named after user input or after data of
+// another system:
+//
+//	zklock.New(m, "/locks/"+zklock.EscapePath(name))
+//
+// It serves all locks of this module. Different strings give different elements. Ordinary strings stay as they are. Bytes
+// that cannot stay are written as in URLs, as % and two hexadecimal digits. The empty string becomes a lone %. If the
+// element were longer than 255 bytes, its end is replaced by the SHA-256 of the string: two such elements are equal only
+// if SHA-256 has been broken.
+//
+// Every server accepts the element. It is never empty, "." or "..", and has no slash. It cannot be taken for a
+// contender's node of this module, Curator, go-zookeeper or kazoo, or for a directory of Curator or of ZooKeeper itself.
+//
+// EscapePath is not idempotent: it escapes an escaped string again. It does not normalize Unicode or case. Normalize
+// names yourself if "É" and "é" should be the same lock.
+func EscapePath(s string) string { return share.Escape(s) }

@@ -354,6 +354,22 @@ func TestMultiErrorsJoined(t *testing.T) {
 	wantErr(t, "Lock", all.Lock(ctx), zk.ErrNoAuth)
 }
 
+// Of several calls of Release one gives up all of the locks, and the others say that the whole was released.
+func TestMultiReleasedOnce(t *testing.T) {
+	ctx := patient(t)
+	paths := dirs(t, 2)
+	m := connect(t)
+	l, err := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1])).Acquire(ctx)
+	must(t, err)
+	must(t, l.Release(ctx))
+	err = l.Release(ctx)
+	wantErr(t, "the second Release", err, queue.ErrReleased)
+	var of *queue.OpError
+	if want := paths[0] + ", " + paths[1]; !errors.As(err, &of) || of.Path != want {
+		t.Errorf("the second Release: %v, want one about %s", err, want)
+	}
+}
+
 // An owner enters its hold again.
 func TestMultiOwner(t *testing.T) {
 	ctx := queue.WithOwner(patient(t))

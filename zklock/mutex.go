@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/share"
@@ -11,14 +12,17 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Mutex is a lock that one holder has at a time, of all processes that use the same path. It is
-// the queue of package [queue] with room for one, and shares its nodes with Curator's
-// InterProcessMutex and go-zookeeper's zk.Lock. An acquisition takes one round trip to enter the
-// queue, and none to take the lock over.
+// ErrNotHeld ("lock is not held") is returned by Unlock when there is no Lock or TryLock of the same object to give back.
+// What a Do holds does not count. rwlock.ErrNotHeld and semaphore.ErrNotHeld are the same value.
+var ErrNotHeld = share.ErrNotHeld
+
+// Mutex is a lock that one holder has at a time, of all processes that use the same path. It is the queue of package
+// [queue] with room for one, and shares its nodes with Curator's InterProcessMutex and go-zookeeper's zk.Lock. An
+// acquisition takes one round trip to enter the queue, and none to take the lock over.
 //
-// All methods may be called by any number of goroutines at once. Each call has a place of its own
-// in the queue of all processes, except with [WithLocalHandover] and [WithLazyRelease]. The methods panic if [New] has
-// not made the Mutex. Those that take a context panic if it is nil.
+// All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
+// processes, except with [WithLocalHandover] and [WithLazyRelease]. The methods panic if [New] has not made the Mutex.
+// Those that take a context panic if it is nil.
 type Mutex struct {
 	_ misuse.NoCopy
 
@@ -50,14 +54,11 @@ func (m *Mutex) called(ctx context.Context, method string) *Mutex {
 // mutex is the kind of lock. It counts kazoo's nodes too.
 var mutex = queue.Mutex()
 
-// New returns the mutex at path, an absolute path of ZooKeeper. The path is a directory of the
-// lock's own, which contenders create when it is missing and which goes away when it is not used.
-// Names that come from users go through [EscapePath] first.
+// New returns the mutex at path, an absolute path of ZooKeeper. The path is a directory of the lock's own, which
+// contenders create when it is missing and which goes away when it is not used. Names that come from users go through
+// [EscapePath] first. Two Mutex values at one path exclude each other, also in one process.
 //
-// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad
-// path or a bad option.
-//
-// Two Mutex values at one path exclude each other, also in one process.
+// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	c, err := configOf(opts)
 	if err != nil {
@@ -93,45 +94,39 @@ func (m *Mutex) get(ctx context.Context, try bool) (*queue.Lease, error) {
 	return share.Acquire(ctx, m.q, m.request, m.turns, try)
 }
 
-// Lock waits for its turn and takes the mutex. It returns nil when it holds the mutex. If ctx ends
-// before that, Lock returns at once an error that matches ctx.Err(), and leaves nothing behind. Its
-// text says who was ahead, as in
+// Lock waits for its turn and takes the mutex. It returns nil when it holds the mutex. If ctx ends before that, Lock
+// returns at once an error that matches ctx.Err(), and leaves nothing behind. Its text says who was ahead, as in
 //
 //	acquire /x: context deadline exceeded (held by web-3/4711, "request 42", in the queue for 12s)
 //
-// Before the servers have told who that is, it names only a node.
+// Before the servers have told who that is, it names only a node. ctx bounds only the wait: the mutex stays held if ctx
+// ends after Lock has returned nil.
 //
-// If the manager is closed, Lock returns [session.ErrClosed]. A lost connection or session is no error:
-// Lock goes on waiting, after a lost session at the end of the queue.
+// If the manager is closed, Lock returns [session.ErrClosed]. A lost connection or session is no error: Lock goes on
+// waiting, after a lost session at the end of the queue. Other errors are [session.ErrLost] if the owner of ctx
+// ([queue.WithOwner]) holds the mutex but has lost it, [queue.ErrConflict], [queue.ErrSequence],
+// [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
 //
-// Other errors are [session.ErrLost] if the owner of ctx ([queue.WithOwner]) holds the mutex but has
-// lost it, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
-// refuses, such as zk.ErrNoAuth.
-//
-// ctx bounds only the wait. The mutex stays held if ctx ends after Lock has returned nil.
-//
-// If the mutex is lost before Unlock, other processes can take it. The next Lock of this Mutex
-// returns only after that Unlock. Until then the goroutines in Lock of this Mutex have no place in
-// the queue, so that a holder that hangs keeps out no other process.
+// If the mutex is lost before Unlock, other processes can take it. The next Lock of this Mutex returns only after that
+// Unlock. Until then the goroutines in Lock of this Mutex have no place in the queue, so that a holder that hangs keeps
+// out no other process.
 func (m *Mutex) Lock(ctx context.Context) error {
 	m.called(ctx, "zklock: Mutex.Lock")
 	return m.holds.Lock(ctx, m.get)
 }
 
-// TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another
-// contender holds it or is ahead in the queue. It returns an error if it could not tell. TryLock
-// waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind unless
-// it returns true.
+// TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another contender holds it or is
+// ahead in the queue. It returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but
+// for no holder. It leaves nothing behind unless it returns true.
 //
-// TryLock looks first. It lists the contenders, and if one is in its way, it says busy: after one round trip, and
-// without a write. If none is, TryLock enters the queue as Lock does, which takes a second round trip. If it is not the
-// first then, it removes its node and says busy. So a process that takes the mutex again as soon as it has released it
-// hardly ever leaves it to a TryLock. Lock with a short deadline ([queue.WithMaxWait]) waits for its turn.
+// TryLock looks first. It lists the contenders, and if one is in its way, it says busy: after one round trip, and without
+// a write. If none is, TryLock enters the queue as Lock does, which takes a second round trip. If it is not the first
+// then, it removes its node and says busy. So a process that takes the mutex again as soon as it has released it hardly
+// ever leaves it to a TryLock. Lock with a short deadline ([queue.WithMaxWait]) waits for its turn.
 //
-// The answer busy was true at a moment after the call began, as far as the servers knew, with two exceptions. The
-// server that TryLock is connected to asks its leader first, but a leader that has been cut off from the others, or
-// that lags behind its own commits, can answer with an old list. And a contender that only tries, and is about to
-// leave, makes another one busy for a round trip.
+// The answer busy was true at a moment after the call began, as far as the servers knew, with two exceptions. A leader
+// that has been cut off from the others, or that lags behind its own commits, can answer with an old list. And a
+// contender that only tries, and is about to leave, makes another one busy for a round trip.
 //
 // Processes with [WithLazyRelease] keep places that nobody uses, and give them up only for a contender. If nothing but
 // such places may be in its way, TryLock enters the queue, and waits until they are given up: for a quarter of a second
@@ -141,77 +136,73 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	return m.holds.TryLock(ctx, m.get)
 }
 
-// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock
-// gives the mutex up. Unlock never frees what a Do holds, or what was locked through another
-// Mutex value.
+// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the mutex up. Unlock
+// never frees what a Do holds, or what was locked through another Mutex value.
 //
-// Once Unlock is called, the mutex will be released, and the caller has nothing left to do. Unlock waits until the
-// servers have confirmed the release. So a process that hears of that, and asks for the mutex then, does not find this
-// hold. Unlock waits for a second at most, and for no connection: if there is none, if it breaks, or if the session is
-// lost meanwhile, Unlock returns nil at once. The release goes on by itself, and the log and the Release hook of
-// [session.Trace] tell how it ends. With [WithAsyncRelease] Unlock does not wait at all. A caller that has to know
-// takes a lease ([Mutex.Acquire]), whose Release waits for as long as its context allows.
+// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits until the
+// servers have confirmed it. So a process that hears of that, and asks for the mutex then, does not find this hold.
+// Unlock waits for a second at most, and for no connection: if there is none, if it breaks, or if the session is lost
+// meanwhile, Unlock returns nil at once. The release goes on by itself, and the log and the Release hook of
+// [session.Trace] tell how it ends. With [WithAsyncRelease] Unlock does not wait at all. A caller that has to know takes
+// a lease ([Mutex.Acquire]), whose Release waits for as long as its context allows.
 //
-// The error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches
-// [session.ErrLost] if the mutex was lost before: others may have held it since. If the servers refuse to remove the
-// node, it is their error, such as zk.ErrNoAuth.
+// The error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches [session.ErrLost] if
+// the mutex was lost before: others may have held it since. If the servers refuse to remove the node, it is their error,
+// such as zk.ErrNoAuth.
 //
-// Unlock cannot tell which goroutine calls it. If several goroutines share the Mutex, and one of
-// them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the
-// report if that hold was lost. Where that can happen, use [Mutex.Do], or [Mutex.Acquire] and the
-// lease it returns: they give back their own hold and report its loss.
+// Unlock cannot tell which goroutine calls it. If several goroutines share the Mutex, and one of them calls Unlock
+// without a Lock, it gives back the hold of another goroutine, and gets the report if that hold was lost. Where that can
+// happen, use [Mutex.Do] or [Mutex.Acquire], which give back their own hold and report its loss.
 func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
 
-// Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and
-// Unlock. It waits and fails as Lock does, but does not look at owners.
+// Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and fails
+// as Lock does, but does not look at owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return m.called(ctx, "zklock: Mutex.Acquire").get(ctx, false)
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
-// returns false and nil. It leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
+// leaves nothing behind unless it returns a lease.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return m.called(ctx, "zklock: Mutex.TryAcquire").get(ctx, true)
 }
 
-// Do calls f while it holds the mutex, and unlocks when f returns or panics. If it cannot lock, it
-// returns what Lock returns and does not call f.
+// Do calls f while it holds the mutex, and unlocks when f returns or panics, as [Mutex.Unlock] does. If it cannot lock,
+// it returns what Lock returns and does not call f.
 //
 // The context of f ends when ctx ends, when the mutex is lost, when another client asks for it and when the manager is
-// closed; [context.Cause] tells which. If f locks the same Mutex, it waits for itself until ctx ends, unless ctx has an
-// owner: see [queue.WithOwner]. The context's Err goes by the clock at the time of the call: see [queue.Lease.Context].
-// [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard. The context has the owner of
-// ctx, if there is one.
+// closed; [context.Cause] tells which. The context's Err goes by the clock at the time of the call: see
+// [queue.Lease.Context]. [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard. The
+// context has the owner of ctx, if there is one: if f locks the same Mutex without an owner ([queue.WithOwner]), it waits
+// for itself until ctx ends.
 //
-// If another client asks for the mutex ([Revoke]), the context of f ends with a cause that matches [queue.ErrRevoked]. The
-// mutex stays held until f returns. If f then returns an error, that of Do matches ErrRevoked. If the request came before
-// the grant, Do returns ErrRevoked and does not call f. A function that must not be interrupted looks at the cause, or
-// its caller uses Lock.
+// Do returns the error of f. If the mutex was lost before f returned, the error matches [session.ErrLost] even if f
+// returned nil, and it also matches the error of f. But then it matches [context.Canceled] or [context.DeadlineExceeded]
+// only if ctx itself has ended, since a loss is not the caller's cancellation.
 //
-// Do returns the error of f. If the mutex was lost before f returned, the error matches
-// [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
-// [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
-// the caller's cancellation. The end of Do waits for the servers as [Mutex.Unlock] does.
+// If another client asks for the mutex ([Revoke]), the context of f ends with a cause that matches [queue.ErrRevoked].
+// The mutex stays held until f returns. If f then returns an error, that of Do matches ErrRevoked. If the request came
+// before the grant, Do returns ErrRevoked and does not call f. A function that must not be interrupted looks at the
+// cause, or its caller uses Lock.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	m.called(ctx, "zklock: Mutex.Do")
 	return m.holds.Do(ctx, m.get, f)
 }
 
-// TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If the mutex is busy, it returns false and nil, and
-// does not call f. If it returns false and an error, it could not tell, and has not called f either. Otherwise it returns true
-// and what Do returns.
+// TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If the mutex is busy, it returns false and
+// nil, and does not call f. If it returns false and an error, it could not tell, and has not called f either. Otherwise
+// it returns true and what Do returns.
 func (m *Mutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	m.called(ctx, "zklock: Mutex.TryDo")
 	return m.holds.TryDo(ctx, m.get, f)
 }
 
-// Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It
-// goes by the clock at the time of the call.
+// Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It goes by the clock at the
+// time of the call.
 func (m *Mutex) Held() bool { return m.made().holds.Held() }
 
-// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
-// Mutex is unlocked or lost. It is closed already if there is no hold. Held may know of a loss
-// earlier.
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this Mutex is unlocked or
+// lost. It is closed already if there is no hold. Held may know of a loss earlier.
 func (m *Mutex) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Path returns the path that was given to [New].
@@ -220,10 +211,31 @@ func (m *Mutex) Path() string { return m.made().q.Path() }
 // Manager returns the session manager that was given to [New].
 func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
 
-// Contenders returns the holder and the waiters of all processes, in the order of the queue. It
-// fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does
-// not exist (see [queue.Queue.Contenders]), or what the server refuses.
+// Contenders returns the holder and the waiters of all processes, in the order of the queue. It fails with the error of
+// ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see [queue.Queue.Contenders]),
+// or what the server refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	m.called(ctx, "zklock: Mutex.Contenders")
 	return m.q.Contenders(ctx, mutex)
 }
+
+// Locker returns the mutex as a [sync.Locker], for code that wants one. The Locker and the Mutex share one hold: Unlock
+// of either gives back a Lock of the other. Unlock panics when the lock is not held, as that of [sync.Mutex] does. It
+// does not panic when the lock was lost.
+//
+// If the lock is lost between Lock and Unlock, onLost is called, once for that hold, with an error that matches
+// [session.ErrLost]: as soon as the loss is known, on a goroutine of its own, so it may block. If Unlock comes at the
+// same moment, onLost may be called after Unlock has returned. A program that cannot go on safely ends itself in onLost.
+// It is not called when the program itself closes the manager. onLost may be nil: then only [Mutex.Held] and [Mutex.Done]
+// show the loss.
+//
+// Lock returns only when it holds the lock. It tries again after every error, such as [queue.ErrConflict] or
+// zk.ErrNoAuth, which an operator can repair. It logs the error as a warning to the manager's logger
+// ([session.WithLogger]): at once, and then once a minute, for all goroutines in Lock together.
+//
+// When the program closes the manager, Lock cannot get the lock and cannot return an error. To return would be to work
+// without the lock, and a panic would turn each shutdown into a crash. So it logs a warning and ends the goroutine that
+// called it, with [runtime.Goexit]. Deferred functions run, and a deferred Unlock of this Locker is allowed. A main
+// goroutine in Lock ends without ending the program, which crashes when no goroutine is left, and a test in Lock fails.
+// So close the manager after the goroutines that use the Locker have ended.
+func (m *Mutex) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(m.get, onLost) }

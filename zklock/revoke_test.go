@@ -108,28 +108,6 @@ func TestRevokeOfDeaf(t *testing.T) {
 	}
 }
 
-// If the data changes between the look and the message, Revoke looks again.
-func TestRevokeOfDataThatChanges(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	proxy := testserver.Proxy(t)
-	l, err := newMutex(t, connect(t), dir).Acquire(ctx)
-	must(t, err)
-	write(t, l.Path(), "unknown")
-	held := proxy.HoldRequest(zktest.On(zktest.OpSetData, dir))
-	revoked := background(func() error { return zklock.Revoke(ctx, testserver.Connect(t, proxy.Addr()), l.Path()) })
-	receive(t, "the message", held.Hit())
-	now := `{"id":"newer","revocable":false}`
-	_, err = testserver.Admin(t).Set(l.Path(), []byte(now), -1)
-	must(t, err)
-	held.Release()
-	wantErr(t, "Revoke", receive(t, "Revoke", revoked), zklock.ErrNotRevocable)
-	if data, _, err := testserver.Admin(t).Get(l.Path()); err != nil || string(data) != now {
-		t.Errorf("data %s, %v", data, err)
-	}
-	must(t, l.Release(ctx))
-}
-
 // A node that may be written but not read is asked, since nobody can know.
 func TestRevokeOfUnreadable(t *testing.T) {
 	ctx := patient(t)
