@@ -164,8 +164,8 @@ func TestForeignData(t *testing.T) {
 			if err != nil || len(all) != 2 || !all[0].Holder || all[1].Holder {
 				t.Errorf("contenders %+v, %v", all, err)
 			}
-			err = s.Resize(ctx, 5)
-			wantErr(t, "Resize", err, queue.ErrConflict)
+			wantErr(t, "Resize to more", s.Resize(ctx, 5), queue.ErrConflict)
+			wantErr(t, "Resize to fewer", s.Resize(ctx, 1), queue.ErrConflict)
 			release(t, l)
 			release(t, waits.get(t))
 			if got := dataOf(t, dir); got != data {

@@ -1,7 +1,6 @@
 package semaphore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -167,8 +166,8 @@ func left(ctx context.Context, r *session.Removal) {
 
 // replace sets the data of the directory, which has the given version, and makes or deletes the child that pins it: all
 // in one transaction, which fails unless our node stands. So what was sent can change nothing once the node has gone,
-// whenever it arrives. If the reply is lost, replace sends it again: either that succeeds, or the data tells that the
-// first has. The caller holds the node meanwhile.
+// whenever it arrives. If the reply is lost, replace sends it again: either that succeeds, or the version tells that the
+// first can have no effect any more. The caller holds the node meanwhile.
 func (s *Semaphore) replace(
 	ctx context.Context, on *session.Session, node string, version int32, l limit, pinned bool,
 ) error {
@@ -192,14 +191,8 @@ func (s *Semaphore) replace(
 		}
 		_, err = on.Multi(ctx, ops...)
 		switch {
-		case errors.Is(err, zk.ErrBadVersion):
-			now, stat, err := on.Get(ctx, dir)
-			if err == nil && (stat.Version != l.Version || !bytes.Equal(now, data)) {
-				err = errMoved
-			}
-			return err
-		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists): // our node was deleted, or the pin has changed
-			return errMoved
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
+			return errMoved // by somebody else, or by what was sent first; or our node was deleted, or the pin has changed
 		case !errors.Is(err, session.ErrUncertain) || ctx.Err() != nil:
 			return err
 		}

@@ -158,6 +158,7 @@ func TestLoweringAfterARaising(t *testing.T) {
 	persistent(t, dir, "")
 	s := newSem(t, connect(t), dir, 2)
 	h := take(t, s, 1)
+	must(t, s.Resize(patient(t), 2)) // the limit is pinned: only the version tells of the change
 	l := lowerFromTwo(t, dir)
 	must(t, s.Resize(patient(t), 4))
 	x := take(t, s, 2)
@@ -180,6 +181,30 @@ func TestLoweringAfterARaising(t *testing.T) {
 	release(t, x)
 	must(t, receive(t, "Resize", l.done))
 	wantLimit(t, s, 1)
+}
+
+// Another Resize has raised the limit to more before the node of one that raises it stands, and all leases are held.
+func TestRaisingBehindAnother(t *testing.T) {
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	s := newSem(t, connect(t), dir, 2)
+	release(t, take(t, s, 1))
+	proxy := testserver.Proxy(t)
+	enters := proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
+	resizer, done := newSem(t, behind(t, proxy), dir, 2), make(chan error, 1)
+	go func() { done <- resizer.Resize(patient(t), 3) }()
+	receive(t, "Resize to enter", enters.Hit())
+	must(t, s.Resize(patient(t), 9))
+	all := take(t, s, 9)
+	enters.Release()
+	zktest.Eventually(t, testserver.Patience, "Resize to wait for what is to go", func() bool {
+		return slices.ContainsFunc(testserver.Children(t, dir), func(name string) bool { return strings.Contains(name, "-x6-") })
+	})
+	underWay(t, done, "nine are held of nine")
+	wantLimit(t, s, 9)
+	release(t, all)
+	must(t, receive(t, "Resize", done))
+	wantLimit(t, s, 3)
 }
 
 // The directory is made anew, with another limit of the same version, before the transaction of a Resize arrives that raises the
