@@ -79,10 +79,11 @@
 // # What is not guaranteed
 //
 //   - The lease clock assumes that the clock of this machine runs at the rate of the leader's, to
-//     within the margin. On Linux and macOS the clock counts the time for which the machine was
-//     suspended. On other systems, and in a virtual machine that its host stops without telling it,
-//     a holder may believe in its lock for too long. If a write to another system must never come
-//     from a former holder, use a fencing token: see package [github.com/turnstile-go/turnstile/fence].
+//     within the margin. On Linux, macOS and Windows the clock counts the time for which the machine
+//     was suspended. On other systems, FreeBSD included, and in a virtual machine that its host stops
+//     without telling it, a holder may believe in its lock for too long. If a write to another system
+//     must never come from a former holder, use a fencing token: see package
+//     [github.com/turnstile-go/turnstile/fence].
 //   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default. If it is
 //     not, set the tick with [WithTickTime]. Set the tick in any case if you know it: until a
 //     manager has learned the tick, its sessions survive shorter outages.

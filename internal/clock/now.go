@@ -6,9 +6,9 @@ import (
 )
 
 // Now returns the time by which leases are counted: [time.Now] plus the time for which this
-// machine was suspended since the process began. Go's monotonic clock stands still during a
-// suspension, on Linux and other systems, while the servers' clocks go on. A step of the wall
-// clock does not change Now.
+// machine was suspended since the process began, if Go's monotonic clock does not count that. On Linux
+// and macOS, Go's clock stands still during a suspension, while the servers' clocks go on. On Windows it
+// goes on. A step of the wall clock does not change Now.
 func Now() time.Time {
 	now := time.Now()
 	return now.Add(slept.at(slept.look(now)))

@@ -28,11 +28,11 @@ func fakeNow(sec int64, nsec int32, mono int64) (int64, int32, int64) {
 	{"runtime/time.go", "\treturn time_now()\n", "\treturn fakeNow(time_now())\n"},
 }
 
-// wireEdits are in the directory of this module. They have CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by what the
-// latter is behind.
+// wireEdits are in the directory of this module. They have CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by what Go's
+// clock is behind.
 var wireEdits = []edit{
 	{"internal/clock/now_linux.go", "import (\n", "import (\n\t\"runtime\"\n"},
-	{"internal/clock/now_linux.go", "boot.Nano() - mono.Nano())", "boot.Nano() - mono.Nano() + runtime.FakeClocks[1])"},
+	{"internal/clock/now_linux.go", "systemClock)\n", "systemClock) + time.Duration(runtime.FakeClocks[1])\n"},
 }
 
 // mapping is one more file of this package.
