@@ -10,9 +10,9 @@ import (
 // at once. No lock of this module is held meanwhile, so a hook may look at locks and sessions (Err, Held, Remaining, State
 // …), since looking calls no hook. It must not wait for a lock or a request of this module.
 //
-// The hooks of a lock that was lost are the exception: Loss, and then the function that Hold has returned. Whoever looks
-// first can find the loss, so these run in one goroutine of the manager, one after the other in the order of the losses.
-// Nothing waits for them. If one of them blocks, at most 65,536 losses wait, and the hooks for further ones are not called,
+// The hooks of a lock that was lost are the exception: Loss, and then the function that Hold has returned. The call
+// that looks first can find the loss, so these run in one goroutine of the manager, one after the other in the order of
+// the losses. Nothing waits for them. If one of them blocks, at most 65,536 losses wait, and the hooks for further ones are not called,
 // which the log tells. A hook that blocks never makes a lock count as held past its time.
 //
 // A hook that begins something returns the context to go on with, and a function. The function is called once, with the
