@@ -100,14 +100,6 @@ func outcomeOf(err error) outcome {
 	return answered
 }
 
-// outcomeOfCode is outcomeOf of the code of a server.
-func outcomeOfCode(code int32) outcome {
-	if code == codec.CodeOK {
-		return answered
-	}
-	return outcomeOf(errorOf(code))
-}
-
 func ignoreNoNode(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
