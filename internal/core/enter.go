@@ -125,8 +125,9 @@ func (e *entry) enter(ctx context.Context, v *Reservation) (*Listing, error) {
 	}
 }
 
-// send sends the create and the listing together, and between them a read of the directory if one was asked for. It does not matter which of them the server handles first, since a
-// listing counts only if it shows the node. send returns nothing if there is no node, and another create may make one.
+// send sends the create and the listing together, and between them a read of the directory if one was asked for. It does
+// not matter which of them the server handles first, since a listing counts only if it shows the node. send returns
+// nothing if there is no node, and another create may make one.
 func (e *entry) send(ctx context.Context, v *Reservation, tries int) (*Listing, error) {
 	c, err := e.s.startCreate(ctx, v, e.asked, e.Data, e.mode, e.Fixed)
 	if err != nil {
@@ -151,8 +152,8 @@ func (e *entry) send(ctx context.Context, v *Reservation, tries int) (*Listing, 
 		made, err := e.s.MakeDirectory(ctx, e.Dir) // if the session has ended since the answer, the error says that
 		e.founded = e.founded || made
 		return nil, err
-	case e.s.Err() != nil:
-		return nil, err // the node goes with the session
+	case e.s.Err() != nil: // the node goes with the session, which can have ended since the answer
+		return nil, e.failed(e.s.Err())
 	case errors.Is(err, zk.ErrNodeExists) && !e.Fixed: // past the end of the counter, servers give a number again
 		e.flight = nil
 		return nil, e.failed(fmt.Errorf("%w: it gave one again", ErrSequence))
