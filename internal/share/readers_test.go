@@ -340,3 +340,28 @@ func TestReadersLeaveNothing(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 	zktest.Eventually(t, testserver.Patience, "all watches to end", func() bool { return testserver.Watches(t) <= before })
 }
+
+// A reader that waits until those of its process have listed again waits for no turn that is given up meanwhile: it gets
+// another one.
+func TestReaderWaitsForNoTurnGivenUp(t *testing.T) {
+	for name, giveUp := range map[string]func(*Turns, *turn){
+		"to a writer of the process": func(s *Turns, _ *turn) { s.GiveUpKept() },
+		"as one too many":            func(_ *Turns, kept *turn) { kept.giveUp() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			p := newReaders(t, dir)
+			p.kept(t)
+			kept, disturbed := p.present(), make(chan struct{})
+			close(disturbed)
+			p.mu.Lock() // an event has come that the goroutine which follows the turn has not heard of yet
+			kept.disturbed = disturbed
+			p.mu.Unlock()
+			w := p.wait(t, 1)
+			giveUp(p.Turns, kept)
+			giveBack(t, w.lease(t))
+			p.GiveUpKept()
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}

@@ -103,7 +103,7 @@ func (s *Turns) closeLocked(ctx context.Context) {
 type released struct {
 	last  bool // it must be neither kept nor handed over, or newcomers do not share it any more
 	waits bool // a goroutine of this process waits for it
-	alone bool // nobody of another process has come, or a listing is about to say whom these readers keep waiting
+	alone bool // the server has told of no contender of another process, or these readers are about to list who has come
 	left  int  // hand-overs that the turn has left
 	used  bool // the caller of the acquisition has got the lock
 }
@@ -143,9 +143,7 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 	}
 	switch do := r.next(); {
 	case do == leave || t.Err() != nil: // the clock comes last
-		removal := s.leaveLocked(ctx, t, false)
-		s.contendLocked()
-		return removal
+		return s.leaveLocked(ctx, t, false)
 	case do == handOver:
 		if !r.alone {
 			t.left--
@@ -165,8 +163,8 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 	return nil
 }
 
-// leaveLocked leaves a turn. What this process sends next comes behind the delete, and finds room for its node. taken says
-// that the turn was kept until somebody of another process has come, or until it was lost, which ends the watch too.
+// leaveLocked leaves a turn, and acquires another one for those that wait. What this process sends next comes behind the
+// delete, and finds room for its node. taken says that the turn was kept until somebody of another process has come, or until it was lost, which ends the watch too.
 func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.Removal {
 	if s.turn == t {
 		s.turn = nil
@@ -180,7 +178,9 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 		})
 	}
 	keptTurns.remove(t)
-	return t.Leave(ctx)
+	removal := t.Leave(ctx)
+	s.contendLocked() // readers may wait for a look at this turn
+	return removal
 }
 
 // giveUp leaves a turn if it is still kept.
@@ -214,9 +214,9 @@ func (s *Turns) GiveUpKept() {
 	}
 }
 
-// followLocked has one goroutine follow a turn: it gives the turn up when it is kept and somebody of another process comes, or
-// its time is over. Readers look first who has come, also while they hold. The holder of another lock sees that somebody has
-// come when it gives the turn back.
+// followLocked has one goroutine follow a turn. The goroutine gives up a kept turn when a contender of another process comes,
+// or when the time of the turn is over. For readers it lists first who has come, also while they hold. The release of
+// another lock sees by itself that a contender has come.
 func (s *Turns) followLocked(t *turn) {
 	if !t.followed {
 		t.followed = true
