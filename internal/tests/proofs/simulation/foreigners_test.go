@@ -126,6 +126,9 @@ func (f *foreigners) ask(d time.Duration, do func(context.Context, *session.Sess
 	return do(ctx, s)
 }
 
+// errNotShown says that a server which lags behind does not show a node yet.
+var errNotShown = errors.New("not shown")
+
 // expel removes the nodes that stand. In chaos that can fail, and is done again later.
 func (f *foreigners) expel() {
 	cs := f.w.checks
@@ -139,9 +142,18 @@ func (f *foreigners) expel() {
 	cs.mu.Unlock()
 	for _, one := range standing {
 		err := f.ask(5*time.Second, func(ctx context.Context, s *session.Session) error {
-			stat, err := s.Exists(ctx, one.path)
-			if err != nil || stat == nil || stat.EphemeralOwner != 0 && stat.EphemeralOwner != s.ID() { // that is one of ours
+			// A create whose reply was lost can be carried out after a read has shown no node, but not behind a write.
+			if _, err := s.Multi(ctx, &zk.CheckVersionRequest{Path: one.path, Version: -1}); err != nil {
 				return err
+			}
+			stat, err := s.Exists(ctx, one.path)
+			switch {
+			case err != nil:
+				return err
+			case stat == nil:
+				return errNotShown
+			case stat.EphemeralOwner != 0 && stat.EphemeralOwner != s.ID(): // that is one of ours
+				return nil
 			}
 			return s.Delete(ctx, one.path, -1)
 		})
