@@ -1,0 +1,180 @@
+package simulation
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// begin notes a call.
+func (cs *checks) begin(c *call) {
+	c.began, c.before = time.Now(), c.blocked.Load()
+	weight, ahead, kept := 0, 0, 0
+	for _, p := range cs.w.kind.partsOf(c) {
+		for _, o := range cs.w.contenders(p.dir) {
+			switch w := cs.w.kind.weight(o.mode, p.mode); {
+			case w == 0:
+			case cs.kept.givesWay(o):
+				kept++
+			default:
+				weight += w
+				ahead++
+			}
+		}
+	}
+	present := cs.w.busy(c, weight)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.present, c.ahead, c.kept = present, ahead, kept
+	c.number, c.grants = c.calls, make(map[string]grantInfo)
+	c.perCall = cs.w.kind.ownershipOf(c.mode).perCall
+	c.worker.current = c
+	if c.perCall {
+		cs.enterLocked(c)
+	}
+}
+
+// drop notes that a hook has panicked in a call.
+func (cs *checks) drop(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.dropped, c.finished = true, true
+	if c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = time.Now()
+	}
+}
+
+// finish checks the result of a call.
+func (cs *checks) finish(c *call, ok bool, err error) {
+	now := time.Now()
+	cs.mu.Lock()
+	c.finished = true
+	if !ok && c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = now
+	}
+	somebody := c.present || c.attempts > 1 || cs.othersLocked(c)
+	cs.mu.Unlock()
+	closed := errors.Is(err, session.ErrClosed)
+	switch {
+	case err == nil && (ok || somebody):
+	case err == nil:
+		cs.fail("%s: TryLock is false, and nobody was in the way", c.name)
+	case c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
+	case closed && c.m.leaves(c.mgr):
+	case cs.expected(c, err):
+	case c.world.kind.revocable && errors.Is(err, queue.ErrRevoked): // a Do that was asked for the lock before the grant
+	default:
+		cs.fail("%s: a call fails: %v", c.name, err)
+	}
+	end := c.deadline
+	if c.began.After(end) {
+		end = c.began // it was cancelled before
+	}
+	if !c.deadline.IsZero() && now.After(end.Add(time.Millisecond+c.blockedSince(c.before))) {
+		cs.fail("%s: a call returns %v after it was cancelled", c.name, now.Sub(end))
+	}
+}
+
+// shortly returns how long a contender that has left may still be in the way of a call.
+func (cs *checks) shortly(c *call) time.Duration {
+	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
+		return 100 * time.Millisecond
+	}
+	return 15 * time.Second
+}
+
+// othersLocked reports whether any other attempt was at the lock during the call. An
+// attempt that was cancelled shortly before may still make its node, for a moment, during the call.
+func (cs *checks) othersLocked(c *call) bool {
+	weight, _ := cs.besideLocked(c)
+	for _, p := range cs.w.kind.partsOf(c) {
+		if isCount(p.mode) {
+			weight += cs.w.limits.taken(p.dir, c.began.Add(-cs.shortly(c)))
+		}
+	}
+	if cs.w.busy(c, weight) {
+		return true
+	}
+	if cs.metLocked(c.path, c.began.Add(-cs.shortly(c)), isAhead, copies) {
+		return true
+	}
+	for _, h := range cs.holdings { // lost, but the lock object is that worker's until it unlocks
+		if h.c.path == c.path && h.c.m == c.m && h.c.worker != c.worker {
+			return true
+		}
+	}
+	return false
+}
+
+// besideLocked returns what the other attempts during a call weigh for it, and how many they are.
+func (cs *checks) besideLocked(c *call) (weight, n int) {
+	shortly := cs.shortly(c)
+	for _, o := range cs.placeLocked(c.path).entries {
+		// A call whose hold has ended before it could have the lock object contends again.
+		again := o.c.m == c.m && o.c.perCall && !o.c.finished
+		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
+			if w := cs.w.kind.weightOf(o.c, c); w > 0 {
+				weight, n = weight+w, n+1
+			}
+		}
+	}
+	return weight, n
+}
+
+// deleted notes that an operator is about to delete contenders' nodes. It is called just before
+// that, with the nodes that are there.
+func (cs *checks) deleted(going, all []contender) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, mine := range going {
+		d := deletion{at: time.Now()}
+		ahead := 0
+		for _, c := range all {
+			// The nodes below it go at the same time, so none of them stays ahead for long.
+			// A foreign node may have come ahead of one that already held.
+			if c.dir == mine.dir && c.seq < mine.seq && !slices.Contains(going, c) && cs.foreignLocked(c.path) == nil {
+				ahead += cs.w.kind.weight(c.mode, mine.mode)
+			}
+		}
+		d.waiting = ahead > cs.w.slackUnder(mine.mode, cs.w.limits.highest(mine.dir))
+		cs.gone[place{mine.path, mine.session}] = d
+	}
+}
+
+// contender is a node on the server.
+type contender struct {
+	path, dir string
+	mode      string
+	seq       int32
+	session   string
+}
+
+// contenders returns the contenders anywhere below a directory, in the order of their names; ""
+// means all.
+func (w *world) contenders(dir string) []contender {
+	text, err := w.server.Word("dump")
+	if err != nil {
+		return nil
+	}
+	var out []contender
+	session := ""
+	for _, l := range strings.Split(text, "\n") {
+		l = strings.TrimSpace(l)
+		if strings.HasPrefix(l, "0x") {
+			session = strings.TrimSuffix(l, ":")
+		}
+		if !strings.HasPrefix(l, dir+"/") {
+			continue
+		}
+		if n, ok := queue.ParseNode(path.Base(l)); ok {
+			out = append(out, contender{l, path.Dir(l), w.kind.modeOf(n), n.Sequence, session})
+		}
+	}
+	slices.SortFunc(out, func(a, b contender) int { return strings.Compare(a.path, b.path) })
+	return out
+}
