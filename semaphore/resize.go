@@ -100,17 +100,23 @@ func (s *Semaphore) change(ctx context.Context, to limit) error {
 // lower sets a limit below the present one while it holds the difference. When it is granted, those ahead have no more
 // than the new limit leaves, and those behind count the difference until its node goes, which they see after the new
 // limit.
+//
+// Others may change the limit meanwhile. As long as it is not above the old one, the difference to that is enough, so lower
+// keeps its place: many changes at a time keep nobody from coming to an end.
 func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
-	config := *s.r.Kind.Configuration
-	config.Policy = func(me queue.Node, c queue.Config) (queue.Policy, error) {
-		now, ours := s.limitIn(c.Data)
+	enough := func(data []byte) error {
+		now, ours := s.limitIn(data)
 		switch {
 		case !ours:
-			return queue.Policy{}, errForeign(c.Data)
-		case now.MaxLeases != old:
-			return queue.Policy{}, errMoved
+			return errForeign(data)
+		case now.MaxLeases > old:
+			return errMoved
 		}
-		return queue.LeasePolicy(me, old), nil
+		return nil
+	}
+	config := *s.r.Kind.Configuration
+	config.Policy = func(me queue.Node, c queue.Config) (queue.Policy, error) {
+		return queue.LeasePolicy(me, old), enough(c.Data)
 	}
 	kind := &queue.Kind{Name: s.r.Kind.Name, Prefixes: s.r.Kind.Prefixes, Configuration: &config}
 	r := queue.Request{Kind: kind, Weight: old - to.MaxLeases, Name: s.r.Name}
@@ -122,7 +128,27 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 		return err
 	}
 	defer func() { left(ctx, t.Leave(ctx)) }()
-	return s.replace(ctx, t.Session(), t.Path(), t.Config().Version, to, !to.Default)
+	on, version := t.Session(), t.Config().Version
+	for pace := newPace(s.q); ; {
+		err := s.replace(ctx, on, t.Path(), version, to, !to.Default)
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		data, stat, err := on.Get(ctx, s.q.Path())
+		if errors.Is(err, zk.ErrNoNode) || t.Err() != nil { // with our node
+			return errMoved
+		}
+		if err == nil {
+			err = enough(data)
+		}
+		if err == nil {
+			err = pace.Wait(ctx, on.Done())
+		}
+		if err != nil {
+			return err
+		}
+		version = stat.Version
+	}
 }
 
 // raise sets a limit that is not below the present one. That needs no lease. But it needs a node, which was there before

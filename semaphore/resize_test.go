@@ -192,6 +192,28 @@ func TestResizeBehindAnother(t *testing.T) {
 	waitContenders(t, dir, 0)
 }
 
+// One that waits for what is to go keeps its place when another change ahead of it has lowered the limit. So changes that go on
+// keep nobody waiting.
+func TestResizeKeepsItsPlace(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 6)
+	one, three := take(t, s, 1), take(t, s, 3)
+	first := resizing(ctx, t, newSem(t, connect(t), dir, 6), 3)
+	proxy := testserver.Proxy(t)
+	second := resizing(ctx, t, newSem(t, testserver.Connect(t, proxy.Addr()), dir, 6), 1)
+	release(t, one)
+	must(t, receive(t, "the first", first))
+	wantLimit(t, s, 3)
+	release(t, three)
+	must(t, receive(t, "the second", second))
+	wantLimit(t, s, 1)
+	waitContenders(t, dir, 0)
+	if n := proxy.Count(zktest.On(zktest.OpCreate, dir)); n != 1 {
+		t.Errorf("the second has entered %d times", n)
+	}
+}
+
 // The limit of Resize counts, whatever New is given, until ResetLimit.
 func TestResizeOverridesNew(t *testing.T) {
 	ctx := patient(t)
