@@ -57,7 +57,7 @@ starvation: ## The longest waits beside others that take the lock again and agai
 	cd internal/tests/proofs/cost && go test -count=1 -run TestStarvation -write
 
 HOT ?= Decide|Parse|Conn|Clock
-COMPARE := ./queue ./session ./internal/core ./internal/callout ./internal/wire ./internal/outbox ./internal/clock ./zklock
+COMPARE := ./queue ./session ./internal/wire ./internal/clock ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 .PHONY: bench-compare

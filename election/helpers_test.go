@@ -40,6 +40,14 @@ func newElection(tb testing.TB, m *session.Manager, path string, opts ...electio
 	return e
 }
 
+// enter makes the node of a candidate that no Election has.
+func enter(tb testing.TB, s *session.Session, dir, name, id string) *session.Node {
+	tb.Helper()
+	node, err := s.Enter(tb.Context(), session.NewNode{Dir: dir, Name: name, Data: []byte(id)})
+	must(tb, err)
+	return node
+}
+
 // candidate is an Election in whose terms the test acts.
 type candidate struct {
 	*election.Election

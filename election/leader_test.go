@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
-
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -95,8 +93,7 @@ func TestRankedNames(t *testing.T) {
 			first := campaign(t, connect(t), dir, "first", opts...)
 			first.leads(t)
 			s := testserver.Session(t, connect(t))
-			node, err := s.Create(ctx, dir+"/_c_"+uuid.NewString()+"-rank7-elect-"+name+"-", []byte("old"), session.EphemeralSequential)
-			must(t, err)
+			old := enter(t, s, dir, "rank7-elect-"+name+"-", "old")
 			last := campaign(t, connect(t), dir, "last", opts...)
 			testserver.WaitChildren(t, dir, 3)
 
@@ -113,10 +110,10 @@ func TestRankedNames(t *testing.T) {
 			testserver.WaitChildren(t, dir, 2)
 			leader, err := last.Leader(ctx)
 			must(t, err)
-			if leader.ID != "old" || leader.Path != node || last.IsLeader() {
+			if leader.ID != "old" || leader.Path != old.Path || last.IsLeader() {
 				t.Errorf("leader: %+v; the one behind it leads: %v", leader, last.IsLeader())
 			}
-			must(t, s.Delete(ctx, node, -1))
+			old.Remove(ctx)
 			last.leads(t)
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -219,15 +218,15 @@ func TestObserveClosed(t *testing.T) {
 	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), session.ErrClosed)
 }
 
-// A loop that ends by itself leaves nothing behind but the watch that it shares with later ones.
+// A loop that ends by itself leaves no watch behind.
 func TestObserveBreak(t *testing.T) {
-	dir := testserver.Path(t)
+	dir, start := testserver.Path(t), testserver.Watches(t)
 	c := campaign(t, connect(t), dir, "a")
 	c.leads(t)
-	e := newElection(t, connect(t), dir)
-	all := e.Observe(patient(t))
-	var before int
-	for i := range 20 {
+	zktest.Eventually(t, testserver.Patience, "the leader's own watch", func() bool { return testserver.Watches(t) > start })
+	before := testserver.Watches(t)
+	all := newElection(t, connect(t), dir).Observe(patient(t))
+	for range 20 {
 		for leader, err := range all {
 			must(t, err)
 			if leader.ID != "a" {
@@ -235,12 +234,8 @@ func TestObserveBreak(t *testing.T) {
 			}
 			break
 		}
-		if n := testserver.Watches(t); i == 0 {
-			before = n
-		} else if n > before {
-			t.Fatalf("%d watches on the server, %d after the first loop", n, before)
-		}
 	}
+	zktest.Eventually(t, testserver.Patience, "the end of the loops' watches", func() bool { return testserver.Watches(t) <= before })
 }
 
 // Observe sends nothing while nothing changes, or lists once in a session timeout if there is no directory.
@@ -296,11 +291,7 @@ func TestObserveCost(t *testing.T) {
 		_, err := s.Create(t.Context(), "/election", nil, session.Persistent)
 		must(t, err)
 		var nodes []string
-		come := func() {
-			node, err := s.Create(t.Context(), "/election/_c_"+uuid.NewString()+"-lock-", nil, session.EphemeralSequential)
-			must(t, err)
-			nodes = append(nodes, node)
-		}
+		come := func() { nodes = append(nodes, enter(t, s, "/election", "lock-", "").Path) }
 		for range candidates {
 			come()
 		}
@@ -329,7 +320,7 @@ func TestObserveCost(t *testing.T) {
 				}
 			}
 			on := func(op zktest.Op) zktest.Match {
-				return func(r zktest.Request) bool { return r.Op == op && ofElection(r) }
+				return func(r zktest.Request) bool { return r.Op == op && ofElection(r) && r.Session != s.ID() }
 			}
 			if n := server.Count(on(zktest.OpGetData)); n > reads*observers {
 				t.Errorf("%s: %d reads of %d observers, want at most %d each", what, n, observers, reads)
@@ -372,7 +363,7 @@ func TestObserveSameNames(t *testing.T) {
 			_, err := s.Create(t.Context(), "/election", nil, session.Persistent)
 			must(t, err)
 			for range n {
-				_, err := s.Create(t.Context(), "/election/lock-", []byte(id), session.EphemeralSequential)
+				_, err := s.Create(t.Context(), "/election/lock-", []byte(id), session.PersistentSequential)
 				must(t, err)
 			}
 		}
@@ -416,16 +407,15 @@ func TestLeaderCanceledWhileCandidatesChange(t *testing.T) {
 		defer m.Close()
 		_, err = s.Create(t.Context(), "/election", nil, session.Persistent)
 		must(t, err)
-		node, err := s.Create(t.Context(), "/election/lock-", nil, session.EphemeralSequential)
-		must(t, err)
-		read := server.HoldRequest(zktest.On(zktest.OpGetData, node))
+		node := enter(t, s, "/election", "lock-", "")
+		read := server.HoldRequest(zktest.On(zktest.OpGetData, node.Path))
 		leader := make(chan error, 1)
 		go func() {
 			_, err := newElection(t, m, "/election").Leader(ctx)
 			leader <- err
 		}()
 		<-read.Hit()
-		must(t, s.Delete(t.Context(), node, -1))
+		<-node.Remove(t.Context()).Done()
 		read.Release()
 		wantErr(t, "Leader", <-leader, context.Canceled)
 	})

@@ -2,14 +2,10 @@ package election_test
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
-	"github.com/google/uuid"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/session"
@@ -24,7 +20,7 @@ func TestLeaderPace(t *testing.T) {
 		left.Store(4)
 		var on atomic.Bool
 		m, err := session.Connect(t.Context(), "h:1", session.WithDialer(server.Dialer()),
-			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }),
+			session.WithBackoff(time.Minute, time.Minute),
 			session.WithTrace(session.Trace{Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
 				if on.Load() && i.Op == "getData" && left.Add(-1) >= 0 {
 					if err := server.DeleteNode(i.Path); err != nil {
@@ -37,11 +33,8 @@ func TestLeaderPace(t *testing.T) {
 		defer m.Close()
 		s, err := m.Session(t.Context())
 		must(t, err)
-		_, err = s.Create(t.Context(), "/e", nil, session.Persistent)
-		must(t, err)
 		for range 6 {
-			_, err = s.Create(t.Context(), fmt.Sprintf("/e/_c_%s-elect-lock-", uuid.NewString()), []byte("a"), session.EphemeralSequential)
-			must(t, err)
+			enter(t, s, "/e", "elect-lock-", "a")
 		}
 		on.Store(true)
 		e, err := election.New(m, "/e")

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -23,8 +22,7 @@ import (
 func TestConcurrentSafe(t *testing.T) {
 	const workers, times = 6, 10
 	proxy, dir := testserver.Proxy(t), testserver.Path(t)
-	soon := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
-	m := testserver.Connect(t, proxy.Addr(), session.WithRetry(soon))
+	m := testserver.Connect(t, proxy.Addr(), session.WithBackoff(time.Millisecond, time.Millisecond))
 	page := lockz.Handler(m)
 	locks := []*zklock.Mutex{mutex(t, m, dir+"/a"), mutex(t, m, dir+"/b", zklock.WithLocalHandover(3)), mutex(t, m, dir+"/c", zklock.WithLazyRelease(time.Second))}
 	stop := make(chan struct{})

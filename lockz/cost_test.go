@@ -60,7 +60,7 @@ func median(xs []float64) float64 { return slices.Sorted(slices.Values(xs))[len(
 // BenchmarkPage measures the page of a process that holds ten thousand locks.
 func BenchmarkPage(b *testing.B) {
 	const many = 10_000
-	m := testserver.Connect(b, zktest.Start(b).Addr(), session.WithTimeout(testserver.Patience), session.WithMaxNodes(2*many))
+	m := testserver.Connect(b, zktest.Start(b).Addr(), session.WithTimeout(testserver.Patience), session.WithNodeLimits(2*many, 1<<20))
 	page := lockz.Handler(m)
 	var g errgroup.Group
 	g.SetLimit(100)

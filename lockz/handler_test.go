@@ -168,16 +168,17 @@ func TestHandlerPanics(t *testing.T) {
 // Several managers are shown in order, each once. Several handlers of a manager show the same, and a
 // hold once.
 func TestSeveralManagersAndHandlers(t *testing.T) {
-	a, b := connect(t, session.WithName("a")), connect(t, session.WithName("b"))
+	a, b := connect(t), connect(t)
+	id := func(m *session.Manager) string { return fmt.Sprintf("0x%x", uint64(testserver.Session(t, m).ID())) }
 	first := lockz.Handler(a)
 	lock(t, mutex(t, a, testserver.Path(t)), "")
 	both := lockz.Handler(b, a, b)
 	lock(t, mutex(t, b, testserver.Path(t)), "")
-	if m := pageOf(t, first).Managers; len(m) != 1 || m[0].Ensemble != "a" || len(m[0].Holds) != 1 {
+	if m := pageOf(t, first).Managers; len(m) != 1 || len(m[0].Holds) != 1 || m[0].Session.ID != id(a) {
 		t.Errorf("the first page: %+v", m)
 	}
 	m := pageOf(t, both).Managers
-	if len(m) != 2 || m[0].Ensemble != "b" || m[1].Ensemble != "a" || len(m[0].Holds) != 1 || len(m[1].Holds) != 1 {
+	if len(m) != 2 || m[0].Session.ID != id(b) || m[1].Session.ID != id(a) || len(m[0].Holds) != 1 || len(m[1].Holds) != 1 {
 		t.Errorf("both: %+v", m)
 	}
 }

@@ -17,8 +17,7 @@ type pageJSON struct {
 
 // managerJSON is a session.Manager with all that its locks hold and wait for.
 type managerJSON struct {
-	// Ensemble is the name of the ensemble with the chroot, as Manager.FullName gives it: by
-	// default, the servers of the connect string.
+	// Ensemble is the connect string of the manager, with the chroot.
 	Ensemble string `json:"ensemble"`
 	// State is the name of the manager's session.State: connecting, connected, suspended, lost or
 	// closed.

@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -31,8 +29,7 @@ func realistic(t *testing.T) (asHTML, asJSON string) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(evening.Add(-10 * time.Minute)))
 		srv := zktest.Start(t)
-		steady := func() backoff.BackOff { return backoff.NewConstantBackOff(30 * time.Millisecond) }
-		us := newProcess(t, srv, session.WithRetry(steady), session.WithTrace(session.Trace{Traceparent: func(ctx context.Context) string {
+		us := newProcess(t, srv, session.WithBackoff(1, 1), session.WithTrace(session.Trace{Traceparent: func(ctx context.Context) string {
 			text, _ := ctx.Value(traced{}).(string)
 			return text
 		}}))

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -26,9 +25,8 @@ var exclusive = &queue.Kind{
 // contender: not in a hold, a wait, a loss or a failure.
 func TestSecretsAreNotShown(t *testing.T) {
 	const user, password, data = "owner", "Xyzzy-plugh-31415", "plover-27182"
-	soon := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
 	proxy, dir := testserver.Proxy(t), testserver.Path(t)
-	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience), session.WithRetry(soon),
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience), session.WithBackoff(time.Millisecond, time.Millisecond),
 		session.WithAuth("digest", []byte(user+":"+password)), session.WithACL(zk.DigestACL(zk.PermAll, user, password)...))
 	page := lockz.Handler(m)
 	var shown strings.Builder

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -105,7 +104,7 @@ func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot 
 	c.holds = slices.DeleteFunc(c.holds, func(a *acquisition) bool { return over[a] })
 	out := &snapshot{records: c, now: time.Now(), here: here}
 	out.managerJSON = managerJSON{
-		Ensemble:            strings.TrimSuffix(m.FullName("/"), "/"),
+		Ensemble:            status.Servers,
 		State:               status.State.String(),
 		StateSince:          c.stateSince,
 		Server:              status.Server,

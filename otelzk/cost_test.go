@@ -65,7 +65,7 @@ func tracing() int64 {
 		for more := true; more; {
 			var f runtime.Frame
 			f, more = frames.Next()
-			if strings.HasSuffix(f.File, "internal/core/trace.go") || strings.HasSuffix(f.File, "/queue/trace.go") {
+			if strings.HasSuffix(f.File, "/session/trace.go") || strings.HasSuffix(f.File, "/queue/trace.go") {
 				found += r.AllocObjects
 				break
 			}

@@ -97,6 +97,7 @@ func requestEnding(op string, err error) ending {
 var routine = map[string][]string{
 	"create":      {codeNoNode, codeNodeExists},
 	"delete":      {codeNoNode, codeBadVersion, codeNotEmpty},
+	"exists":      {codeNoNode},
 	"getACL":      {codeNoNode},
 	"getChildren": {codeNoNode},
 	"getData":     {codeNoNode},

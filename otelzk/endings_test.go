@@ -82,7 +82,7 @@ func TestBusy(t *testing.T) {
 	}
 	sameTree(t, c.tree(t, nil), `
 zklock trylock mutex busy position=1 attempts=1
-  getChildren / CLIENT .
   sync / CLIENT .
+  getChildren / CLIENT .
 `)
 }

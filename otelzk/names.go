@@ -37,7 +37,6 @@ const (
 	attrWatchedFor  = "zklock.watched.label"
 	attrWatched     = "zklock.watched.count"
 	attrRequestPath = "zklock.request.path"
-	attrBatch       = "zklock.request.batch"
 	attrState       = "zklock.session.state"
 	attrRetryOp     = "zklock.retry.operation"
 	attrRetryTry    = "zklock.retry.count"

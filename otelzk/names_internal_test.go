@@ -108,13 +108,16 @@ func TestNamesAreInTheTable(t *testing.T) {
 
 // The names of request spans begin with the names that sessions give to requests.
 func TestNamesOfRequests(t *testing.T) {
-	files, err := filepath.Glob("../internal/core/*.go")
+	files, err := filepath.Glob("../session/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
-	op := regexp.MustCompile(`RequestInfo\{Op: "(\w+)"`)
+	op := regexp.MustCompile(`(?:op: |read\(ctx, |write\(ctx, |traceRequest\([a-z.]*ctx, |on[A-Z]\w+: \{)"(\w+)"`)
 	found := make(map[string]bool)
 	for _, f := range files {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +127,7 @@ func TestNamesOfRequests(t *testing.T) {
 		}
 	}
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, requestSpans) {
-		t.Errorf("package core has\n%q\nnames.go\n%q", got, requestSpans)
+		t.Errorf("package session has\n%q\nnames.go\n%q", got, requestSpans)
 	}
 }
 

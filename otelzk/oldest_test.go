@@ -2,19 +2,15 @@ package otelzk_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -148,26 +144,4 @@ func TestOldestWaitEnds(t *testing.T) {
 			}
 		})
 	}
-}
-
-// clumsy is a processor of spans that panics at the end of each.
-type clumsy struct{}
-
-func (clumsy) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-func (clumsy) OnEnd(sdktrace.ReadOnlySpan)                     { panic("oops") }
-func (clumsy) Shutdown(context.Context) error                  { return nil }
-func (clumsy) ForceFlush(context.Context) error                { return nil }
-
-// What a processor of spans does leaves no age in the gauges.
-func TestOldestWithoutSpans(t *testing.T) {
-	tel := newTelemetry()
-	broken := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(clumsy{}))
-	c := connect(t, directory(t), tel, otelzk.New(append(tel.opts, otelzk.WithTracerProvider(broken))...))
-	must(t, c.mx.Lock(patient(t)))
-	rests(t, tel, "zklock.wait.oldest")
-	busy(t, tel, "zklock.hold.oldest")
-	if err := c.mx.Unlock(); err != nil && !errors.Is(err, session.ErrLost) {
-		t.Error(err)
-	}
-	rests(t, tel, "zklock.hold.oldest")
 }

@@ -31,9 +31,6 @@ func (o *observer) request(ctx context.Context, r session.RequestInfo) (context.
 	return ctx, func(err error) {
 		end := requestEnding(r.Op, err)
 		if span != nil {
-			if n := r.Batch(); n != 0 {
-				span.SetAttributes(attribute.Int64(attrBatch, n))
-			}
 			finish(span, end)
 		}
 		if measured {

@@ -68,7 +68,7 @@ func TestRefusals(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
 	s, ctx := testserver.Session(t, c.m), patient(t)
-	_, err := s.Create(ctx, dir+"/node", nil, session.Ephemeral)
+	_, err := s.Enter(ctx, session.NewNode{Dir: dir, Name: "node", Fixed: true})
 	must(t, err)
 	for _, r := range []struct {
 		op, code string
@@ -79,7 +79,7 @@ func TestRefusals(t *testing.T) {
 		{"create", "NODEEXISTS", zk.ErrNodeExists, func() error { _, err := s.Create(ctx, dir+"/node", nil, session.Persistent); return err }, false},
 		{"getData", "NONODE", zk.ErrNoNode, func() error { _, _, err := s.Get(ctx, dir+"/none"); return err }, false},
 		{"getChildren", "NONODE", zk.ErrNoNode, func() error { _, _, err := s.Children(ctx, dir+"/none"); return err }, false},
-		{"exists", "", nil, func() error { _, err := s.Exists(ctx, dir+"/none"); return err }, false},
+		{"exists", "NONODE", nil, func() error { _, err := s.Exists(ctx, dir+"/none"); return err }, false},
 		{"setData", "NONODE", zk.ErrNoNode, func() error { _, err := s.Set(ctx, dir+"/none", nil, -1); return err }, false},
 		{"setData", "BADVERSION", zk.ErrBadVersion, func() error { _, err := s.Set(ctx, dir+"/node", nil, 7); return err }, false},
 		{"delete", "NONODE", zk.ErrNoNode, func() error { return s.Delete(ctx, dir+"/none", -1) }, false},

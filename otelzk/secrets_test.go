@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -22,10 +21,9 @@ import (
 // test checks that only what hooks get is recorded.
 func TestSecretsAreNotRecorded(t *testing.T) {
 	const user, password = "owner", "Xyzzy-plugh-31415"
-	soon := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) } // after a fault of this test
 	tel := newTelemetry()
 	proxy := testserver.Proxy(t)
-	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience), session.WithRetry(soon),
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience), session.WithBackoff(time.Millisecond, time.Millisecond),
 		session.WithTrace(otelzk.New(tel.opts...)), session.WithAuth("digest", []byte(user+":"+password)),
 		session.WithACL(zk.DigestACL(zk.PermAll, user, password)...))
 	dir := testserver.Path(t)

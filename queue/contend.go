@@ -52,7 +52,7 @@ type contender struct {
 func (q *Queue) newContender(s *session.Session, r *Request) *contender {
 	return &contender{
 		place: place{q: q, s: s, kind: r.Kind, lock: r.Name}, r: r,
-		position: -1, pace: rounds.Pace{New: q.m.BackOff}, least: math.MaxInt,
+		position: -1, pace: rounds.Pace{Backoff: rounds.New(q.m.Backoff())}, least: math.MaxInt,
 	}
 }
 
@@ -78,8 +78,9 @@ func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error
 	names, err := c.enter(ctx)
 	defer func() { // also if a policy panics
 		if t == nil && c.node != nil {
+			why := c.q.explain(ctx, err, c.view) // while the watches of the wait are there
 			c.leave(ctx, err)
-			err = c.q.explain(ctx, err, c.view)
+			err = why
 		}
 	}()
 	if err == nil {
@@ -172,12 +173,12 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 		return nil, err
 	}
 	l := c.node.Listing
-	c.since, c.children, c.node.Listing = time.Now(), l.Children, session.Listing{} // so that it can be freed
+	c.since, c.children, c.node.Listing = time.Now(), l.Children, nil // so that it can be freed
 	var ok bool
 	if c.me, ok = ParseNode(path.Base(c.node.Path), c.kind.Prefixes...); !ok {
 		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
 	}
-	return c.standing(c.configured(ctx, &l))
+	return c.standing(c.configured(ctx, l))
 }
 
 // list lists the directory again.
@@ -290,7 +291,7 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 // listings and events count only while the session is certain.
 func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	if c.own != nil && c.own.Event() != session.WatchPending {
-		own, err := c.watchNode(ctx)
+		_, _, own, err := c.s.Watch(ctx, c.node.Path)
 		switch {
 		case err == nil:
 			c.own = own
@@ -306,25 +307,18 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	return newTurn(ctx, c), nil
 }
 
-// watchNode sets a watch on our own node. The user's backoff may stop the retries of a request, which must not end what
-// depends on the watch: watchNode goes on until the servers have answered, or ctx or the session has ended.
-func (p *place) watchNode(ctx context.Context) (*session.Watch, error) {
-	for pace := p.q.newPace(); ; {
-		_, _, own, err := p.s.Watch(ctx, p.node.Path)
-		if err == nil || !isCut(err) {
-			return own, err
-		}
-		if err := pace.Wait(ctx, p.s.Done()); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // leave removes the node. It is the only way out of the queue but a grant. The removal needs no further call, and does not
 // end with ctx. A call that was answered waits for it, as long as ctx allows, so that the next one finds nothing.
 func (c *contender) leave(ctx context.Context, why error) {
 	c.shown.show(nil)
 	removal := c.remove(ctx)
+	if c.view != nil { // those ahead may stay for long
+		for _, w := range c.view.on {
+			if w != nil {
+				w.Forget()
+			}
+		}
+	}
 	for _, answer := range []error{ErrBusy, ErrConflict, session.ErrInvalid, zk.ErrNoAuth} {
 		if errors.Is(why, answer) {
 			select {

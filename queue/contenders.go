@@ -148,7 +148,7 @@ func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err err
 	if err := kind.Check(); err != nil {
 		return Contender{}, errQueue(err)
 	}
-	err = q.inSession(ctx, &rounds.Pace{New: rounds.Brief(q.m.BackOff)}, func(ctx context.Context, s *session.Session) error {
+	err = q.inSession(ctx, &rounds.Pace{Backoff: rounds.Brief(q.m.Backoff())}, func(ctx context.Context, s *session.Session) error {
 		nodes, _, err := q.listed(ctx, s, kind)
 		if err != nil || len(nodes) == 0 {
 			first = Contender{}
@@ -157,7 +157,7 @@ func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err err
 		first = Contender{Path: q.nodePath(nodes[0].Name), Sequence: nodes[0].Sequence, Holder: true}
 		data, stat, err := s.Get(ctx, first.Path)
 		switch {
-		case isNoNode(err) || isCut(err):
+		case isNoNode(err):
 			return errMoved
 		case err == nil:
 			first.fill(s, data, stat)

@@ -1,16 +1,22 @@
 package queue
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
-// ending is the end of a turn or of a lease: it comes once, with a cause. It has a channel only while somebody asked for
-// it, since most locks are held and released without one. The zero value has not come. All methods may be called by
-// several goroutines at once.
+// ending is the end of a turn or of a lease, or something else that comes once, with a cause. It has a channel only while
+// somebody asked for it, since most locks are held and released without one. The zero value has not come. All methods may
+// be called by several goroutines at once.
 type ending struct {
 	mu    sync.Mutex
 	cause error         // nil until it comes
 	done  chan struct{} // nil until somebody asks
 	calls *endCall      // to be made when it comes: a list
 }
+
+// errTold is the cause of an ending that needs none.
+var errTold = errors.New("told")
 
 type endCall struct {
 	f    func()

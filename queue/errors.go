@@ -141,8 +141,3 @@ func isLoss(err error) bool { return errors.Is(err, session.ErrLost) || errors.I
 
 // errQueue marks an error of a constructor as one of this package.
 func errQueue(err error) error { return fmt.Errorf("queue: %w", err) }
-
-// isCut reports whether a request has ended without an answer, and can be sent again.
-func isCut(err error) bool {
-	return errors.Is(err, session.ErrUncertain) || errors.Is(err, zk.ErrConnectionClosed)
-}

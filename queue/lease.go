@@ -115,7 +115,7 @@ func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Token")
-	if l.t.known.Has() { // without a look at the clock
+	if l.t.known.why() != nil { // without a look at the clock
 		return l.t.token, l.t.tokenErr
 	}
 	ctx, end := BeginWait(ctx)

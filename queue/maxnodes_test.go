@@ -28,7 +28,7 @@ func TestMaxNodes(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			dir := persistentDir(t)
-			q, proxy, _ := proxied(t, dir, session.WithMaxNodes(1))
+			q, proxy, _ := proxied(t, dir, session.WithNodeLimits(1, 1<<20))
 			if c.adopted {
 				proxy.CutAfterCommit(ofContenders(dir, zktest.OpCreate))
 			}
@@ -55,7 +55,7 @@ func TestMaxNodesWhileWaiting(t *testing.T) {
 	dir := persistentDir(t)
 	holder, err := client(t, dir).Acquire(patient(t), ask)
 	mustBe(t, err, nil)
-	q, _, _ := proxied(t, dir, session.WithMaxNodes(1))
+	q, _, _ := proxied(t, dir, session.WithNodeLimits(1, 1<<20))
 	waiting := begin(t, q, ask)
 	for range 3 {
 		testserver.WaitChildren(t, dir, 2)

@@ -41,8 +41,7 @@ import (
 // Observe does not poll. It lists the directory and reads the first node with a watch, and sends nothing until that
 // node changes. Then it reads the next one, so a change costs one or two reads, however many contend. While there is no
 // directory, Observe looks for it once in a session timeout, as servers do not tell of one that the process may not
-// read. It works in the goroutine of the loop. A loop that has ended leaves a watch on the server until the node goes,
-// which later loops of the process share. The sequence can be used again, and by several goroutines at once.
+// read. It works in the goroutine of the loop. The sequence can be used again, and by several goroutines at once.
 func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, error] {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Observe")
@@ -51,7 +50,12 @@ func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, er
 			yield(Contender{}, errQueue(err))
 			return
 		}
-		o := observer{q: q, kind: kind, pace: rounds.Pace{New: rounds.Brief(q.m.BackOff)}}
+		o := observer{q: q, kind: kind, pace: rounds.Pace{Backoff: rounds.Brief(q.m.Backoff())}}
+		defer func() {
+			if o.watch != nil {
+				o.watch.Forget()
+			}
+		}()
 		for told, last := false, int64(0); ; {
 			first, err := o.next(ctx)
 			if err == nil && told && last == first.Token { // names can come again, and tokens cannot
@@ -100,10 +104,7 @@ func (o *observer) next(ctx context.Context) (first Contender, err error) {
 		return Contender{}, err
 	}
 	err = o.q.inSession(WithoutMaxWait(ctx), &o.pace, func(ctx context.Context, s *session.Session) (err error) {
-		if first, err = o.look(ctx, s); isCut(err) {
-			err = errMoved
-		}
-		if err != nil {
+		if first, err = o.look(ctx, s); err != nil {
 			o.watch = nil
 		}
 		return err

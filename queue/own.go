@@ -44,7 +44,7 @@ func (t *Turn) setOwn() {
 	t.mu.Unlock()
 	ctx, cancel := t.during()
 	defer cancel()
-	own, err := t.watchNode(ctx)
+	_, _, own, err := t.s.Watch(ctx, t.node.Path)
 	switch {
 	case err == nil:
 		t.follow(own)
@@ -70,7 +70,7 @@ func (t *Turn) follow(own *session.Watch) {
 	if data, stat := own.Data(); stat != nil {
 		t.setToken(stat.Czxid, nil)
 		if string(data) == RevokeMessage { // the holders learn of it, and nobody else gets the turn after them
-			t.last.Tell()
+			t.last.end(errTold)
 			t.revoked.end(failed("lock", t.q.dir, ErrRevoked))
 		}
 	}
@@ -85,7 +85,7 @@ func (t *Turn) follow(own *session.Watch) {
 			t.loseNode()
 			return
 		}
-		t.last.Tell() // another client may have asked for the lock: nobody else gets it before that is known
+		t.last.end(errTold) // another client may have asked for the lock: nobody else gets it before that is known
 		if t.changes == nil {
 			t.changes = t.q.newPace()
 		}
@@ -116,20 +116,20 @@ func (t *Turn) unguard() {
 func (t *Turn) setToken(czxid int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.known.Has() { // it does not change any more
+	if t.known.why() == nil { // it does not change any more
 		t.token, t.tokenErr = czxid, err
-		t.known.Tell()
+		t.known.end(errTold)
 	}
 }
 
 // awaitToken returns the token when the servers have told it. It fails when ctx or end ends.
 func (t *Turn) awaitToken(ctx context.Context, end *ending) (int64, error) {
-	if !t.known.Has() {
+	if t.known.why() == nil {
 		if ctx.Err() == nil && end.why() == nil {
 			t.WatchNow()
 		}
 		select {
-		case <-t.known.Wait():
+		case <-t.known.wait():
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-end.wait():

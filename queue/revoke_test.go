@@ -3,11 +3,8 @@ package queue_test
 import (
 	"testing"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -84,11 +81,11 @@ func TestRevoked(t *testing.T) {
 }
 
 // A request comes while the contender waits, and the connection breaks while the contender reads what has changed. The
-// lease knows of the request from its beginning, also if the session repeats no reads.
+// lease knows of the request from its beginning.
 func TestRevokedBeforeACutGrant(t *testing.T) {
 	dir := persistentDir(t)
 	first := acquire(t, client(t, dir))
-	q, proxy, _ := proxied(t, dir, session.WithRetry(func() backoff.BackOff { return &backoff.StopBackOff{} }))
+	q, proxy, _ := proxied(t, dir)
 	waits := enter(t, q, 2)
 	var node string
 	for _, name := range testserver.Children(t, dir) {

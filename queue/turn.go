@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -25,18 +24,17 @@ type Turn struct {
 	ctx  context.Context // the values of the acquisition's context, for hooks; never ends
 	over ending
 
-	known    news.News // token and tokenErr are set, which then never change
+	known    ending // comes when token and tokenErr are set, which then never change
 	token    int64
 	tokenErr error
-	revoked  ending    // another client has asked for the lock
-	last     news.News // the turn must be neither kept nor handed over
+	revoked  ending // another client has asked for the lock
+	last     ending // the turn must be neither kept nor handed over
 
 	mu      sync.Mutex
 	leases  *Lease       // those that have not ended: a list
 	stop    func() bool  // what guards the node; nil for nothing
 	delay   *time.Timer  // of the first watch on the node; nil if that is set, or is being set
 	changes *rounds.Pace // of further watches on the node, one after the other; nil before the first
-	removal *session.Removal
 }
 
 // newTurn begins the turn of a contender that was granted.
@@ -94,10 +92,10 @@ func (t *Turn) AfterEnd(f func()) (stop func()) { return t.made().over.after(fun
 
 // Last returns a channel that is closed when the turn must be neither kept nor handed over: another client has asked for
 // the lock, the node has changed in a way that is not known yet, or the holder has become a reader.
-func (t *Turn) Last() <-chan struct{} { return t.made().last.Wait() }
+func (t *Turn) Last() <-chan struct{} { return t.made().last.wait() }
 
 // IsLast reports whether Last is closed.
-func (t *Turn) IsLast() bool { return t.made().last.Has() }
+func (t *Turn) IsLast() bool { return t.made().last.why() != nil }
 
 // Undisturbed returns a channel that is closed when another contender may have come that waits for the turn's node. It
 // returns nil if one may have come already, or if that is not known. What the channel says costs no request: the listing that has
@@ -135,8 +133,8 @@ func (t *Turn) LookAround() <-chan struct{} {
 	return l.Children.Done()
 }
 
-// Leave ends the turn, and has its node removed. It returns nil if the turn was over. ctx is for hooks, which another goroutine
-// calls. Leave waits for nothing and calls no function of the program, so its caller may hold a mutex.
+// Leave ends the turn, and has its node removed. It returns nil if the turn was over. It waits for nothing. ctx is for the hooks
+// of the delete, which Leave calls: its caller holds no mutex that a hook may need.
 func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Leave")
@@ -145,17 +143,7 @@ func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	}
 	t.unguard()
 	turns.remove(t, 0)
-	return t.removeOnce(ctx)
-}
-
-// removeOnce has the node removed. Further calls return the first removal.
-func (t *Turn) removeOnce(ctx context.Context) *session.Removal {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.removal == nil {
-		t.removal = t.remove(ctx)
-	}
-	return t.removal
+	return t.remove(ctx)
 }
 
 // lose ends the turn by a loss, and its leases by that with which the turn has ended. The first call tells of the turn.
@@ -164,7 +152,7 @@ func (t *Turn) lose(cause error) {
 	if deleted && t.over.why() == nil {
 		// The session counts the node until a delete of ours has found that it is gone. A contender that enters because the
 		// turn is over needs that room.
-		t.removeOnce(t.ctx)
+		t.remove(t.ctx)
 	}
 	first := t.over.end(failed("lock", t.q.dir, cause))
 	loss := t.over.why()
@@ -244,7 +232,7 @@ func (t *Turn) heldSince() (since time.Time, kept bool) {
 func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Beside")
-	t.last.Tell() // before the look at held
+	t.last.end(errTold) // before the look at held
 	// The token is that of the first node: the second node is younger than the waiters behind the place. If the servers refuse to
 	// tell it, the reader learns of that when it asks.
 	_, _ = t.awaitToken(ctx, &held.over)

@@ -111,7 +111,7 @@ func TestLazyOtherSide(t *testing.T) {
 // A session that has room for one node has it for the other side as soon as the place that is kept is gone.
 func TestLazyOtherSideAtLimit(t *testing.T) {
 	dir := persistentDir(t)
-	rw := newLock(t, connect(t, session.WithMaxNodes(1)), dir, lazy)
+	rw := newLock(t, connect(t, session.WithNodeLimits(1, 1<<20)), dir, lazy)
 	ctx := patient(t)
 	for range 3 {
 		must(t, rw.RLock(ctx))

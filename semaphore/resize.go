@@ -262,4 +262,6 @@ func again(ctx context.Context, q *queue.Queue, f func(ctx context.Context) erro
 }
 
 // newPace returns the pace of a loop that goes by the manager's backoff.
-func newPace(q *queue.Queue) *rounds.Pace { return &rounds.Pace{New: q.Manager().BackOff} }
+func newPace(q *queue.Queue) *rounds.Pace {
+	return &rounds.Pace{Backoff: rounds.New(q.Manager().Backoff())}
+}

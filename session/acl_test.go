@@ -6,7 +6,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -48,15 +47,12 @@ func TestWithACL(t *testing.T) {
 		session.WithACL(given...))
 	given[0] = zk.WorldACL(zk.PermAll)[0]
 	s, want := testserver.Session(t, m), zk.DigestACL(zk.PermAll, "user", "secret")
-	must(t, (*core.Session)(s).MakeParents(ctx, root))
-	_, err := s.Create(ctx, root+"/created", nil, session.Ephemeral)
+	must(t, makeDir(ctx, s, root))
+	_, err := makeNode(ctx, s, root+"/created", nil)
 	must(t, err)
 	_, err = s.Multi(ctx, &zk.CreateRequest{Path: root + "/multi"})
 	must(t, err)
-	c, err := (*core.Session)(s).StartCreate(ctx, nil, root+"/number", nil, core.EphemeralSequential)
-	must(t, err)
-	<-c.Done()
-	number, err := c.Result()
+	number, err := makeNumbered(ctx, s, root+"/number", nil)
 	must(t, err)
 	for _, path := range []string{root, root + "/created", root + "/multi", number} {
 		got, err := s.ACL(ctx, path)

@@ -10,11 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -36,9 +34,9 @@ func TestAuthAndACL(t *testing.T) {
 	wantErr(t, "a stranger's get", err, zk.ErrNoAuth)
 	_, _, err = stranger.Children(ctx, d)
 	wantErr(t, "a stranger's listing", err, zk.ErrNoAuth)
-	_, err = stranger.Create(ctx, d+"/m", nil, session.Ephemeral)
+	_, err = makeNode(ctx, stranger, d+"/m", nil)
 	wantErr(t, "a stranger's create", err, zk.ErrNoAuth)
-	removal := (*core.Session)(stranger).Remove(t.Context(), d+"/n")
+	removal := (*session.Session)(stranger).Remove(t.Context(), d+"/n")
 	within(t, removal.Done(), "the end of a removal that is refused")
 	wantErr(t, "a stranger's removal", removal.Err(), zk.ErrNoAuth)
 
@@ -67,7 +65,7 @@ func TestAuthRefused(t *testing.T) {
 // middle of a handshake. No request is sent before the identity.
 func TestAuthBeforeAllElse(t *testing.T) {
 	p, m, s := behindProxy(t, time.Minute,
-		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }),
+		session.WithBackoff(time.Millisecond, time.Millisecond),
 		session.WithAuth("digest", []byte("us:secret")),
 		session.WithACL(zk.DigestACL(zk.PermAll, "us", "secret")...))
 	d, ctx := dir(t, s), patient(t)
@@ -100,7 +98,7 @@ func TestAuthBeforeAllElse(t *testing.T) {
 		default:
 		}
 		if _, err := s.Create(ctx, d+"/n", nil, session.Persistent); err != nil &&
-			!errors.Is(err, zk.ErrNodeExists) && !core.Uncertain(err) {
+			!errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, session.ErrUncertain) {
 			t.Fatal(err)
 		}
 		if _, _, err := s.Get(ctx, d); err != nil {

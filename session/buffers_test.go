@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -58,8 +57,8 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 			_, err := s.Set(ctx, "/a", data, -1)
 			return err
 		},
-		"start create": func(ctx context.Context, s *session.Session, data []byte) error {
-			_, err := (*core.Session)(s).StartCreate(ctx, nil, "/new", data, core.Persistent)
+		"create": func(ctx context.Context, s *session.Session, data []byte) error {
+			_, err := s.Create(ctx, "/new", data, session.Persistent)
 			return err
 		},
 		"multi": func(ctx context.Context, s *session.Session, data []byte) error {
@@ -103,7 +102,7 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 						t.Errorf("%s has the bytes of a buffer that was used again", node)
 					}
 				}
-				if got, _, err := other.Get(t.Context(), "/a"); name != "start create" && string(got) != "wanted" {
+				if got, _, err := other.Get(t.Context(), "/a"); name != "create" && string(got) != "wanted" {
 					t.Errorf("the request was not sent: %q, %v", got, err)
 				}
 				if got, _, err := other.Get(t.Context(), "/new"); name != "set" && string(got) != "wanted" {

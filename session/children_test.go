@@ -4,26 +4,19 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Two callers of Children get one answer of the server. Each may change what it gets.
 func TestChildrenAreTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, s := virtually(t, "any:2181", srv.Dialer(), session.WithTimeout(time.Minute))
-		for _, path := range []string{"/d", "/d/a", "/d/b"} {
-			_, err := s.Create(t.Context(), path, nil, session.Persistent)
-			must(t, err)
-		}
-		hold := srv.HoldReply(zktest.On(zktest.OpGetChildren2, "/d"))
-		srv.ResetRequests()
+		e, srv := virtualEntry(t)
+		e.makes("a", "b")
+		release := e.crowds(srv)
 		all := make(chan []string, 3)
 		list := func() {
-			names, stat, err := s.Children(t.Context(), "/d")
+			names, stat, err := e.s.Children(t.Context(), e.d)
 			if err != nil || stat.NumChildren != 2 {
 				t.Errorf("%v, %v", stat, err)
 			}
@@ -32,18 +25,18 @@ func TestChildrenAreTheCallers(t *testing.T) {
 			clear(names)
 			stat.NumChildren = 0
 		}
-		for range 3 { // of the first the length is not known, so the others wait and share an answer
+		for range 3 {
 			go list()
 			synctest.Wait()
 		}
-		hold.Release()
+		release()
 		for range 3 {
 			if names := <-all; !slices.Equal(names, []string{"a", "b"}) {
 				t.Errorf("names %q", names)
 			}
 		}
-		if n := srv.Count(zktest.On(zktest.OpGetChildren2, "/d")); n != 2 {
-			t.Errorf("%d requests, want 2", n)
+		if n := srv.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
+			t.Errorf("%d requests, want 1", n)
 		}
 	})
 }

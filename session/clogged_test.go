@@ -52,7 +52,7 @@ func TestGivenUpBehindABlockedWrite(t *testing.T) {
 			callers.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()
-				_, err := s.Create(ctx, "/n-", nil, session.EphemeralSequential)
+				_, err := makeNumbered(ctx, s, "/n-", nil)
 				wantErr(t, "create", err, context.DeadlineExceeded)
 			})
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -48,7 +47,7 @@ func TestCloseEndsWaiting(t *testing.T) {
 	h.wait(t, session.Connected, session.Suspended)
 	results := make(chan error, 2)
 	go func() { _, _, err := s.Get(context.Background(), "/"); results <- err }()
-	r := (*core.Session)(s).Remove(t.Context(), "/none")
+	r := s.Remove(t.Context(), "/none")
 	go func() { <-r.Done(); results <- r.Err() }()
 	_ = m.Close()
 	for range 2 {

@@ -3,6 +3,9 @@ package session_test
 import (
 	"context"
 	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,60 +14,168 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// hung is a function of the program that hangs from some time on, whatever its context says.
-type hung struct {
-	from    chan struct{} // closed when it hangs
-	release chan struct{}
-}
+// program has the functions that a program supplies. Each calls do.
+type program struct{ do func() }
 
-func (h *hung) call() {
-	select {
-	case <-h.from:
-		<-h.release
-	default:
-	}
-}
+func (p *program) Name() string { return "CALLS" }
 
-func (h *hung) Name() string { return "HUNG" }
-
-func (h *hung) Start(context.Context, string) (session.SASLExchange, []byte, error) {
-	h.call()
+func (p *program) Start(context.Context, string) (session.SASLExchange, []byte, error) {
+	p.do()
 	return session.DigestMD5("shop", "secret").Start(context.Background(), "")
 }
 
-// Close is bounded while a resolver or a mechanism does not return, and so is an outage with a resolver like that.
+func (p *program) Enabled(context.Context, slog.Level) bool  { return true }
+func (p *program) Handle(context.Context, slog.Record) error { p.do(); return nil }
+func (p *program) WithAttrs([]slog.Attr) slog.Handler        { return p }
+func (p *program) WithGroup(string) slog.Handler             { return p }
+
+// functions are the ways in which a program supplies a function that a manager calls when a connection or a session ends.
+var functions = map[string]func(*program, *zktest.Server) session.Option{
+	"resolver": func(p *program, _ *zktest.Server) session.Option {
+		return session.WithResolver(func(context.Context) ([]string, error) { p.do(); return []string{"any"}, nil })
+	},
+	"dialer": func(p *program, srv *zktest.Server) session.Option {
+		return session.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			p.do()
+			return srv.Dialer()(ctx, network, addr)
+		})
+	},
+	"mechanism": func(p *program, _ *zktest.Server) session.Option { return session.WithSASL(p) },
+	"log":       func(p *program, _ *zktest.Server) session.Option { return session.WithLogger(slog.New(p)) },
+	"state hook": func(p *program, _ *zktest.Server) session.Option {
+		return session.WithTrace(session.Trace{State: func(session.Change) { p.do() }})
+	},
+	"subscriber": nil, // see connectWith
+	"request hook": func(p *program, _ *zktest.Server) session.Option {
+		return session.WithTrace(session.Trace{Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
+			p.do()
+			return ctx, nil
+		}})
+	},
+	"outcome hook": func(p *program, _ *zktest.Server) session.Option {
+		return session.WithTrace(session.Trace{Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
+			return ctx, func(error) { p.do() }
+		}})
+	},
+}
+
+// connectWith connects with one of the functions.
+func connectWith(t *testing.T, what string, p *program) (*zktest.Server, *session.Manager, *session.Session) {
+	t.Helper()
+	srv := zktest.Start(t, zktest.SASLUser("shop", "secret"))
+	opts := []session.Option{quiet, session.WithDialer(srv.Dialer())}
+	if f := functions[what]; f != nil {
+		opts = append(opts, f(p, srv))
+	}
+	m, err := session.Connect(t.Context(), "any:2181", opts...)
+	must(t, err)
+	if what == "subscriber" {
+		m.Subscribe(func(session.Change) { p.do() })
+	}
+	s, err := m.Session(t.Context())
+	must(t, err)
+	return srv, m, s
+}
+
+// Close is bounded while a function of the program hangs, whatever its context says, and no session counts as certain for
+// longer because of that.
 func TestCloseWhileFunctionsHang(t *testing.T) {
-	for what, opt := range map[string]func(*hung) session.Option{
-		"resolver": func(h *hung) session.Option {
-			return session.WithResolver(func(context.Context) ([]string, error) { h.call(); return []string{"any"}, nil })
-		},
-		"mechanism": func(h *hung) session.Option { return session.WithSASL(h) },
-	} {
+	for what := range functions {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := zktest.Start(t, zktest.SASLUser("shop", "secret"))
-				h := &hung{make(chan struct{}), make(chan struct{})}
-				defer close(h.release)
-				m, err := session.Connect(t.Context(), "any:2181", session.WithDialer(server.Dialer()),
-					session.WithLogger(slog.New(slog.DiscardHandler)), opt(h))
-				must(t, err)
-				s, err := m.Session(t.Context())
-				must(t, err)
-				close(h.from)
-				server.Disconnect()
-				if what == "resolver" {
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-					defer cancel()
-					must(t, s.Sync(ctx, "/"))
-				}
+				hangs, release := make(chan struct{}), make(chan struct{})
+				defer close(release)
+				srv, m, s := connectWith(t, what, &program{func() {
+					select {
+					case <-hangs:
+						<-release
+					default:
+					}
+				}})
+				node := enter(t, s, "/d/own")
+				go func() { _ = s.Sync(t.Context(), "/") }()
+				close(hangs)
+				srv.Disconnect()
+				go node.Remove(t.Context()) // its hook may hang it
 				time.Sleep(time.Second)
-				began := time.Now()
-				err = m.Close()
-				if d := time.Since(began); d > 6*time.Second {
-					t.Errorf("Close took %v", d)
+				srv.Refuse(true)
+				srv.Disconnect()
+				time.Sleep(s.Remaining())
+				if s.Err() == nil || s.Remaining() > 0 {
+					t.Errorf("certain for %v longer than its time", s.Remaining())
 				}
-				t.Log(time.Since(began), err)
+				srv.Refuse(false)
+				wantClose(t, m)
 			})
 		})
+	}
+}
+
+// Close returns when a function of the program calls it. The manager is closed then.
+func TestCloseWithinFunctions(t *testing.T) {
+	for what := range functions {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var manager atomic.Pointer[session.Manager] // nil before Close is to be called, and from then on
+				closed := make(chan struct{})
+				srv, m, s := connectWith(t, what, &program{func() {
+					if m := manager.Swap(nil); m != nil {
+						defer close(closed)
+						wantClose(t, m)
+					}
+				}})
+				node := enter(t, s, "/d/own")
+				manager.Store(m)
+				srv.Disconnect()
+				go node.Remove(t.Context())
+				select {
+				case <-closed:
+				case <-time.After(time.Minute):
+					t.Error("Close was not called, or did not return in a minute")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := m.Session(ctx)
+				wantErr(t, "Session", err, session.ErrClosed)
+			})
+		})
+	}
+}
+
+// Close takes 5 seconds at most if a hook hangs on the connection and no server takes another, and the log says that nobody
+// has confirmed the end.
+func TestCloseTakesFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := logged()
+		srv := zktest.Start(t)
+		release := make(chan struct{})
+		defer close(release)
+		m, s := virtually(t, "h:1", srv.Dialer(), log, session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
+				return ctx, func(error) { <-release }
+			},
+		}))
+		go func() { _ = s.Sync(t.Context(), "/") }()
+		synctest.Wait()
+		node := s.Remove(t.Context(), "/none") // its answer is told on the connection's goroutine
+		synctest.Wait()
+		srv.Refuse(true)
+		wantClose(t, m)
+		<-node.Done()
+		if err := m.Close(); err == nil || !strings.Contains(err.Error(), "no server has confirmed it") {
+			t.Error(err)
+		}
+		if !strings.Contains(text.String(), "WARN msg=\"zookeeper session not closed on the servers\"") {
+			t.Errorf("no line in\n%s", text)
+		}
+	})
+}
+
+func wantClose(t *testing.T, m *session.Manager) {
+	t.Helper()
+	began := time.Now()
+	_ = m.Close()
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("Close took %v", d)
 	}
 }

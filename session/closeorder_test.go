@@ -33,7 +33,7 @@ func TestWatchesEndBeforeClose(t *testing.T) {
 		must(t, err)
 		s, err := m.Session(patient(t))
 		must(t, err)
-		path, err := s.Create(patient(t), "/watched-", nil, session.EphemeralSequential)
+		path, err := makeNumbered(patient(t), s, "/watched-", nil)
 		must(t, err)
 		_, _, w, err = s.Watch(patient(t), path)
 		must(t, err)

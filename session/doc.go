@@ -21,9 +21,10 @@
 // nothing else from here. [Connect] waits for a session. [Open] does not, for services that start
 // while ZooKeeper is away.
 //
-// Parts of the API are types of two other modules. Package zk is github.com/go-zookeeper/zk: errors
+// The servers have to be ZooKeeper 3.5.5 or later.
+//
+// Parts of the API are types of another module. Package zk is github.com/go-zookeeper/zk: errors
 // of servers such as zk.ErrNoAuth, access control lists, and the operations of [Session.Multi].
-// Package backoff is github.com/cenkalti/backoff/v5, for [WithRetry].
 //
 // # States
 //
@@ -49,7 +50,8 @@
 //
 // A session ends when one of these happens:
 //
-//   - its clock runs out,
+//   - its clock runs out, because no answer proves in time that the servers still have it, or because
+//     this process stood still,
 //   - a server says that it has expired,
 //   - another session answers on its connection,
 //   - the servers refuse an identity of [WithAuth],
@@ -68,22 +70,22 @@
 //     after a long pause of the process is right.
 //   - A lost session never comes back, even if its connection does. The manager closes it on the
 //     server in the background, which deletes its nodes.
-//   - A request waits for a connection. If the reply is lost, a read, a Sync or a Delete is sent again.
-//     A Create, Set or Multi fails, because the server may have carried it out. The error matches
-//     [ErrUncertain].
-//   - [Session.Enter] makes one ephemeral node, or none. If the reply is lost, it finds out what became of the node. If it
-//     fails or its context ends, whatever it has made is removed in the background.
+//   - A request waits for a connection, for as long as its context lasts. If the reply is lost, a read
+//     or a Sync is sent again. A Create, Set, Delete or Multi is sent once, and fails then, because the
+//     server may have carried it out. The error matches [ErrUncertain].
+//   - [Session.Enter] makes one ephemeral node, or none. If the reply is lost, it finds out what became
+//     of the node. If it fails or its context ends, whatever it has made is removed in the background.
 //   - [Session.Remove] and [Node.Remove] delete a node for certain, however often the connection is lost.
 //   - A call returns at once when its context ends.
+//   - [Manager.Close] takes at most 5 seconds. No function that the program supplies can make it hang.
 //
 // # What is not guaranteed
 //
 //   - The lease clock assumes that the clock of this machine runs at the rate of the leader's, to
 //     within the margin. On Linux, macOS and Windows the clock counts the time for which the machine
-//     was suspended. On other systems, FreeBSD included, and in a virtual machine that its host stops
-//     without telling it, a holder may believe in its lock for too long. If a write to another system
-//     must never come from a former holder, use a fencing token: see package
-//     [github.com/turnstile-go/turnstile/fence].
+//     was suspended. On other systems, and in a virtual machine that its host stops without telling it,
+//     a holder may believe in its lock for too long. If a write to another system must never come
+//     from a former holder, use a fencing token: see package [github.com/turnstile-go/turnstile/fence].
 //   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default. If it is
 //     not, set the tick with [WithTickTime]. Set the tick in any case if you know it: until a
 //     manager has learned the tick, its sessions survive shorter outages.

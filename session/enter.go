@@ -2,9 +2,18 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"math"
+	"strings"
+	"sync"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // NewNode is the node that [Session.Enter] makes. It is ephemeral: it goes with the session at the latest.
@@ -35,11 +44,40 @@ type Node struct {
 	Path string
 	// Listing is a listing of the directory that shows the node: the node is one of its Names. All nodes that were made in
 	// the directory before it, and are still there, are among them. Children is not nil if Watch of NewNode asked for it, and
-	// Data, DataStat and Directory tell of the directory if Directory of NewNode asked for that.
-	Listing
+	// Data, DataStat and Directory tell of the directory if Directory of NewNode asked for that. A caller that keeps the Node
+	// for long can set it to nil.
+	*Listing
 
-	node *core.Node
+	entry   *entry
+	once    sync.Once
+	removal *Removal
 }
+
+// entry is an Enter in progress, and then what the session has to know to remove its node.
+type entry struct {
+	s *Session
+	NewNode
+	asked string     // the path of the create, without the number
+	mode  CreateMode // of the create
+	place *place     // what is counted of the node
+
+	node    string // its path; "" while there is none, or it is not known
+	doubt   bool   // a reply was lost at some time: there may be a second node
+	lost    *link  // the connection with which the last such reply was lost; nil if a server has answered that it knows no more
+	founded bool   // the entry has made the directory
+	pending bool   // a create is in flight that sees to itself, and gives a fixed name back
+
+	// These tell a node with a fixed name from others at its path: an earlier transaction than after, or a later one than
+	// upTo, has made those.
+	after, upTo int64
+}
+
+// refusedAfter is after how many lost connections in a row a request counts as too long for the servers. Connections are
+// lost for other reasons too.
+const refusedAfter = 3
+
+// idHead begins the names of numbered nodes, as Curator's protected ones have it.
+const idHead = "_c_"
 
 // Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it. The
 // create and the listing leave together, so that takes one round trip. Locks, elections and memberships are made of
@@ -72,11 +110,45 @@ type Node struct {
 //   - [ErrInvalid]: Dir, Name or Data cannot work. Nothing was sent.
 func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	misuse.Context(ctx, "session: Session.Enter")
-	node, l, err := s.core().Enter(ctx, core.NewNode(n))
+	s.check()
+	e := &entry{s: s, NewNode: n, mode: ephemeralSequential, upTo: math.MaxInt64}
+	name := n.Name
+	if n.Fixed {
+		e.mode = ephemeral
+	} else {
+		name = idHead + uuid.NewString() + "-" + n.Name
+	}
+	e.asked = strings.TrimSuffix(n.Dir, "/") + "/" + name // path.Join would make a valid path of some that are not
+	var bad error
+	if n.Fixed && n.Name == "" || strings.Contains(n.Name, "/") {
+		bad = misuse.Invalidf("%q is not the name of a node", n.Name)
+	}
+	if err := errors.Join(misuse.ValidatePath(n.Dir), bad, misuse.ValidatePath(e.asked), checkData(n.Data)); err != nil {
+		return nil, err
+	}
+	if _, err := s.ready(ctx); err != nil { // it checks ctx first
+		return nil, opError("create", e.asked, err)
+	}
+	if n.Fixed {
+		if err := s.takeName(ctx, e.asked); err != nil {
+			return nil, opError("create", e.asked, err)
+		}
+		defer func() {
+			if !e.pending {
+				s.fixed.unlock(e.asked)
+			}
+		}()
+	}
+	var err error
+	if e.place, err = s.room.take(s.cfg.outward(e.asked), !n.Fixed); err != nil {
+		return nil, opError("create", e.asked, err)
+	}
+	l, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Node{Path: node.Path(), Listing: listingOf(l), node: node}, nil
+	e.Data = nil
+	return &Node{Path: e.node, Listing: l, entry: e}, nil
 }
 
 // Remove removes the node for certain: see [Session.Remove]. It returns at once, and further calls return the same
@@ -90,8 +162,90 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 // Remove may be called by any number of goroutines at once. It panics if [Session.Enter] has not made the Node.
 func (n *Node) Remove(ctx context.Context) *Removal {
 	misuse.Context(ctx, "session: Node.Remove")
-	if n == nil || n.node == nil {
+	if n == nil || n.entry == nil {
 		panic("session: Node not made by Session.Enter")
 	}
-	return (*Removal)(n.node.Remove(ctx))
+	n.once.Do(func() { n.removal = n.entry.remove(ctx) })
+	return n.removal
+}
+
+// enter makes the node, and returns a listing that shows it. However it fails, it leaves nothing behind: what was made, or
+// may yet be, is removed in the background.
+func (e *entry) enter(ctx context.Context) (*Listing, error) {
+	s := e.s
+	undone := 0 // how often others have deleted the node, or its directory
+	long := 0   // how often in a row the connection was lost with the create as the longest request
+	for tries, waits := 1, s.cfg.waits; ; tries++ {
+		l, err := s.ready(ctx)
+		if err != nil {
+			return nil, e.abandon(ctx, opError("create", e.asked, err))
+		}
+		if tries == 1 {
+			e.after = s.latest.Load()
+		}
+		listing, made, err := e.send(ctx, l)
+		if made.Err == errPending { //nolint:errorlint // it comes as it is: ctx or the session has ended
+			e.pending = true
+			return nil, e.abandon(ctx, opError("create", e.asked, err))
+		}
+		refusal := s.verdict(made)
+		switch what := outcomeOf(refusal); {
+		case refusal == nil:
+			listing, err = e.shown(ctx, listing, err)
+			if err != nil {
+				return nil, e.abandon(ctx, err)
+			}
+			if listing != nil {
+				return listing, nil
+			}
+			if undone++; undone <= 2 { // a person may have done it
+				continue
+			}
+		case s.Err() != nil:
+			return nil, e.abandon(ctx, opError("create", e.asked, s.Err()))
+		case what == inDoubt:
+			e.doubts(l, made)
+			if long++; !errors.Is(refusal, wire.ErrLongest) {
+				long = 0
+			}
+			if long == refusedAfter {
+				refusal = fmt.Errorf("%w: %d connections in a row were lost: %v", ErrTooLong, long, refusal) //nolint:errorlint // it is an answer, in a way
+				return nil, e.abandon(ctx, opError("create", e.asked, refusal))
+			}
+			if listing, err = e.seek(ctx); err != nil {
+				return nil, e.abandon(ctx, err)
+			}
+			if listing != nil {
+				return listing, nil
+			}
+			s.traceRetry(ctx, "create", tries, refusal)
+		case what == unsent:
+			s.traceRetry(ctx, "create", tries, refusal)
+			if errors.Is(refusal, errNotSent) {
+				select {
+				case <-l.cut:
+				case <-ctx.Done():
+				case <-s.life.Done():
+				}
+				continue
+			}
+		case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
+			now, err := s.makeDirectory(ctx, s.cfg.outward(e.Dir))
+			if e.founded = e.founded || now; err != nil {
+				return nil, e.abandon(ctx, err)
+			}
+			if undone++; undone <= 2 {
+				continue
+			}
+		case errors.Is(refusal, zk.ErrNodeExists) && !e.Fixed: // past the end of the counter, servers give a number again
+			return nil, e.abandon(ctx, opError("create", e.asked, fmt.Errorf("%w: it gave one again", ErrSequence)))
+		case errors.Is(refusal, zk.ErrNoAuth):
+			return nil, e.abandon(ctx, opError("create", e.asked, s.missing("create", e.asked, refusal)))
+		default:
+			return nil, e.abandon(ctx, opError("create", e.asked, refusal))
+		}
+		if err := rounds.Until(ctx, s.life.Done(), waits.Next()); err != nil {
+			return nil, e.abandon(ctx, opError("create", e.asked, err))
+		}
+	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -73,7 +72,7 @@ func virtualEntry(t *testing.T, opts ...session.Option) (*entering, *zktest.Serv
 	opts = append(opts, session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
 	e.m, e.s = virtually(t, "h:1", srv.Dialer(), opts...)
 	_, e.other = virtually(t, "h:1", srv.Dialer())
-	must(t, (*core.Session)(e.other).MakeParents(t.Context(), e.d))
+	must(t, makeDir(t.Context(), e.other, e.d))
 	return e, srv
 }
 
@@ -100,7 +99,7 @@ func (e *entering) anew() {
 	e.t.Helper()
 	e.cases++
 	e.d = fmt.Sprintf("%s/case%d", strings.TrimSuffix(e.d, fmt.Sprintf("/case%d", e.cases-1)), e.cases)
-	must(e.t, (*core.Session)(e.other).MakeParents(patient(e.t), e.d))
+	must(e.t, makeDir(patient(e.t), e.other, e.d))
 }
 
 // settles waits, in a bubble, until nothing happens any more.
@@ -170,9 +169,8 @@ func (e *entering) form(fixed bool) session.NewNode {
 func TestEnterTakesARoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, srv := virtualEntry(t)
-		(*core.Manager)(e.m).SetWindow(-1)
 		for i := range 6 {
-			must(t, (*core.Session)(e.other).MakeParents(t.Context(), fmt.Sprint(e.d, "/", i)))
+			must(t, makeDir(t.Context(), e.other, fmt.Sprint(e.d, "/", i)))
 		}
 		srv.Delay(100 * time.Millisecond)
 		e.ResetRequests()
@@ -291,7 +289,7 @@ func TestEnterLosesReplies(t *testing.T) {
 				e.waitLeft(0)
 			}
 		}
-	}, session.WithMaxNodes(1))
+	}, session.WithNodeLimits(1, 1<<20))
 }
 
 // behind matches as m does, once first has matched.
@@ -339,15 +337,23 @@ func TestEnterIsCancelled(t *testing.T) {
 				}
 			}
 		}
-	}, session.WithMaxNodes(1))
+	}, session.WithNodeLimits(1, 1<<20))
 }
 
 // whenRoom enters when there is room for the node.
-func (e *entering) whenRoom(n session.NewNode) (node *session.Node) {
+func (e *entering) whenRoom(n session.NewNode) *session.Node {
+	return e.enterWhen(n, session.ErrTooManyNodes)
+}
+
+// whenFree enters when the removal of the last node by that name is not refused any more.
+func (e *entering) whenFree(n session.NewNode) *session.Node { return e.enterWhen(n, zk.ErrNoAuth) }
+
+// enterWhen enters, again and again while that fails in such a way.
+func (e *entering) enterWhen(n session.NewNode, not error) (node *session.Node) {
 	e.t.Helper()
-	zktest.Eventually(e.t, testserver.Patience, "room for the next node", func() (ok bool) {
+	zktest.Eventually(e.t, testserver.Patience, "the next node", func() (ok bool) {
 		var err error
-		if node, err = e.s.Enter(patient(e.t), n); err != nil && !errors.Is(err, session.ErrTooManyNodes) {
+		if node, err = e.s.Enter(patient(e.t), n); err != nil && !errors.Is(err, not) {
 			e.t.Fatal(err)
 		}
 		return err == nil
@@ -398,7 +404,7 @@ func TestEnterWithEndedContext(t *testing.T) {
 func (e *entering) twin(number int) {
 	e.t.Helper()
 	first := e.left()[0]
-	_, err := e.other.Create(patient(e.t), fmt.Sprintf("%s/%s%010d", e.d, first[:len(first)-10], number), nil, session.Ephemeral)
+	_, err := makeNode(patient(e.t), e.other, fmt.Sprintf("%s/%s%010d", e.d, first[:len(first)-10], number), nil)
 	must(e.t, err)
 }
 
@@ -458,24 +464,4 @@ func TestEnterForgetsWatch(t *testing.T) {
 			t.Errorf("the heap has grown by %d bytes", grown)
 		}
 	})
-}
-
-// An Enter that has no room waits for the node of one that was cancelled, and whose create is in flight.
-func TestEnterWaitsForCancelled(t *testing.T) {
-	for _, fixed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			e, _ := virtualEntry(t, session.WithMaxNodes(1))
-			held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := e.begin(ctx, e.form(fixed))
-			<-held.Hit()
-			cancel()
-			wantErr(t, "Enter", (<-ended).err, context.Canceled)
-			next := e.begin(t.Context(), e.form(fixed))
-			e.settles()
-			held.Release()
-			got := <-next
-			e.removes(e.want(got.node, got.err))
-		})
-	}
 }

@@ -167,14 +167,14 @@ func TestEnterWithoutRoom(t *testing.T) {
 			e.want(next, err)
 		}
 		e.waitLeft(2)
-	}, session.WithMaxNodes(2))
+	}, session.WithNodeLimits(2, 1<<20))
 }
 
 // If somebody deletes the node before the listing shows it, Enter makes another.
 func TestEnterAfterDelete(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			e, srv := virtualEntry(t, session.WithMaxNodes(1))
+			e, srv := virtualEntry(t, session.WithNodeLimits(1, 1<<20))
 			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
 			ended := e.begin(t.Context(), e.form(fixed))
 			<-held.Hit()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -218,7 +217,7 @@ func TestEnterAtCutOffLeader(t *testing.T) {
 			client := rawClient(t, func() (net.Conn, error) { return srv.DialerTo(i)(t.Context(), "tcp", "h:1") })
 			c.keep[i] = func() { go func() { _, _ = client.Sync("/") }() }
 		}
-		must(t, (*core.Session)(c.other).MakeParents(t.Context(), c.d))
+		must(t, makeDir(t.Context(), c.other, c.d))
 		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 		if !c.run() {
 			t.Error("the old leader has given up")
@@ -268,7 +267,7 @@ func realCutOff(t *testing.T) (shown bool) {
 		client := rawClient(t, func() (net.Conn, error) { return net.DialTimeout("tcp", e.Addr(i), time.Second) })
 		c.keep[i] = func() { go func() { _, _ = client.Sync("/") }() } // a session of ours would send few without answers
 	}
-	must(t, (*core.Session)(c.other).MakeParents(patient(t), c.d))
+	must(t, makeDir(patient(t), c.other, c.d))
 	for _, s := range []*session.Session{c.cancelled, c.s} {
 		must(t, s.Sync(patient(t), c.d))
 	}

@@ -10,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -61,8 +62,8 @@ func (c *noAuthOnce) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A search for the node of a cancelled Enter that was refused once, and so lets others have the name, does not take the node
-// of the next Enter for the one that it looks for.
+// While the search for the node of a cancelled Enter is refused, an Enter of the same name says so at once. The search does not
+// take the node of the Enter that succeeds at last for the one that it looks for.
 func TestRefusedSearchSparesNextNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var armed atomic.Bool
@@ -76,7 +77,7 @@ func TestRefusedSearchSparesNextNode(t *testing.T) {
 			return &noAuthOnce{Conn: c, armed: &armed}, nil
 		})
 		_, e.other = virtually(t, "h:1", srv.Dialer())
-		must(t, (*core.Session)(e.other).MakeParents(t.Context(), e.d))
+		must(t, makeDir(t.Context(), e.other, e.d))
 		f := srv.CutBefore(zktest.On(zktest.OpCreate, e.d+"/"))
 		srv.Refuse(true)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -86,8 +87,9 @@ func TestRefusedSearchSparesNextNode(t *testing.T) {
 		wantErr(t, "Enter", (<-ended).err, context.Canceled)
 		armed.Store(true)
 		srv.Refuse(false)
-		n, err := e.s.Enter(t.Context(), e.form(true))
-		e.want(n, err)
+		_, err := e.s.Enter(t.Context(), e.form(true))
+		wantErr(t, "the next Enter", err, zk.ErrNoAuth)
+		n := e.whenFree(e.form(true))
 		if armed.Load() {
 			t.Error("no search was refused")
 		}

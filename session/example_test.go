@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -18,7 +17,7 @@ import (
 func ExampleConnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	// All paths are below /my/app. Locks and Session.Create make that node if it is missing.
+	// All paths are below /my/app. Locks, Session.Create and Session.Enter make that node if it is missing.
 	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/my/app", session.WithTimeout(15*time.Second))
 	if err != nil {
 		log.Fatal(err)
@@ -29,11 +28,11 @@ func ExampleConnect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	node, err := s.Create(ctx, "/hello", nil, session.Ephemeral)
+	node, err := s.Enter(ctx, session.NewNode{Dir: "/", Name: "hello", Fixed: true})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(node, "is there for", s.Remaining(), "and as long as the servers answer")
+	fmt.Println(node.Path, "is there for", s.Remaining(), "and as long as the servers answer")
 }
 
 // A service starts without ZooKeeper. It reports that it is not ready, and does the rest of its
@@ -137,10 +136,10 @@ func ExampleSession_Set() {
 	}
 }
 
-// Package backoff is github.com/cenkalti/backoff/v5.
-func ExampleWithRetry() {
+// A client far away waits for a second at most before it tries again, and draws each wait, so that clients spread.
+func ExampleWithBackoff() {
 	m, err := session.Connect(context.Background(), "localhost:2181",
-		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }))
+		session.WithBackoff(100*time.Millisecond, time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

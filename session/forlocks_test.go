@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"runtime"
@@ -10,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -26,20 +23,20 @@ func TestManagerForLocks(t *testing.T) {
 		_, err := s.Create(t.Context(), "/app/x", nil, session.Persistent)
 		must(t, err)
 		plain, _ := virtually(t, "h:1", srv.Dialer())
-		if plain.Trace() == nil || plain.Trace().Loss != nil || plain.Chroot() != "/" || plain.MaxNodes() != 8192 || plain.BackOff() == nil {
+		if plain.Trace() == nil || plain.Trace().Loss != nil || plain.Chroot() != "/" || plain.MaxNodes() != 8192 {
 			t.Errorf("without options: %v, %q, %d", plain.Trace(), plain.Chroot(), plain.MaxNodes())
 		}
-		var log lockedBuffer
+		var log logText
 		var lost []string
 		tells := func(who string) session.Trace {
 			return session.Trace{Loss: func(context.Context, session.HoldInfo, error) { lost = append(lost, who) }}
 		}
-		m, _ := virtually(t, "h:1/app", srv.Dialer(), session.WithMaxNodes(7), session.WithTrace(tells("option")),
+		m, _ := virtually(t, "h:1/app", srv.Dialer(), session.WithNodeLimits(7, 1<<20), session.WithTrace(tells("option")),
 			session.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
-			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }))
+			session.WithBackoff(time.Minute, time.Hour))
 		m.AddTrace(tells("added"))
-		if m.Chroot() != "/app" || m.MaxNodes() != 7 || m.BackOff().NextBackOff() != time.Hour || m.BackOff() == m.BackOff() {
-			t.Errorf("%q, %d", m.Chroot(), m.MaxNodes())
+		if first, most := m.Backoff(); m.Chroot() != "/app" || m.MaxNodes() != 7 || first != time.Minute || most != time.Hour {
+			t.Errorf("%q, %d, %v, %v", m.Chroot(), m.MaxNodes(), first, most)
 		}
 		m.Logger().Info("a word of a lock")
 		for i := range 3 {
@@ -49,7 +46,7 @@ func TestManagerForLocks(t *testing.T) {
 		if got := strings.Join(lost, " "); got != "option added option added option added" {
 			t.Errorf("told %q", got)
 		}
-		if !bytes.Contains([]byte(log.String()), []byte("a word of a lock")) {
+		if !strings.Contains(log.String(), "a word of a lock") {
 			t.Error("the logger is another")
 		}
 	})
@@ -58,9 +55,10 @@ func TestManagerForLocks(t *testing.T) {
 // A function that waits for the end of a session or a watch takes no goroutine before that, and runs once.
 func TestAfterEndAndEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		paths := e.makes("a", "b")
-		all, err := e.s.WatchNodes(t.Context(), append(paths, e.d+"/none")...)
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer())
+		paths := []string{enter(t, s, "/d/a").Path, enter(t, s, "/d/b").Path}
+		all, err := s.WatchNodes(t.Context(), append(paths, "/d/none")...)
 		must(t, err)
 		synctest.Wait()
 		goroutines := runtime.NumGoroutine()
@@ -68,8 +66,8 @@ func TestAfterEndAndEvent(t *testing.T) {
 		event, end := func() { events.Add(1) }, func() { ends.Add(1) }
 		var stops, stopped []func() bool
 		for range 100 {
-			stops = append(stops, all[0].AfterEvent(event), e.s.AfterEnd(end))
-			stopped = append(stopped, all[0].AfterEvent(event), e.s.AfterEnd(end))
+			stops = append(stops, all[0].AfterEvent(event), s.AfterEnd(end))
+			stopped = append(stopped, all[0].AfterEvent(event), s.AfterEnd(end))
 		}
 		if n := runtime.NumGoroutine(); n != goroutines {
 			t.Errorf("%d goroutines, %d before", n, goroutines)
@@ -92,15 +90,15 @@ func TestAfterEndAndEvent(t *testing.T) {
 				event()
 			}
 		})
-		must(t, e.Expire(t.Context(), e.s.ID()))
-		<-e.s.Done()
+		must(t, srv.Expire(t.Context(), s.ID()))
+		<-s.Done()
 		synctest.Wait()
 		for _, stop := range stops {
 			if stop() {
 				t.Error("a stop after the end")
 			}
 		}
-		e.s.AfterEnd(end)
+		s.AfterEnd(end)
 		synctest.Wait()
 		if events.Load() != 102 || ends.Load() != 101 {
 			t.Errorf("%d events, %d ends", events.Load(), ends.Load())
@@ -111,28 +109,27 @@ func TestAfterEndAndEvent(t *testing.T) {
 // A removal is under way until the servers have confirmed it. Cut tells of the end of the connection that it began with.
 func TestRemoving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		node, err := e.s.Enter(t.Context(), session.NewNode{Dir: e.d, Name: "one", Fixed: true})
-		e.want(node, err)
-		path := e.makes("other")[0]
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer())
+		node, path := enter(t, s, "/d/one"), enter(t, s, "/d/other").Path
 		for p, remove := range map[string]func() *session.Removal{
 			node.Path: func() *session.Removal { return node.Remove(t.Context()) },
-			path:      func() *session.Removal { return e.s.Remove(t.Context(), path) },
+			path:      func() *session.Removal { return s.Remove(t.Context(), path) },
 		} {
-			if e.s.Removing(p) {
+			if s.Removing(p) {
 				t.Errorf("%s before the removal", p)
 			}
 			held := srv.HoldReply(zktest.On(zktest.OpDelete, p))
 			r := remove()
 			<-held.Hit()
-			if !e.s.Removing(p) || isClosed(r.Cut()) {
-				t.Errorf("%s: removing %v, cut %v", p, e.s.Removing(p), isClosed(r.Cut()))
+			if !s.Removing(p) || isClosed(r.Cut()) {
+				t.Errorf("%s: removing %v, cut %v", p, s.Removing(p), isClosed(r.Cut()))
 			}
 			srv.Disconnect()
 			<-r.Cut()
 			<-r.Done()
 			must(t, r.Err())
-			if e.s.Removing(p) {
+			if s.Removing(p) {
 				t.Errorf("%s after the removal", p)
 			}
 			held.Release()
@@ -140,13 +137,13 @@ func TestRemoving(t *testing.T) {
 		srv.Refuse(true)
 		srv.Disconnect()
 		synctest.Wait()
-		r := e.s.Remove(t.Context(), path)
-		if !isClosed(r.Cut()) || !e.s.Removing(path) {
-			t.Errorf("without a connection: cut %v, removing %v", isClosed(r.Cut()), e.s.Removing(path))
+		r := s.Remove(t.Context(), path)
+		if !isClosed(r.Cut()) || !s.Removing(path) {
+			t.Errorf("without a connection: cut %v, removing %v", isClosed(r.Cut()), s.Removing(path))
 		}
 		srv.Refuse(false)
 		<-r.Done()
-		if bad := e.s.Remove(t.Context(), "bad"); !isClosed(bad.Cut()) || e.s.Removing("bad") {
+		if bad := s.Remove(t.Context(), "bad"); !isClosed(bad.Cut()) || s.Removing("bad") {
 			t.Error("a removal that never began is under way")
 		}
 	})

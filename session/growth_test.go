@@ -34,12 +34,12 @@ func TestSessionDoesNotGrow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
 				_, s := virtually(t, "h:1", srv.Dialer(), session.WithTimeout(timeout), session.WithTickTime(2*time.Second))
-				mode := session.Persistent
-				if habit.owns {
-					mode = session.Ephemeral
-				}
-				path, err := s.Create(t.Context(), "/node", nil, mode)
+				path, err := "/node", makeDir(t.Context(), s, "/node")
 				must(t, err)
+				if habit.owns {
+					path, err = makeNode(t.Context(), s, "/own", nil)
+					must(t, err)
+				}
 				begun := time.Now()
 				live := func(until time.Duration) {
 					for time.Since(begun) < until {

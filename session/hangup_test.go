@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -53,17 +51,6 @@ func useless(t *testing.T, identity bool) string {
 	return l.Addr().String()
 }
 
-// counted is a short wait that counts its uses.
-type counted struct{ n *atomic.Int64 }
-
-func (counted) Reset() {}
-func (c counted) NextBackOff() time.Duration {
-	c.n.Add(1)
-	return time.Millisecond
-}
-
-var _ backoff.BackOff = counted{}
-
 // A server that greets and then hangs up, again and again, is not dialled again at once. The same
 // goes for a server that hangs up because it insists on an identity.
 func TestGreetingIsOfNoUse(t *testing.T) {
@@ -73,14 +60,14 @@ func TestGreetingIsOfNoUse(t *testing.T) {
 		"identity":  {session.WithAuth("digest", []byte("us:secret"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // Close waits for its whole limit
-			const enough = 30
-			var dials, waits atomic.Int64
-			dialled := make(chan struct{})
+			t.Parallel()                                   // Close waits for its whole limit
+			const enough, most = 30, 20 * time.Millisecond // each wait is half of that on average
+			var dials atomic.Int64
+			dialled, began := make(chan struct{}), time.Now()
 			testserver.Connect(t, useless(t, len(opts) > 0), append(opts,
 				session.WithTimeout(time.Minute),
 				session.WithLogger(slog.New(slog.DiscardHandler)),
-				session.WithRetry(func() backoff.BackOff { return counted{&waits} }),
+				session.WithBackoff(most, most),
 				session.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 					if dials.Add(1) == enough {
 						close(dialled)
@@ -88,8 +75,8 @@ func TestGreetingIsOfNoUse(t *testing.T) {
 					return new(net.Dialer).DialContext(ctx, network, addr)
 				}))...)
 			within(t, dialled, "the dials")
-			if n := waits.Load(); n < enough-1 {
-				t.Errorf("%d dials with %d waits", enough, n)
+			if took := time.Since(began); took < enough*most/5 {
+				t.Errorf("%d dials within %v", enough, took)
 			}
 		})
 	}

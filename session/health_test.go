@@ -76,7 +76,7 @@ func TestAcceptedOptionsKeepSessions(t *testing.T) {
 				served++
 				time.Sleep(time.Duration(idle) * 10 * c.timeout / 9)
 				must(t, s.Err())
-				_, err = s.Create(t.Context(), "/own", nil, session.Ephemeral)
+				_, err = makeNode(t.Context(), s, "/own", nil)
 				must(t, err)
 				for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(c.timeout / 20) {
 					if err := s.Err(); err != nil {
@@ -102,8 +102,9 @@ func TestSettingsThatCannotWork(t *testing.T) {
 		{setting{4 * second, 2 * second, 2 * second, true}, true, false},
 		{setting{10 * second, 5 * second, 5 * second, true}, true, false},
 		{setting{10 * second, 5 * second, 4500 * ms, true}, true, false},
-		{setting{10 * second, 5 * second, 4 * second, true}, false, true},
-		{setting{10 * second, 2 * second, 4700 * ms, true}, false, true},
+		{setting{10 * second, 5 * second, 3900 * ms, true}, false, true},
+		{setting{10 * second, 2 * second, 4700 * ms, true}, true, false},
+		{setting{10 * second, 2 * second, 4 * second, true}, false, true},
 		{setting{400 * ms, 200 * ms, 0, true}, true, false},
 		{setting{250 * ms, 100 * ms, 0, true}, true, false},
 		{setting{200 * ms, 100 * ms, 0, true}, true, false},
@@ -162,6 +163,22 @@ func TestGrantTooShortForLocks(t *testing.T) {
 	})
 }
 
+// The servers count by the shortest timeout that any connection of a session was granted, and so does the session.
+func TestShorterGrantCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer(), session.WithTimeout(20*time.Second))
+		for _, least := range []time.Duration{4 * time.Second, 8 * time.Second} {
+			srv.SetSessionTimeoutsOf(0, least, least+2*time.Second)
+			srv.Disconnect()
+			must(t, s.Sync(t.Context(), "/"))
+			if left := s.Remaining(); s.Timeout() != 6*time.Second || left > 5400*time.Millisecond || left < 4*time.Second {
+				t.Errorf("with at least %v: a timeout of %v, %v remain", least, s.Timeout(), left)
+			}
+		}
+	})
+}
+
 // A margin that a granted timeout has no room for is shortened, and a warning says so once.
 func TestShorterMarginIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +186,7 @@ func TestShorterMarginIsLogged(t *testing.T) {
 		log := session.WithLogger(slog.New(slog.NewTextHandler(&lines, nil)))
 		srv := zktest.Start(t, zktest.MaxSessionTimeout(4*time.Second))
 		m, s := virtually(t, "h:1", srv.Dialer(), session.WithTimeout(20*time.Second), session.WithMargin(3*time.Second), log)
-		if left := s.Remaining(); left > 4*time.Second-1600*time.Millisecond || left < 2*time.Second {
+		if left := s.Remaining(); left > 4*time.Second-1520*time.Millisecond || left < 2*time.Second {
 			t.Errorf("%v remain of a timeout of %v", left, s.Timeout())
 		}
 		must(t, srv.Expire(t.Context(), s.ID()))

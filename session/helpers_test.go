@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -52,7 +51,8 @@ func within[T any](t testing.TB, c <-chan T, what string) T {
 func dir(t testing.TB, s *session.Session) string {
 	t.Helper()
 	d := testserver.Path(t)
-	must(t, (*core.Session)(s).MakeParents(patient(t), d))
+	_, err := s.Create(patient(t), d, nil, session.Persistent)
+	must(t, err)
 	return d
 }
 

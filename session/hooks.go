@@ -1,26 +1,193 @@
 package session
 
-import "github.com/turnstile-go/turnstile/hooks"
-
-// The hooks of [WithTrace], what they are told, and the states of a manager: see package hooks.
-type (
-	Trace         = hooks.Trace
-	RequestInfo   = hooks.RequestInfo
-	RetryInfo     = hooks.RetryInfo
-	WatchInfo     = hooks.WatchInfo
-	NodeInfo      = hooks.NodeInfo
-	AcquireInfo   = hooks.AcquireInfo
-	AcquireResult = hooks.AcquireResult
-	HoldInfo      = hooks.HoldInfo
-	State         = hooks.State
-	Change        = hooks.Change
+import (
+	"context"
+	"time"
 )
 
-// The states of a [Manager].
+// Trace is a set of hooks, each of which may be nil. A hook runs in place, on the goroutine that has something to tell, and
+// must not block: as with [net/http/httptrace], what calls it waits until it returns. Hooks run in any number of goroutines
+// at once. No lock of this module is held meanwhile, so a hook may look at locks and sessions (Err, Held, Remaining, State
+// …), since looking calls no hook. It must not wait for a lock or a request of this module.
+//
+// The hooks of a lock that was lost are the exception: Loss, and then the function that Hold has returned. The call
+// that looks first can find the loss, so these run in one goroutine of the manager, one after the other in the order of
+// the losses. Nothing waits for them. If one of them blocks, at most 65,536 losses wait, and the hooks for further ones are not called,
+// which the log tells. A hook that blocks never makes a lock count as held past its time.
+//
+// A hook that begins something returns the context to go on with, and a function. The function is called once, with the
+// outcome, when the thing has ended. It may be nil.
+//
+// Hooks see what the module does, and change no request: with them a session sends what it sends without them. Only what
+// Traceparent returns is added to the data of a node. A context that a hook returns should end with the one that the hook
+// got, and not before.
+type Trace struct {
+	// Traceparent returns the W3C traceparent for the node data of a contender, or "" for none.
+	// It is called before the first node of each acquisition is created. A node that goroutines
+	// of this process hand on to each other has no traceparent, whatever the hook returns.
+	// If other hooks come after these, it is also called for what they are told: see AcquireInfo.
+	Traceparent func(ctx context.Context) string
+
+	// Request surrounds one request to the server. Each try is a request of its own.
+	Request func(ctx context.Context, r RequestInfo) (context.Context, func(error))
+
+	// Watch surrounds a contender's wait for nodes ahead of it, for as long as one of them stands:
+	// the one that WatchInfo describes. If that node goes and the contender still waits for others,
+	// the first call has ended and another begins.
+	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
+
+	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a
+	// MultiLock of package zklock is an acquisition, and those whose creates leave in one flight begin
+	// together.
+	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
+
+	// Release surrounds a release, from the call to its confirmation. It also surrounds the
+	// release of a lost hold, and the cause of the loss is then the outcome. ctx is the context
+	// of the release, which can have nothing to do with the holder's, because Unlock takes none.
+	// holder is the holder's context. Unlock returns before the confirmation if that takes more than
+	// a second, if there is no connection, or with WithAsyncRelease of the lock. Then only this hook
+	// and the log are told of a refusal.
+	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
+
+	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
+	// lease. The returned function is called at the end of the hold, with nil for a release and
+	// the cause for a loss. A release ends the hold, calls this function and the Release hook, and then hands
+	// the lock on or sends the delete.
+	Hold func(ctx context.Context, h HoldInfo) func(error)
+
+	// Loss is called when a hold is lost, with the holder's context, and before the function that
+	// Hold has returned.
+	Loss func(ctx context.Context, h HoldInfo, cause error)
+
+	// Retry is called before a request, or an acquisition, is tried again.
+	Retry func(ctx context.Context, r RetryInfo)
+
+	// State is called at each change of the manager's state, in order.
+	State func(Change)
+}
+
+// RequestInfo describes one request.
+type RequestInfo struct {
+	Op     string // ZooKeeper's name: create, getChildren, getData, delete, sync …
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // below the chroot
+	Server string // host:port, as in the connect string, of the connection; "" if not known yet
+	Peer   string // its address: ip:port, or the address given to the dialer of [WithDialer]
+
+}
+
+// RetryInfo describes a request or an acquisition that is tried again.
+type RetryInfo struct {
+	Op    string // of the request; "acquire" for an acquisition that lost its session or its node
+	Try   int    // the number of tries so far: 1 after the first
+	Cause error  // how the last try ended
+}
+
+// WatchInfo describes the part of a wait during which one node ahead stands. It is the node that the error
+// of the wait would name: that of the holder if the contender knows which one that is, and otherwise the
+// nearest.
+type WatchInfo struct {
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // the node
+	Nodes  int    // how many nodes ahead are watched, including this one
+	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
+
+	// Known returns what the wait knows of the node when Known is called. A wait asks for that when it begins. ok is
+	// false while it is not known, which takes a round trip, and for ever if the client may not read the node. Known
+	// sends nothing, and may be called at any time and by any number of goroutines, also when the wait has ended.
+	Known func() (n NodeInfo, ok bool)
+
+	// Holds reports whether the wait knows, when Holds is called, that the node is a holder's. For a node that has
+	// gone it tells whether it was one to the end. It may be called as Known may.
+	Holds func() bool
+}
+
+// NodeInfo is what the node of a contender says about it.
+type NodeInfo struct {
+	Data        []byte // a copy
+	ID          string // who contends, as ID of a queue.Contender: host/pid, the id of a candidate, or other short text; "" if that is not known
+	Label       string // the label of its acquisition, or ""
+	Traceparent string // the W3C traceparent of its acquisition, or ""
+	Session     int64  // the session that owns the node; 0 if it is not ephemeral
+}
+
+// AcquireInfo describes an acquisition.
+type AcquireInfo struct {
+	Kind   string // mutex, election, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
+	Name   string // of the option WithName, such as that of package zklock; "" without it
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // the lock's directory
+	Try    bool   // the call does not wait
+	Weight int    // how much it asks for: more than 1 for several leases of a semaphore at once
+	Local  bool   // goroutines of this process hand the lock on to each other, and wait as one contender
+	Label  string // the label of the acquisition, or ""
+
+	// Traceparent is the W3C traceparent of the acquisition, as the Traceparent hook of a Trace that comes before this
+	// one returns it, and "" if there is none. A Trace of [Manager.AddTrace] comes after those of the options.
+	Traceparent string
+}
+
+// AcquireResult describes how an acquisition ended.
+type AcquireResult struct {
+	Err      error
+	Busy     bool // Try found the lock taken; Err is nil then
+	Position int  // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
+	Attempts int  // to enter, each with a node unless a try was busy at its look: more than 1 after a lost session or node, or if a MultiLock gave the first up; 0 for a node that a goroutine of this process handed on, or kept
+}
+
+// HoldInfo describes a hold.
+type HoldInfo struct {
+	Kind   string
+	Name   string // of the option WithName; "" without it
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // the lock's directory
+	Node   string // the contender's node
+	Label  string // the label of the acquisition, or ""
+}
+
+// State is the state of a [Manager]. The package documentation has a diagram.
+type State int
+
 const (
-	Connecting = hooks.Connecting
-	Connected  = hooks.Connected
-	Suspended  = hooks.Suspended
-	Lost       = hooks.Lost
-	Closed     = hooks.Closed
+	// Connecting: there is no session. The manager is trying to open one.
+	Connecting State = iota
+	// Connected: there is a session, and a connection to a server that has it.
+	Connected
+	// Suspended: there is a session but no connection. Locks held under the
+	// session stay held for [Session.Remaining].
+	Suspended
+	// Lost: the session is gone, with everything that was held under it.
+	// Connecting follows.
+	Lost
+	// Closed: Close was called. Nothing follows.
+	Closed
 )
+
+// String returns the state's name in lower case, as lockz and otelzk show it: connected.
+func (s State) String() string {
+	switch s {
+	case Connecting:
+		return "connecting"
+	case Connected:
+		return "connected"
+	case Suspended:
+		return "suspended"
+	case Lost:
+		return "lost"
+	case Closed:
+		return "closed"
+	}
+	return "unknown"
+}
+
+// Change is a step of a [Manager] from one state to another.
+type Change struct {
+	From, To State
+	// Session is the id of the session that the change is about, or 0 if there is none.
+	Session int64
+	// Err is the cause of a change to Suspended, Lost or Closed, and nil otherwise. That of a
+	// change to Suspended says which server the connection was to, and how it ended.
+	Err error
+	// At is the time of the change.
+	At time.Time
+}

@@ -9,7 +9,10 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
@@ -122,5 +125,65 @@ func TestHostileReplies(t *testing.T) {
 				t.Error("a request was answered")
 			}
 		})
+	}
+}
+
+// A server whose multi returns results of other kinds than the operations breaks the protocol: nothing of
+// the answer is believed, and the connection is closed.
+func TestMultiResultsOfOtherKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := virtually(t, "h:1", func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go checksForAll(far)
+			return near, nil
+		}, session.WithTickTime(time.Second))
+		for name, op := range map[string]any{
+			"set":    &zk.SetDataRequest{Path: "/a", Version: -1},
+			"delete": &zk.DeleteRequest{Path: "/a", Version: -1},
+			"create": &zk.CreateRequest{Path: "/a"},
+		} {
+			results, err := s.Multi(t.Context(), op)
+			if results != nil {
+				t.Errorf("%s: results %v", name, results)
+			}
+			wantErr(t, name, err, zk.ErrConnectionClosed)
+			synctest.Wait() // the connection has been closed
+		}
+		results, err := s.Multi(t.Context(), &zk.CheckVersionRequest{Path: "/a", Version: -1})
+		must(t, err)
+		if len(results) != 1 {
+			t.Errorf("check: %v", results)
+		}
+	})
+}
+
+// checksForAll is a server that answers each multi with one result of kind check.
+func checksForAll(c net.Conn) {
+	defer c.Close()
+	for i := int64(0); ; i++ {
+		f, err := codec.ReadFrame(c, codec.MaxFrame)
+		if err != nil {
+			return
+		}
+		answer := greet(0x77)
+		if i > 0 {
+			d := codec.Decode(f)
+			xid, op := d.Int32(), d.Int32()
+			e := codec.NewFrame()
+			e.Int32(xid)
+			e.Int64(i)
+			e.Int32(codec.CodeOK)
+			switch op {
+			case codec.OpMulti:
+				e.MultiHeader(codec.OpCheck, false, 0)
+				e.MultiHeader(codec.OpError, true, -1)
+			case codec.OpSync:
+				e.String("/")
+			}
+			answer = e.Frame()
+		}
+		if _, err := c.Write(answer); err != nil {
+			return
+		}
 	}
 }

@@ -2,12 +2,14 @@ package session
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // ListOptions says what [Session.List] does beside the listing. It all leaves in one flight with it.
@@ -48,26 +50,68 @@ type Listing struct {
 // does.
 func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listing, error) {
 	misuse.Context(ctx, "session: Session.List")
-	l, err := s.core().ListWith(ctx, path, core.ListOptions(o))
-	if err != nil {
+	s.check()
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
-	own := listingOf(l)
-	return &own, nil
-}
-
-// listingOf returns a copy, which the caller may change.
-func listingOf(l core.Listing) Listing {
-	return Listing{
-		Names: slices.Clone(l.Names), Stat: statOf(l.Stat), Data: slices.Clip(slices.Clone(l.Data)), DataStat: statOf(l.DataStat),
-		Directory: (*Watch)(l.Directory), Children: (*Watch)(l.Children),
+	var before flight
+	if o.Sync {
+		before = flight{{op: "sync", path: path, sent: syncing(s.cfg.outward(path))}}
 	}
+	return repeat(ctx, s, "getChildren", path, true, func(l *link) (*Listing, bool, error) {
+		_, listing, err := s.list(ctx, l, path, o, before)
+		return listing, false, err
+	})
 }
 
-func statOf(s *zk.Stat) *zk.Stat {
-	if s == nil {
+// copied returns a copy that its caller may change. It has the same watches.
+func (l *Listing) copied() *Listing {
+	if l == nil {
 		return nil
 	}
-	own := *s
+	own := *l
+	own.Names, own.Stat = slices.Clone(l.Names), copyStat(l.Stat)
+	own.Data, own.DataStat = slices.Clip(slices.Clone(l.Data)), copyStat(l.DataStat)
 	return &own
+}
+
+// list sends a listing, and ahead of it in one flight other requests, and a read of the data if o asks for it. The listing
+// counts only if the others were answered over the same connection. list also returns the replies to the others, and their
+// error if they have one.
+func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions, before flight) (replies []wire.Reply, _ *Listing, err error) {
+	full, out := s.cfg.outward(path), &Listing{}
+	f := slices.Clip(before)
+	if o.Data && o.Watch {
+		f = append(f, leg{op: "getData", path: path, shared: &out.Directory})
+	} else if o.Data {
+		f = append(f, leg{op: "getData", path: path, sent: reading(codec.OpGetData, full, false)})
+	}
+	listing := leg{op: "getChildren", path: path, sent: reading(codec.OpGetChildren2, full, o.Children)}
+	key := watchKey{onChildren, full}
+	if o.Children {
+		w := s.watches.add(s, key)
+		listing.ended = func(r wire.Reply) { s.watches.land(key, w, r, s.verdict(r)) }
+		out.Children = w
+	}
+	got, _, err := s.tryAll(ctx, l, append(f, listing))
+	last := got[len(f)]
+	if err == nil && out.Directory != nil {
+		err = s.isSet(ctx, out.Directory)
+		out.Data, out.DataStat = slices.Clip(slices.Clone(out.Directory.reply.Data)), copyStat(out.Directory.reply.Stat)
+	} else if o.Data {
+		out.Data, out.DataStat = slices.Clip(got[len(before)].Data), got[len(before)].Stat
+	}
+	if errors.Is(err, zk.ErrNoNode) && last.Err == nil && last.Stat != nil { // the directory has been made since it was read
+		err = zk.ErrConnectionClosed
+	}
+	if err != nil {
+		for _, w := range []*Watch{out.Directory, out.Children} {
+			if w != nil {
+				w.Forget()
+			}
+		}
+		return got[:len(before)], nil, err
+	}
+	out.Names, out.Stat = slices.Clone(last.Names), copyStat(last.Stat) // others may share the answer
+	return got[:len(before)], out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,7 +64,7 @@ func TestList(t *testing.T) {
 				if data, stat := l.Children.Data(); data != nil || stat != nil {
 					e.t.Errorf("a watch on children has data %q, %v", data, stat)
 				}
-				n, err := e.other.Create(patient(e.t), e.d+"/c", nil, session.Ephemeral)
+				n, err := makeNode(patient(e.t), e.other, e.d+"/c", nil)
 				must(e.t, err)
 				wantEvent(e.t, l.Children, session.WatchChanged)
 				must(e.t, e.other.Delete(patient(e.t), n, -1))
@@ -148,24 +147,16 @@ func TestListLosesReplies(t *testing.T) {
 	})
 }
 
-// A listing does not count if its sync was refused, or was answered over an earlier connection, or if the directory was made
+// A listing does not count if its sync was refused, or if the directory was made
 // between the read of its data and the listing. All of it is asked again.
 func TestListCountsTogether(t *testing.T) {
 	o := session.ListOptions{Sync: true, Data: true, Watch: true, Children: true}
-	for what, spoils := range map[string]func(e *entering, srv *zktest.Server, onRead *func()){
-		"the sync is refused": func(e *entering, srv *zktest.Server, _ *func()) {
+	for what, spoils := range map[string]func(e *entering, srv *zktest.Server){
+		"the sync is refused": func(e *entering, srv *zktest.Server) {
 			var done atomic.Bool
 			srv.Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpSync && !done.Swap(true) })
 		},
-		"another connection": func(e *entering, srv *zktest.Server, onRead *func()) {
-			*onRead = func() {
-				synctest.Wait() // the sync is answered
-				srv.Disconnect()
-				synctest.Wait()
-				time.Sleep(time.Second) //nolint:forbidigo // in a bubble: until the next connection is there
-			}
-		},
-		"the directory is made": func(e *entering, srv *zktest.Server, _ *func()) {
+		"the directory is made": func(e *entering, srv *zktest.Server) {
 			must(e.t, srv.DeleteNode(e.d))
 			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
 			go func() {
@@ -177,18 +168,9 @@ func TestListCountsTogether(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var once sync.Once
-			onRead := func() {}
-			e, srv := virtualEntry(t, session.WithTrace(session.Trace{
-				Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
-					if i.Op == "getData" {
-						once.Do(func() { onRead() })
-					}
-					return ctx, nil
-				},
-			}))
+			e, srv := virtualEntry(t)
 			before := e.asked()
-			spoils(e, srv, &onRead)
+			spoils(e, srv)
 			l, err := e.s.List(t.Context(), e.d, o)
 			must(t, err)
 			after := e.asked()

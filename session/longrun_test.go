@@ -19,7 +19,7 @@ func TestDisconnectionsLeaveNothing(t *testing.T) {
 	longtest.Only(t)
 	p, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
-	node, err := s.Create(ctx, d+"/n", nil, session.Ephemeral)
+	node, err := makeNode(ctx, s, d+"/n", nil)
 	must(t, err)
 	_, _, w, err := s.Watch(ctx, node)
 	must(t, err)
@@ -71,7 +71,7 @@ func TestIdleSessionLives(t *testing.T) {
 // livesIdle reports the loss of a session within some time. Before, the session gets a node of its own, or none.
 func livesIdle(t *testing.T, s *session.Session, long time.Duration, owns bool) error {
 	if owns {
-		if _, err := s.Create(patient(t), testserver.Path(t), nil, session.Ephemeral); err != nil {
+		if _, err := makeNode(patient(t), s, testserver.Path(t)+"/n", nil); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 func ephemeral(t *testing.T, s *session.Session) string {
 	t.Helper()
 	d := dir(t, s)
-	_, err := s.Create(patient(t), d+"/node", nil, session.Ephemeral)
+	_, err := makeNode(patient(t), s, d+"/node", nil)
 	must(t, err)
 	return d
 }
@@ -88,7 +88,7 @@ func TestLostSessionIsClosedOnServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the server would expire the session by itself, two seconds later
 		srv := zktest.Start(t)
 		_, s := virtually(t, "any:2181", srv.Dialer(), session.WithTimeout(5*time.Second))
-		_, err := s.Create(t.Context(), "/node", nil, session.Ephemeral)
+		_, err := makeNode(t.Context(), s, "/node", nil)
 		must(t, err)
 		srv.Blackhole(zktest.ToClient)
 		<-s.Done()
@@ -148,11 +148,11 @@ func TestServerPausedAndRestarted(t *testing.T) {
 	longtest.Only(t)
 	e := zktest.StartReal(t, zktest.TickTime(200*time.Millisecond))
 	open := func(timeout time.Duration) (*session.Manager, *session.Session) {
-		m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(timeout), session.WithConnectTimeout(time.Second))
+		m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(timeout))
 		return m, testserver.Session(t, m)
 	}
 	_, s := open(time.Minute) // it must outlast the start of a Java machine on a busy host
-	_, err := s.Create(patient(t), "/node", nil, session.Ephemeral)
+	_, err := makeNode(patient(t), s, "/node", nil)
 	must(t, err)
 	must(t, e.Pause(0))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -190,7 +190,7 @@ func TestLossOnSuspendInFlight(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				_, err := s.Create(t.Context(), fmt.Sprint("/n", i), nil, session.Ephemeral)
+				_, err := makeNode(t.Context(), s, fmt.Sprint("/n", i), nil)
 				if !errors.Is(err, session.ErrLost) {
 					t.Errorf("create %d: %v", i, err)
 				}

@@ -1,91 +1,204 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Manager keeps a session open: it connects, and opens another session when one is lost. Make one
-// Manager per process and ensemble with [Connect] or [Open]. All methods may be called by any
-// number of goroutines at once. They panic if neither of the two has made the Manager.
-type Manager core.Manager
+// Manager keeps a session open: it connects, and opens another session when one is lost. Make one Manager per process and
+// ensemble with [Connect] or [Open]. All methods may be called by any number of goroutines at once. They panic if neither
+// of the two has made the Manager.
+type Manager struct {
+	cfg    *config
+	dialer *dial.Dialer
+	tick   tick
+	trace  traces
+	outage outage
+	closer closer
+	losses lane // hooks of losses, in order
 
-// core returns what m is. It panics if m is nil or a zero value.
-func (m *Manager) core() *core.Manager { return (*core.Manager)(m).Made() }
+	open     context.Context // ended by Close
+	shut     context.CancelFunc
+	stopped  chan struct{} // closed when the manager has ended
+	closeBy  time.Time     // when Close gives up, if the loop had to wait for a connection since Close; the loop's
+	closeErr error         // no server has confirmed the end of a session; read once stopped is closed
+	subs     subscribers
 
-// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot".
-// It consists of hosts with or without ports (default 2181), with IPv6 addresses in brackets, and
-// an optional path. All nodes lie below that path, which is created when needed.
+	mu      sync.Mutex
+	state   State
+	session *Session      // the live one; nil while there is none
+	changed chan struct{} // closed and replaced whenever state or session change
+	refused error         // why the last session could not be used although it was opened; else nil
+}
+
+const (
+	// closeTime bounds how long Close waits for the servers. With what it waits for functions of the program, it takes 5 s.
+	closeTime = 5*time.Second - 2*flushTime
+	// flushTime bounds how long Close waits for functions of the program that do not return, and for the log.
+	flushTime = 100 * time.Millisecond
+	// mostLosses bounds the losses that wait for a hook that blocks.
+	mostLosses = 65_536
+	// notableSilence is how long a silence is that Status mentions.
+	notableSilence = time.Second
+)
+
+// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot". It consists of hosts
+// with or without ports (default 2181), with IPv6 addresses in brackets, and an optional path. All nodes lie below that
+// path, which is created when needed.
 //
-// Connect returns when a session is live. It fails when ctx has ended, with an error that matches
-// ctx.Err() and says why there was no session. It fails at once with an error that matches
-// [ErrInvalid] if servers or an option cannot work, or if the servers grant a session timeout that is too short
-// (see [WithMargin]), and with [zk.ErrAuthFailed] if the servers refuse
-// an identity. ctx bounds Connect only. Close ends the manager. [Open] does not wait.
+// Connect returns when a session is live. It fails when ctx has ended, with an error that matches ctx.Err() and says why
+// there was no session. It fails at once with an error that matches [ErrInvalid] if servers or an option cannot work, or if
+// the servers grant a session timeout that is too short (see [WithMargin]), and with [zk.ErrAuthFailed] if the servers
+// refuse an identity. ctx bounds Connect only. Close ends the manager. [Open] does not wait.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	m, err := core.Connect(ctx, servers, cfg)
-	return (*Manager)(m), err
+	m := start(cfg)
+	if _, err := m.await(ctx); err != nil {
+		if last := m.outage.failure(); last != nil {
+			err = fmt.Errorf("%w: %w", err, last)
+		}
+		m.shut() // the rest goes on in the background
+		return nil, fmt.Errorf("session: connect to %q: %w", servers, err)
+	}
+	return m, nil
 }
 
-// Open is Connect for programs that start without ZooKeeper: it does not wait for a session. It
-// returns a manager in state [Connecting], which goes on to try until a session is live or the
-// manager is closed. [Manager.Session] and the locks wait for that session. Until there is one,
-// the log says why: see [WithLogger].
+// Open is Connect for programs that start without ZooKeeper: it does not wait for a session. It returns a manager in state
+// [Connecting], which goes on to try until a session is live or the manager is closed. [Manager.Session] and the locks wait
+// for that session. Until there is one, the log says why: see [WithLogger].
 //
-// Open fails only if servers or an option cannot work, with an error that matches [ErrInvalid]. If
-// the servers refuse an identity, or grant a session timeout that is too short, [Manager.Session] and the locks
-// return that error, and the manager goes on to ask for a session.
+// Open fails only if servers or an option cannot work, with an error that matches [ErrInvalid]. If the servers refuse an
+// identity, or grant a session timeout that is too short, [Manager.Session] and the locks return that error, and the
+// manager goes on to ask for a session.
 func Open(servers string, opts ...Option) (*Manager, error) {
 	cfg, err := newConfig(servers, opts)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	return (*Manager)(core.Start(cfg)), nil
+	return start(cfg), nil
 }
 
-// Session returns the live session. If there is none, it waits for one. It fails when ctx ends, with an
-// error that matches ctx.Err() and says why there is no connection. It fails with an error that matches
-// [ErrClosed] if the manager is closed, with [zk.ErrAuthFailed] for as long as the servers refuse an
-// identity, and with [ErrInvalid] for as long as they grant a session timeout that is too short. The
-// manager goes on to ask for a session.
+func start(cfg *config) *Manager {
+	m := &Manager{cfg: cfg, tick: tick{told: cfg.tick}, stopped: make(chan struct{}), changed: make(chan struct{})}
+	m.open, m.shut = context.WithCancel(context.Background())
+	m.dialer = dial.New(dial.Config{
+		Servers: cfg.servers, Resolve: cfg.resolve, Dial: cfg.dial, TLS: cfg.tls, Timeout: cfg.timeout, Waits: cfg.waits,
+	})
+	m.outage.log, m.outage.unresolved = cfg.log, m.dialer.Unresolved
+	m.closer.init(m)
+	for _, t := range cfg.traces {
+		m.trace.add(t)
+		if t.State != nil {
+			m.subs.add(t.State, nil)
+		}
+	}
+	go m.run()
+	return m
+}
+
+func (m *Manager) check() *Manager {
+	if m == nil || m.cfg == nil {
+		panic("session: Manager not made by Connect or Open")
+	}
+	return m
+}
+
+// Session returns the live session. If there is none, it waits for one. It fails when ctx ends, with an error that matches
+// ctx.Err() and says why there is no connection. It fails with an error that matches [ErrClosed] if the manager is closed,
+// with [zk.ErrAuthFailed] for as long as the servers refuse an identity, and with [ErrInvalid] for as long as they grant a
+// session timeout that is too short. The manager goes on to ask for a session.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	misuse.Context(ctx, "session: Manager.Session")
-	s, err := m.core().Session(ctx)
-	return (*Session)(s), err
+	m.check()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := m.await(ctx)
+	if last := m.outage.failure(); ctx.Err() != nil && err != nil && last != nil {
+		err = fmt.Errorf("%w: %v", err, last) //nolint:errorlint // callers match the end of ctx, and not the last dial
+	}
+	return s, err
 }
 
-// State returns the manager's state. If the session's clock has run out by the time of the call,
-// the state is Lost.
-func (m *Manager) State() State { return m.core().State() }
+func (m *Manager) await(ctx context.Context) (*Session, error) {
+	for {
+		m.mu.Lock()
+		s, state, changed, refused := m.session, m.state, m.changed, m.refused
+		m.mu.Unlock()
+		switch {
+		case state == Closed || m.open.Err() != nil:
+			return nil, ErrClosed
+		case s != nil && s.Err() == nil:
+			return s, nil
+		case refused != nil:
+			return nil, refused
+		}
+		select {
+		case <-changed:
+		case <-m.open.Done():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
 
-// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of its own.
-// The first change tells the present state: its From and To are both that state. f may block, and may call
-// anything in this package. If f ends its goroutine by runtime.Goexit, another goroutine goes on with the
-// next change. cancel ends the subscription without waiting for f. The subscription also ends after the
-// change to Closed. A nil f panics.
+// State returns the manager's state. If the session's clock has run out by the time of the call, the state is Lost.
+func (m *Manager) State() State {
+	state, _ := m.check().present()
+	return state
+}
+
+// present returns the state, and the session that the manager has at present, or nil. The session may have ended.
+func (m *Manager) present() (State, *Session) {
+	m.mu.Lock()
+	state, s := m.state, m.session
+	m.mu.Unlock()
+	if s != nil && state != Closed && s.Err() != nil {
+		return Lost, s
+	}
+	return state, s
+}
+
+// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of its own. The first change
+// tells the present state: its From and To are both that state. f may block, and may call anything in this package. If f
+// ends its goroutine by runtime.Goexit, another goroutine goes on with the next change. cancel ends the subscription
+// without waiting for f. The subscription also ends after the change to Closed. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
-	made := m.core()
+	m.check()
 	if f == nil {
 		panic("session: Manager.Subscribe: nil function")
 	}
-	return made.Subscribe(f)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := Change{From: m.state, To: m.state, At: time.Now()}
+	if m.session != nil {
+		now.Session = m.session.ID()
+	}
+	return m.subs.add(f, &now)
 }
 
 // Status is what a Manager knows of its connection at a moment.
 type Status struct {
 	State   State
+	Servers string        // the connect string
 	Session *Session      // the live one; nil if there is none
 	Timeout time.Duration // the session timeout that the manager asks the servers for
 	// Server is the host and port of the server that the session is connected to, or was connected to last, as in the
@@ -99,54 +212,141 @@ type Status struct {
 // Status returns what the manager knows of its connection, for pages and health checks. It sends nothing, and waits for
 // nothing.
 func (m *Manager) Status() Status {
-	s := m.core().Status()
-	return Status{State: s.State, Session: (*Session)(s.Session), Timeout: s.Timeout, Server: s.Server, Failure: s.Failure}
+	state, s := m.check().present()
+	out := Status{State: state, Servers: m.cfg.named, Timeout: m.cfg.timeout}
+	if s != nil && state != Closed {
+		out.Server = s.server().Name()
+		if s.Err() == nil {
+			out.Session = s
+		}
+	}
+	switch state {
+	case Connected:
+		if l := s.link(); l != nil {
+			if noBytes, _ := l.conn.Silence(clock.Now()); noBytes >= notableSilence {
+				out.Failure = fmt.Errorf("no answer from %v for %v", l.to, noBytes.Round(100*time.Millisecond))
+			}
+		}
+	case Connecting, Suspended, Lost:
+		m.mu.Lock()
+		refused := m.refused
+		m.mu.Unlock()
+		out.Failure = cmp.Or(refused, m.outage.failure())
+	}
+	return out
 }
 
 // AddTrace adds hooks to those of [WithTrace], for a package that is given a manager and watches its locks. They are called
 // after those that are there, until the manager is closed. They are not told how a thing ends that had begun before. The
 // first call of a State hook tells the present state, as that of Subscribe does.
-func (m *Manager) AddTrace(t Trace) { m.core().AddTrace(t) }
+func (m *Manager) AddTrace(t Trace) {
+	m.check().trace.add(t)
+	if t.State != nil {
+		m.Subscribe(t.State)
+	}
+}
 
 // Trace returns the hooks to call at present: those of [WithTrace] and those of AddTrace, together. It is for packages that
 // make locks. It never returns nil, and nobody may change the result.
-func (m *Manager) Trace() *Trace { return m.core().Hooks() }
+func (m *Manager) Trace() *Trace { return m.check().trace.load() }
 
 // TellLoss has f called later, by the goroutine of the manager that tells of losses. It returns at once. All calls are made
 // in the order of TellLoss. It is for packages that make locks: f calls the hooks for a lock that was lost, so hooks that
 // block delay no other lock. If f blocks, a bounded number of calls waits, and further ones are dropped, which the log tells.
 // A nil f panics.
 func (m *Manager) TellLoss(f func()) {
-	made := m.core()
+	m.check()
 	if f == nil {
 		panic("session: Manager.TellLoss: nil function")
 	}
-	made.CallLate(f)
+	if m.losses.waiting() >= mostLosses {
+		m.cfg.log.Error("a hook of a lost lock blocks, so a loss is not told")
+		return
+	}
+	m.losses.add(f)
 }
 
 // Logger returns the logger of [WithLogger], or the default. The lines go to it by the goroutine that hands on those of the
 // manager.
-func (m *Manager) Logger() *slog.Logger { return m.core().Logger() }
+func (m *Manager) Logger() *slog.Logger { return m.check().cfg.log }
 
-// BackOff returns new waits between the tries of one thing, as [WithRetry] makes them. It never returns nil.
-func (m *Manager) BackOff() backoff.BackOff { return m.core().Retry()() }
+// Backoff returns the bounds of the waits between tries: those of [WithBackoff], or the default.
+func (m *Manager) Backoff() (first, most time.Duration) {
+	return m.check().cfg.waits.First, m.cfg.waits.Most
+}
 
-// MaxNodes returns the bound of [WithMaxNodes], or the default.
-func (m *Manager) MaxNodes() int { return m.core().MaxNodes() }
+// MaxNodes returns the number of nodes of [WithNodeLimits], or the default.
+func (m *Manager) MaxNodes() int { return m.check().cfg.maxNodes }
 
 // Chroot returns the path of the connect string below which all nodes lie, or "/" if it has none.
-func (m *Manager) Chroot() string { return m.core().Chroot() }
+func (m *Manager) Chroot() string { return m.check().cfg.outward("/") }
 
-// FullName returns the name of a path outside this manager, such as
-// "h1:2181,h2:2181/app/locks/a". It consists of the name of the ensemble, the chroot and the
-// path. The name of the ensemble is that of [WithName], or else the servers given to Connect in
-// sorted order. So the full name is the same in every process that uses the same name or servers
-// for the ensemble. FullName does no I/O.
-func (m *Manager) FullName(path string) string { return m.core().FullName(path) }
+// Close gives up everything held under the session, closes the session on the servers, and ends all goroutines of the
+// manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by then,
+// Close returns an error, and the servers free the locks when they expire the session. Close may be called more than once
+// and always returns the same error.
+func (m *Manager) Close() error {
+	m.check().shut()
+	<-m.stopped
+	m.cfg.lines.flush(flushTime)
+	return m.closeErr
+}
 
-// Close gives up everything held under the session, closes the session on the servers, and ends
-// all goroutines of the manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds.
-// If no server has confirmed the end by then, Close returns an error, and the servers free the
-// locks when they expire the session. Close may be called more than once and always returns the
-// same error.
-func (m *Manager) Close() error { return m.core().Close() }
+// transition is the only function that changes the state. It refuses late news of a session that is gone.
+func (m *Manager) transition(to State, s *Session, why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !canFollow(m.state, to) {
+		return
+	}
+	c := Change{From: m.state, To: to, Err: why, At: time.Now()}
+	if s != nil {
+		c.Session = s.ID()
+	}
+	m.state, m.session = to, s
+	if to == Connected {
+		m.refused = nil
+	}
+	m.subs.publish(c)
+	m.wakeLocked()
+}
+
+func canFollow(from, to State) bool {
+	switch {
+	case from == Closed || from == to:
+		return false
+	case to == Closed:
+		return true
+	}
+	switch from {
+	case Connecting:
+		return to == Connected
+	case Connected:
+		return to == Suspended || to == Lost
+	case Suspended:
+		return to == Connected || to == Lost
+	}
+	return from == Lost && to == Connecting
+}
+
+func (m *Manager) wakeLocked() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// unusable notes why a session that the servers have opened is of no use, for the calls that wait for one.
+func (m *Manager) unusable(s *Session, err error) {
+	why := reasonOf(err)
+	if !errors.Is(why, zk.ErrAuthFailed) && !errors.Is(why, ErrInvalid) { // the lease is too short
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	level := slog.LevelWarn
+	if m.refused != nil && m.refused.Error() == why.Error() { // the log has this
+		level = slog.LevelDebug
+	}
+	m.cfg.log.Log(context.Background(), level, "zookeeper session cannot be used", "server", s.server().String(), "cause", why)
+	m.refused = why
+	m.wakeLocked()
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -19,8 +18,8 @@ func TestMultiGuarded(t *testing.T) {
 	root := testserver.Path(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root))
 	ctx := patient(t)
-	must(t, (*core.Session)(s).MakeParents(ctx, "/d"))
-	guard, err := s.Create(ctx, "/d/guard", nil, session.Ephemeral)
+	must(t, makeDir(ctx, s, "/d"))
+	guard, err := makeNode(ctx, s, "/d/guard", nil)
 	must(t, err)
 	check := &zk.CheckVersionRequest{Path: guard, Version: 0}
 	create := &zk.CreateRequest{Path: "/d/n-", Flags: zk.FlagSequence}
@@ -53,46 +52,18 @@ func TestMultiLostReply(t *testing.T) {
 	}
 }
 
-// Ephemeral nodes of a multi count, in whichever way they come and go.
-func TestMultiCountsNodes(t *testing.T) {
-	p, _, s := behindProxy(t, 10*time.Second, session.WithMaxNodes(2))
-	d, ctx := dir(t, s), patient(t)
-	create := &zk.CreateRequest{Path: d + "/n-", Flags: zk.FlagEphemeralSequential}
-	before := p.Count(zktest.On(zktest.OpMulti, d))
-	_, err := s.Multi(ctx, create, create, create)
-	wantErr(t, "three of two", err, session.ErrTooManyNodes)
-	if n := p.Count(zktest.On(zktest.OpMulti, d)); n != before {
-		t.Error("it was sent")
-	}
-	_, err = s.Multi(ctx, create, &zk.CheckVersionRequest{Path: d + "/none"})
-	wantErr(t, "one that is refused, and makes none", err, zk.ErrNoNode)
-	rs, err := s.Multi(ctx, create, create)
-	must(t, err)
-	_, err = s.Create(ctx, d+"/m", nil, session.Ephemeral)
-	wantErr(t, "the third", err, session.ErrTooManyNodes)
-	rs, err = s.Multi(ctx, &zk.DeleteRequest{Path: rs[0].String, Version: -1}, create)
-	must(t, err) // one goes and one comes
-	_, err = s.Create(ctx, d+"/m", nil, session.Ephemeral)
-	wantErr(t, "the third, again", err, session.ErrTooManyNodes)
-	_, err = s.Multi(ctx, &zk.DeleteRequest{Path: rs[1].String, Version: -1})
-	must(t, err)
-	_, err = s.Create(ctx, d+"/m", nil, session.Ephemeral)
-	must(t, err)
-}
-
-// Nodes that zk.Conn cannot create in a multi are refused before anything is sent. A server would
-// create the container, and its answer would break the connection.
+// A multi makes persistent nodes only. Others are refused before anything is sent.
 func TestMultiKinds(t *testing.T) {
 	p, _, s := behindProxy(t, 10*time.Second)
 	d, ctx := dir(t, s), patient(t)
-	for _, flags := range []int32{zk.FlagContainer, zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, 7, -1} {
+	for _, flags := range []int32{zk.FlagContainer, zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, zk.FlagEphemeral, zk.FlagEphemeralSequential, 7, -1} {
 		_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n-", Flags: flags})
 		wantErr(t, "flags", err, session.ErrInvalid)
 	}
 	if n := p.Count(zktest.On(zktest.OpMulti, d)); n != 0 {
 		t.Errorf("%d were sent", n)
 	}
-	for flags := range int32(4) {
+	for _, flags := range []int32{zk.FlagPersistent, zk.FlagSequence} {
 		_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n", Flags: flags}, &zk.DeleteRequest{Path: d + "/x", Version: -1})
 		wantErr(t, "flags", err, zk.ErrNoNode)
 	}

@@ -3,8 +3,10 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -62,20 +64,46 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// Bad input fails at once, and nothing is dialled.
+// Bad input fails before any I/O, with an error that says what is wrong with it.
 func TestOpenInvalid(t *testing.T) {
 	dials := 0
 	d := session.WithDialer(func(context.Context, string, string) (net.Conn, error) { dials++; return nil, errors.New("no") })
-	for servers, opt := range map[string]session.Option{
-		"":        session.WithTimeout(time.Second),
-		"zk:x":    session.WithTimeout(time.Second),
-		"zk:2181": session.WithTimeout(-1),
-		"zk":      nil,
+	for _, c := range []struct {
+		servers string
+		opt     session.Option
+		want    string
+	}{
+		{"", quiet, "names no server"},
+		{"zk:x", quiet, `port "x" is not a number`},
+		{"h:2181/locks?timeout=5", quiet, `no parameters, since all settings are options: "h:2181/locks"`},
+		{"a:1;b:2", quiet, `servers are separated by commas: "a:1,b:2"`},
+		{"a:1/x,b:2/x", quiet, `the chroot is written once, behind the last server, and has no comma: "a:1,b:2/x"`},
+		{"zk://a:1", quiet, `without a scheme: "a:1"`},
+		{"a:65536", quiet, `port "65536" is not a number`},
+		{"a:1/x/", quiet, "chroot"},
+		{"a", nil, "nil option"},
+		{"a", session.WithAuth("digest", []byte("secret")), "user:password, and this one has no colon"},
+		{"a", session.WithAuth("", []byte("x")), "empty auth scheme"},
+		{"a", session.WithACL(), "empty ACL"},
+		{"a", session.WithACL(zk.WorldACL(zk.PermRead)...), "nobody could"},
+		{"a", session.WithTimeout(0), "session timeout 0s is not between"},
+		{"a", session.WithTickTime(-1), "tick -1ns is not between"},
+		{"a", session.WithMargin(0), "margin 0s is not positive"},
+		{"a", session.WithMargin(time.Minute), "margin 1m0s is not below the session timeout 10s"},
+		{"a", session.WithBackoff(2, 1), "backoff from 2ns to 1ns"},
+		{"a", session.WithNodeLimits(0, 1), "both must be positive"},
+		{"a", session.WithTLS(nil), "nil TLS config"},
+		{"a", session.WithDialer(nil), "nil dialer"},
+		{"a", session.WithResolver(nil), "nil resolver"},
+		{"a", session.WithLogger(nil), "nil logger"},
+		{"a", session.WithSASL(nil), "nil SASL mechanism"},
 	} {
-		m, err := session.Open(servers, quiet, d, opt)
-		wantErr(t, servers, err, session.ErrInvalid)
-		if m != nil {
-			t.Error("a manager beside the error")
+		m, err := session.Open(c.servers, d, c.opt)
+		if m != nil || !errors.Is(err, session.ErrInvalid) || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%q, want %q: %v", c.servers, c.want, err)
+		}
+		if strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("%v has the credential", err)
 		}
 	}
 	if dials > 0 {

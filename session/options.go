@@ -7,29 +7,27 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"slices"
+	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an
 // error that matches [ErrInvalid].
-type Option interface{ apply(c *core.Config) error }
+type Option interface{ apply(c *config) error }
 
-type option func(*core.Config) error
+type option func(*config) error
 
-func (o option) apply(c *core.Config) error { return o(c) }
+func (o option) apply(c *config) error { return o(c) }
 
 // newConfig returns the result of all options. Its error names everything that is wrong.
-func newConfig(servers string, opts []Option) (*core.Config, error) {
-	c, err := core.NewConfig(servers)
+func newConfig(servers string, opts []Option) (*config, error) {
+	c, err := defaults(servers)
 	errs := []error{err}
 	for _, o := range opts {
 		if o == nil {
@@ -38,7 +36,7 @@ func newConfig(servers string, opts []Option) (*core.Config, error) {
 		}
 		errs = append(errs, o.apply(c))
 	}
-	return c, errors.Join(append(errs, c.Finish())...)
+	return c, errors.Join(append(errs, c.finish())...)
 }
 
 // WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A
@@ -46,13 +44,14 @@ func newConfig(servers string, opts []Option) (*core.Config, error) {
 // clients get them soon after.
 //
 // The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be
-// longer than 0.53 s, or less if the tick is told and short. Default: 10 s.
+// longer than 0.57 s, or less if the tick is told and short. The protocol counts in milliseconds.
+// Default: 10 s.
 func WithTimeout(d time.Duration) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
 			return misuse.Invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
 		}
-		c.Timeout = d
+		c.timeout = d
 		return nil
 	})
 }
@@ -66,11 +65,11 @@ func WithTimeout(d time.Duration) Option {
 // It opens a short session of its own for that. Until then it assumes that half a tick is a
 // quarter of the session timeout.
 func WithTickTime(d time.Duration) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if d < time.Millisecond || d > time.Hour {
 			return misuse.Invalidf("tick %v is not between 1 ms and 1 h", d)
 		}
-		c.Tick = d
+		c.tick = d
 		return nil
 	})
 }
@@ -79,70 +78,25 @@ func WithTickTime(d time.Duration) Option {
 // covers clocks that run at different rates, and threads that run late. Half a tick of the servers is
 // subtracted as well: see [WithTickTime].
 //
-// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. With short
-// ticks they need half of the timeout, a fiftieth of it, and 100 ms. With ticks of half the timeout they
-// need 0.57 of it and 100 ms. If the tick is told and the margin leaves less, Connect fails with the
+// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. They need 0.6
+// of the timeout and 100 ms, and more if a tick is longer than half the timeout. If the tick is told and the margin leaves less, Connect fails with the
 // numbers. If only the timeout that the servers grant, or a tick that is not told, makes the margin too
 // long, the session has a shorter one, and the log warns of it. If not even a tenth of the timeout is left
 // for the margin, there is no session: Connect and [Manager.Session] say why, with an error that matches
 // [ErrInvalid]. Default: a tenth of the granted timeout.
 func WithMargin(d time.Duration) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if d <= 0 {
 			return misuse.Invalidf("margin %v is not positive", d)
 		}
-		c.Margin = d
-		return nil
-	})
-}
-
-// WithConnectTimeout bounds one attempt to reach a server: the dial and the TLS handshake. It
-// does not bound the resolution of names, or the wait for the server's greeting. While there is a
-// session to lose, an attempt takes at most half of its remaining time. A slow attempt delays no
-// other: after a second or less the manager dials another server beside it. Default: the session
-// timeout, but at most 15 s.
-func WithConnectTimeout(d time.Duration) Option {
-	return option(func(c *core.Config) error {
-		if d <= 0 {
-			return misuse.Invalidf("connect timeout %v is not positive", d)
-		}
-		c.ConnectTimeout = d
-		return nil
-	})
-}
-
-// WithRetry sets how long to wait before a request is tried again, and before each dial. The first dial
-// after a disconnection goes to another server at once. It also sets how long a lock waits before it
-// repeats a step that a server has undone more than twice in a row, for example by deleting the lock's
-// node. Candidates of an election whose terms are short, and observers whose leader changes all the time, wait
-// likewise, but a second at most.
-//
-// newBackOff is called once per request and must return a fresh value each time. If its value returns
-// [backoff.Stop], the request fails with the error of its last try. Dialling then begins again with the
-// first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect fails. newBackOff and
-// its values run in goroutines of their own, and may call the manager. If one of them panics or ends its goroutine
-// by [runtime.Goexit], the default wait takes its place, and the log tells.
-//
-// While there is a session to lose, waits between dials are below a second and below an eighth of the
-// session's remaining time, whatever newBackOff says.
-//
-// Default: exponential with full jitter, from 50 ms to half the session timeout but at most 15 s. It never
-// stops: requests give up when their context or the session ends.
-func WithRetry(newBackOff func() backoff.BackOff) Option {
-	return option(func(c *core.Config) error {
-		if newBackOff == nil {
-			return misuse.Invalidf("nil retry function")
-		}
-		if newBackOff() == nil {
-			return misuse.Invalidf("a retry function that returns nil")
-		}
-		c.Retry = newBackOff
+		c.margin = d
 		return nil
 	})
 }
 
 // WithAuth presents an identity to the servers on every connection, before anything else. An
-// example is ("digest", []byte("user:password")). It may be given more than once. Without
+// example is ("digest", []byte("user:password")). It may be given more than once, for several
+// identities. Without
 // [WithTLS] the credential crosses the network in the clear.
 //
 // A server does not know which passwords are right. With a wrong password, requests fail with
@@ -150,11 +104,14 @@ func WithRetry(newBackOff func() backoff.BackOff) Option {
 // the scheme, Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost.
 // Default: none.
 func WithAuth(scheme string, credential []byte) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if scheme == "" {
 			return misuse.Invalidf("empty auth scheme")
 		}
-		c.Auths = append(c.Auths, codec.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
+		if scheme == "digest" && !strings.Contains(string(credential), ":") {
+			return misuse.Invalidf("the credential of the scheme digest is user:password, and this one has no colon")
+		}
+		c.auths = append(c.auths, codec.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
 		return nil
 	})
 }
@@ -170,11 +127,14 @@ func WithAuth(scheme string, credential []byte) Option {
 //
 // Default: everybody may do everything.
 func WithACL(acl ...zk.ACL) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if len(acl) == 0 {
 			return misuse.Invalidf("empty ACL")
 		}
-		c.SetACL(acl)
+		if err := checkACL(acl); err != nil {
+			return err
+		}
+		c.acl = slices.Clone(acl)
 		return nil
 	})
 }
@@ -189,11 +149,11 @@ func WithACL(acl ...zk.ACL) Option {
 // InsecureSkipVerify, where the authorities of the servers change. A connection goes on with the certificates that it
 // began with, also past their end: ZooKeeper looks at them in the handshake only. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if cfg == nil {
 			return misuse.Invalidf("nil TLS config")
 		}
-		c.TLS = cfg.Clone()
+		c.tls = cfg.Clone()
 		return nil
 	})
 }
@@ -205,11 +165,11 @@ func WithTLS(cfg *tls.Config) Option {
 // Default: each address is dialled by [net.Dialer]. Names are resolved again in each round
 // through the servers and after each disconnection.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if dial == nil {
 			return misuse.Invalidf("nil dialer")
 		}
-		c.Dial = dial
+		c.dial = dial
 		return nil
 	})
 }
@@ -218,11 +178,11 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 //
 //   - Information: a session is opened, reconnected or closed, and which server it is connected to.
 //   - Warning: a session is suspended or lost, with the cause, and for how long its locks stay
-//     certain. There has been no connection for 2 s, with the last failure of each server: another
-//     line follows when a server fails in a new way, and otherwise after waits that double from 4 s
-//     to 10 minutes. The servers grant another session timeout than the one asked for, or one that leaves room for
-//     a part of [WithMargin] only.
-//   - Error: a server refuses to remove a node.
+//     certain. There has been no connection for 2 s, with the last failure of each server: further
+//     lines follow after waits that double from 4 s to 10 minutes. The servers refuse an identity, or
+//     grant a timeout that is too short. They grant another session timeout than the one asked for, or
+//     one that leaves room for a part of [WithMargin] only.
+//   - Error: a server refuses to remove a node. A hook of a lost lock blocks.
 //   - Debug: each dial that fails, and why each connection has ended.
 //
 // If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug.
@@ -231,11 +191,11 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 // log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
 // [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if log == nil || log.Handler() == nil {
 			return misuse.Invalidf("nil logger, or one without a handler")
 		}
-		c.Log = log
+		c.log = log
 		return nil
 	})
 }
@@ -245,78 +205,65 @@ func WithLogger(log *slog.Logger) Option {
 // are called in the opposite order. Of several Traceparent hooks, the first one that returns a word
 // decides. Default: none.
 func WithTrace(t Trace) Option {
-	return option(func(c *core.Config) error {
-		c.AddTrace(t)
-		return nil
-	})
-}
-
-// WithMaxNodes bounds the number of ephemeral nodes that one session owns. When a session ends, a
-// server deletes its nodes in one transaction, and a transaction that is too large has brought
-// ensembles down. A create beyond the bound waits for nodes that are about to go, and otherwise fails with
-// [ErrTooManyNodes]. Default: 8192. [WithMaxNodeBytes] bounds the length of their paths.
-func WithMaxNodes(n int) Option {
-	return option(func(c *core.Config) error {
-		if n <= 0 {
-			return misuse.Invalidf("max nodes %d is not positive", n)
-		}
-		c.MaxNodes = n
-		return nil
-	})
-}
-
-// WithMaxNodeBytes bounds the bytes of the paths of all ephemeral nodes that one session owns, with the chroot and four
-// bytes for each. The transaction that ends a session lists these paths. Servers write it at any length, but cannot
-// read more than jute.maxbuffer plus zookeeper.jute.maxbuffer.extrasize, 2 MB by default, neither from their leader nor
-// from their own log: then all servers stop, and do not start again. So n must be at most the smallest jute.maxbuffer
-// of any server. A create beyond the bound waits for nodes that are about to go, and otherwise fails with
-// [ErrTooManyNodes]. Default: 1 MiB, which is 8,192 paths of 124 bytes.
-func WithMaxNodeBytes(n int) Option {
-	return option(func(c *core.Config) error {
-		if n <= 0 {
-			return misuse.Invalidf("max node bytes %d is not positive", n)
-		}
-		c.MaxNodeBytes = n
+	return option(func(c *config) error {
+		c.traces = append(c.traces, t)
 		return nil
 	})
 }
 
 // WithLossOnSuspend makes every disconnection a loss of the session, like Curator's
-// StandardErrorPolicy. Default: a session survives a disconnection for as long as its clock is
-// certain.
+// StandardErrorPolicy. It is for programs that must stop work as soon as they are cut off. Default: a
+// session survives a disconnection for as long as its clock is certain.
 func WithLossOnSuspend() Option {
-	return option(func(c *core.Config) error {
-		c.LossOnSuspend = true
+	return option(func(c *config) error {
+		c.lossOnSuspend = true
 		return nil
 	})
 }
 
-// WithName names the ensemble. [Manager.FullName] then begins with the name instead of the
-// servers of the connect string. So full names are the same in every process, even if the
-// processes connect to different servers or use different names for them.
+// WithBackoff sets the waits before a request is tried again, and before each dial. Each wait is drawn from zero to a bound,
+// which doubles from first to most. The first dial after a disconnection goes to another server at once. The waits are also
+// those of a lock that repeats a step which a server has undone more than twice in a row, for example by deleting the
+// lock's node. Requests give up when their context or the session ends, and never before.
 //
-// All processes must give one ensemble the same name, and two ensembles different names. The name consists of printable
-// characters without a slash, and is case-sensitive.
-//
-// Default: the servers as given to Connect, in sorted order.
-func WithName(name string) Option {
-	return option(func(c *core.Config) error {
-		if err := checkName(name); err != nil {
-			return err
+// While there is a session to lose, waits between dials are below a second and below an eighth of the session's remaining
+// time. Default: from 50 ms to half the session timeout, but at most 15 s.
+func WithBackoff(first, most time.Duration) Option {
+	return option(func(c *config) error {
+		if first <= 0 || most < first {
+			return misuse.Invalidf("backoff from %v to %v", first, most)
 		}
-		c.Name = name
+		c.waits.First, c.waits.Most = first, most
 		return nil
 	})
 }
 
-func checkName(name string) error {
-	if name == "" {
-		return misuse.Invalidf("empty name of the ensemble")
+// WithNodeLimits bounds the number of ephemeral nodes that one session owns, and the bytes of their paths, with the chroot
+// and four bytes for each. A create beyond a bound fails with [ErrTooManyNodes].
+//
+// When a session ends, a server deletes its nodes in one transaction, which lists these paths. A transaction that is too
+// large has brought ensembles down: servers write it at any length, but cannot read more than jute.maxbuffer plus
+// zookeeper.jute.maxbuffer.extrasize, 2 MB by default, neither from their leader nor from their own log. Then all servers
+// stop, and do not start again. So bytes must be at most the smallest jute.maxbuffer of any server. Default: 8192 nodes and
+// 1 MiB, which is 8,192 paths of 124 bytes.
+func WithNodeLimits(nodes, bytes int) Option {
+	return option(func(c *config) error {
+		if nodes <= 0 || bytes <= 0 {
+			return misuse.Invalidf("limits of %d nodes and %d bytes: both must be positive", nodes, bytes)
+		}
+		c.maxNodes, c.maxNodeBytes = nodes, bytes
+		return nil
+	})
+}
+
+// checkACL fails for a list with which nobody could create a node in a directory, or delete one: no lock could work.
+func checkACL(acl []zk.ACL) error {
+	var all int32
+	for _, one := range acl {
+		all |= one.Perms
 	}
-	for _, r := range name {
-		if r == '/' || r == utf8.RuneError || !unicode.IsPrint(r) {
-			return misuse.Invalidf("name %q of the ensemble: want printable characters without a slash", name)
-		}
+	if needed := int32(zk.PermCreate | zk.PermDelete); all&needed != needed {
+		return misuse.Invalidf("an ACL with which nobody could both create and delete nodes: locks need these rights")
 	}
 	return nil
 }

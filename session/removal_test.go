@@ -28,8 +28,8 @@ func TestRemove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
-				_, s := virtually(t, "h:1", srv.Dialer(), session.WithMaxNodes(1))
-				_, err := s.Create(t.Context(), "/n", nil, session.Ephemeral)
+				_, s := virtually(t, "h:1", srv.Dialer(), session.WithNodeLimits(1, 1<<20))
+				_, err := makeNode(t.Context(), s, "/n", nil)
 				must(t, err)
 				breaks(srv)
 				synctest.Wait()
@@ -47,7 +47,7 @@ func TestRemove(t *testing.T) {
 				if must(t, err); stat != nil {
 					t.Error("the node is there")
 				}
-				_, err = s.Create(t.Context(), "/n", nil, session.Ephemeral) // there is room for it
+				_, err = makeNode(t.Context(), s, "/n", nil) // there is room for it
 				must(t, err)
 				again := s.Remove(t.Context(), "/none")
 				<-again.Done()
@@ -84,7 +84,7 @@ func TestRemoveRefused(t *testing.T) {
 	ctx, admin := patient(t), testserver.Admin(t)
 	_, _, s := behindProxy(t, 20*time.Second)
 	d := dir(t, s)
-	node, err := s.Create(ctx, d+"/n", nil, session.Ephemeral)
+	node, err := makeNode(ctx, s, d+"/n", nil)
 	must(t, err)
 	_, err = admin.SetACL(d, zk.WorldACL(zk.PermRead|zk.PermAdmin), -1)
 	must(t, err)

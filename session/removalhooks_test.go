@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -62,7 +60,7 @@ func TestRemovalWithHooks(t *testing.T) {
 						opts = append(opts, session.WithTrace(told.hooks()))
 					}
 					_, s := virtually(t, "h:1", srv.Dialer(), opts...)
-					if _, err := s.Create(t.Context(), "/n", nil, session.Ephemeral); err != nil {
+					if _, err := makeNode(t.Context(), s, "/n", nil); err != nil {
 						t.Fatal(err)
 					}
 					synctest.Wait() // what Connect leaves behind is over
@@ -70,7 +68,7 @@ func TestRemovalWithHooks(t *testing.T) {
 					if cut {
 						srv.CutAfterCommit(zktest.On(zktest.OpDelete, "/n"))
 					}
-					r := (*core.Session)(s).Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/n")
+					r := s.Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/n")
 					if !cut {
 						if _, err := s.Exists(t.Context(), "/other"); err != nil {
 							t.Fatal(err)
@@ -100,36 +98,5 @@ func TestRemovalWithHooks(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// A hook that ends its goroutine does not end a removal.
-func TestRemovalOutlivesItsHooks(t *testing.T) {
-	for _, atEnd := range []bool{false, true} {
-		t.Run(fmt.Sprint("at the end ", atEnd), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t)
-				_, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{
-					Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
-						if i.Op == "delete" && !atEnd {
-							runtime.Goexit()
-						}
-						return ctx, func(error) {
-							if i.Op == "delete" {
-								runtime.Goexit()
-							}
-						}
-					},
-				}))
-				if _, err := s.Create(t.Context(), "/n", nil, session.Ephemeral); err != nil {
-					t.Fatal(err)
-				}
-				r := (*core.Session)(s).Remove(t.Context(), "/n")
-				<-r.Done()
-				if stat, err := s.Exists(t.Context(), "/n"); r.Err() != nil || err != nil || stat != nil {
-					t.Errorf("removed: %v; then %v, %v", r.Err(), stat, err)
-				}
-			})
-		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -26,7 +25,7 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 					}
 					_, s := virtually(t, "h:1", srv.Dialer(), opts...)
 					for i := range nodes {
-						_, err := s.Create(t.Context(), fmt.Sprint("/n", i), nil, session.Ephemeral)
+						_, err := makeNode(t.Context(), s, fmt.Sprint("/n", i), nil)
 						must(t, err)
 					}
 					synctest.Wait()
@@ -41,9 +40,9 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 						srv.Disconnect()
 						synctest.Wait()
 					}
-					var all []*core.Removal
+					var all []*session.Removal
 					for i := range nodes {
-						r := (*core.Session)(s).Remove(context.Background(), fmt.Sprint("/n", i))
+						r := s.Remove(context.Background(), fmt.Sprint("/n", i))
 						if how == "no connection" && !isClosed(r.Cut()) {
 							t.Errorf("removal %d is not cut at its beginning", i)
 						}
@@ -56,13 +55,13 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 						srv.ResetRequests()
 					}
 					go func() {
-						_, err := s.Create(context.Background(), "/other", nil, session.Ephemeral)
+						_, err := makeNode(context.Background(), s, "/other", nil)
 						created <- err
 					}()
 					srv.Refuse(false)
 					must(t, <-created)
 					for i, r := range all {
-						<-r.Done()
+						within(t, r.Done(), "the removal")
 						must(t, r.Err())
 						if !isClosed(r.Cut()) {
 							t.Errorf("removal %d is not cut", i)
@@ -88,9 +87,9 @@ func TestRemovalNotCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		_, s := virtually(t, "h:1", srv.Dialer())
-		_, err := s.Create(t.Context(), "/n", nil, session.Ephemeral)
+		_, err := makeNode(t.Context(), s, "/n", nil)
 		must(t, err)
-		r := (*core.Session)(s).Remove(t.Context(), "/n")
+		r := s.Remove(t.Context(), "/n")
 		<-r.Done()
 		must(t, r.Err())
 		if isClosed(r.Cut()) {

@@ -10,7 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -23,15 +22,12 @@ func TestCreateModes(t *testing.T) {
 		name       string
 		mode       session.CreateMode
 		sequential bool
-		ephemeral  bool
 	}{
-		{"persistent", session.Persistent, false, false},
-		{"persistent-sequential", session.PersistentSequential, true, false},
-		{"ephemeral", session.Ephemeral, false, true},
-		{"ephemeral-sequential", session.EphemeralSequential, true, true},
-		{"container", session.Container, false, false},
-		{"ttl", session.PersistentTTL(time.Hour), false, false},
-		{"ttl-sequential", session.PersistentSequentialTTL(time.Hour), true, false},
+		{"persistent", session.Persistent, false},
+		{"persistent-sequential", session.PersistentSequential, true},
+		{"container", session.Container, false},
+		{"ttl", session.PersistentTTL(time.Hour), false},
+		{"ttl-sequential", session.PersistentSequentialTTL(time.Hour), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			asked := d + "/" + c.name
@@ -42,7 +38,7 @@ func TestCreateModes(t *testing.T) {
 			}
 			data, stat, err := s.Get(ctx, made)
 			must(t, err)
-			if string(data) != "data" || (stat.EphemeralOwner == s.ID()) != c.ephemeral {
+			if string(data) != "data" || stat.EphemeralOwner == s.ID() {
 				t.Errorf("data %q, owner %x", data, stat.EphemeralOwner)
 			}
 		})
@@ -124,7 +120,7 @@ func TestChroot(t *testing.T) {
 	root := testserver.Path(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root+"/app"))
 	ctx := patient(t)
-	made, err := s.Create(ctx, "/a/node-", nil, session.EphemeralSequential)
+	made, err := s.Create(ctx, "/a/node-", nil, session.PersistentSequential)
 	must(t, err)
 	if made != "/a/node-0000000000" {
 		t.Errorf("made %s", made)
@@ -156,12 +152,12 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		"get":      func() error { _, _, err := s.Get(ctx, "/"); return err },
 		"children": func() error { _, _, err := s.Children(ctx, "/"); return err },
 		"exists":   func() error { _, err := s.Exists(ctx, "/"); return err },
-		"create":   func() error { _, err := s.Create(ctx, "/x", nil, session.Ephemeral); return err },
+		"create":   func() error { _, err := makeNode(ctx, s, "/x", nil); return err },
 		"set":      func() error { _, err := s.Set(ctx, "/x", nil, -1); return err },
 		"delete":   func() error { return s.Delete(ctx, "/x", -1) },
 		"watch":    func() error { _, _, _, err := s.Watch(ctx, "/"); return err },
 		"multi":    func() error { _, err := s.Multi(ctx, &zk.DeleteRequest{Path: "/x"}); return err },
-		"parents":  func() error { return (*core.Session)(s).MakeParents(ctx, "/x/y") },
+		"parents":  func() error { return makeDir(ctx, s, "/x/y") },
 	}
 	for name, call := range calls {
 		wantErr(t, name, call(), context.Canceled)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -32,10 +30,10 @@ func TestResolver(t *testing.T) {
 		return nil, errors.New("no leader")
 	}
 	m := testserver.Connect(t, "/resolved", session.WithTimeout(time.Minute), session.WithResolver(resolve),
-		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }))
+		session.WithBackoff(time.Millisecond, time.Millisecond))
 	s := testserver.Session(t, m)
-	if failures.Load() != 3 || m.FullName("/a") != "/resolved/a" {
-		t.Errorf("after %d failures, with the full name %s", failures.Load(), m.FullName("/a"))
+	if failures.Load() != 3 || m.Chroot() != "/resolved" {
+		t.Errorf("after %d failures, below %s", failures.Load(), m.Chroot())
 	}
 
 	at := second.Addr()

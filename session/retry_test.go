@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -21,13 +20,13 @@ var cuts = map[string]arm{
 	"after":  (*zktest.Proxy).CutAfterCommit,
 }
 
-// Reads and deletes are repeated, whether or not the server had received them.
+// Reads are repeated, whether or not the server had received them.
 func TestLostReplies(t *testing.T) {
 	for when, cut := range cuts {
 		t.Run(when, func(t *testing.T) {
 			p, _, s := behindProxy(t, 10*time.Second)
 			d, ctx := dir(t, s), patient(t)
-			node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
+			node, err := makeNode(ctx, s, d+"/n", []byte("x"))
 			must(t, err)
 
 			f := cut(p, zktest.On(zktest.OpGetChildren2, d))
@@ -44,12 +43,6 @@ func TestLostReplies(t *testing.T) {
 			if string(data) != "x" {
 				t.Errorf("data %q", data)
 			}
-			f = cut(p, zktest.On(zktest.OpDelete, node))
-			must(t, s.Delete(ctx, node, -1))
-			within(t, f.Hit(), "the cut")
-			if names := testserver.Children(t, d); len(names) != 0 {
-				t.Errorf("left: %v", names)
-			}
 		})
 	}
 }
@@ -59,7 +52,7 @@ func TestUncertain(t *testing.T) {
 	p, _, s := behindProxy(t, 10*time.Second)
 	d, ctx := dir(t, s), patient(t)
 	f := p.CutAfterCommit(zktest.On(zktest.OpCreate, d))
-	_, err := s.Create(ctx, d+"/n-", nil, session.EphemeralSequential)
+	_, err := s.Create(ctx, d+"/n-", nil, session.PersistentSequential)
 	wantErr(t, "create", err, zk.ErrConnectionClosed)
 	if !errors.Is(err, session.ErrUncertain) {
 		t.Errorf("%v is not uncertain", err)
@@ -92,7 +85,7 @@ func TestCreateCancelledWhileDisconnected(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error, 1)
 	go func() {
-		_, err := s.Create(ctx, d+"/n", nil, session.Ephemeral)
+		_, err := makeNode(ctx, s, d+"/n", nil)
 		result <- err
 	}()
 	cancel()
@@ -106,62 +99,17 @@ func TestCreateCancelledWhileDisconnected(t *testing.T) {
 	}
 }
 
-// A create that is cancelled in flight is undone when its answer comes.
-func TestCreateCancelledInFlight(t *testing.T) {
-	p, _, s := behindProxy(t, 20*time.Second)
-	d := dir(t, s)
-	f := p.HoldReply(zktest.On(zktest.OpCreate, d))
-	ctx, cancel := context.WithCancel(context.Background())
-	result := make(chan error, 1)
-	go func() {
-		_, err := s.Create(ctx, d+"/n", nil, session.Persistent)
-		result <- err
-	}()
-	within(t, f.Hit(), "the reply")
-	cancel()
-	wantErr(t, "create", within(t, result, "the create"), context.Canceled)
-	testserver.WaitChildren(t, d, 1)
-	f.Release()
-	testserver.WaitChildren(t, d, 0)
-}
-
-// A guaranteed delete succeeds without further calls, whatever happens to the connection.
-func TestRemoveAcrossDisconnection(t *testing.T) {
-	p, m, s := behindProxy(t, 10*time.Second)
-	d, ctx := dir(t, s), patient(t)
-	for _, name := range []string{"a-1", "a-2", "b-1"} {
-		_, err := s.Create(ctx, d+"/"+name, nil, session.Ephemeral)
-		must(t, err)
-	}
-	var h history
-	m.Subscribe(h.add)
-	p.Refuse(true)
-	p.Disconnect()
-	h.wait(t, session.Connected, session.Suspended)
-	one := (*core.Session)(s).Remove(t.Context(), d+"/b-1")
-	two := (*core.Session)(s).Sweep(t.Context(), d, func(name string) bool { return name[0] == 'a' }, nil)
-	p.CutAfterCommit(zktest.On(zktest.OpDelete, d+"/a"))
-	p.Heal()
-	within(t, one.Done(), "the removal")
-	within(t, two.Done(), "the sweep")
-	must(t, one.Err())
-	must(t, two.Err())
-	if names := testserver.Children(t, d); len(names) != 0 {
-		t.Errorf("left: %v", names)
-	}
-}
-
 func TestMaxNodes(t *testing.T) {
-	p, _, s := behindProxy(t, 10*time.Second, session.WithMaxNodes(2))
+	p, _, s := behindProxy(t, 10*time.Second, session.WithNodeLimits(2, 1<<20))
 	d, ctx := dir(t, s), patient(t)
 	var made []string
 	for range 2 {
-		n, err := s.Create(ctx, d+"/n-", nil, session.EphemeralSequential)
+		n, err := makeNumbered(ctx, s, d+"/n-", nil)
 		must(t, err)
 		made = append(made, n)
 	}
 	before := p.Count(zktest.On(zktest.OpCreate, d))
-	_, err := s.Create(ctx, d+"/n-", nil, session.EphemeralSequential)
+	_, err := makeNumbered(ctx, s, d+"/n-", nil)
 	wantErr(t, "one too many", err, session.ErrTooManyNodes)
 	if n := p.Count(zktest.On(zktest.OpCreate, d)); n != before {
 		t.Errorf("%d creates, want %d: it was sent", n, before)
@@ -169,6 +117,6 @@ func TestMaxNodes(t *testing.T) {
 	_, err = s.Create(ctx, d+"/persistent", nil, session.Persistent)
 	must(t, err)
 	must(t, s.Delete(ctx, made[0], -1))
-	_, err = s.Create(ctx, d+"/n-", nil, session.EphemeralSequential)
+	_, err = makeNumbered(ctx, s, d+"/n-", nil)
 	must(t, err)
 }

@@ -3,9 +3,9 @@ package session
 import (
 	"context"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/digestmd5"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // SASLMechanism is a way to prove to servers who the client is: see [WithSASL]. Its methods may be called by several
@@ -37,17 +37,17 @@ type SASLExchange interface {
 // If a server refuses the client, or does not prove that it is the right server where the mechanism asks for that,
 // Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost, as with [WithAuth]. A server that
 // hangs up or does not answer is one of those that cannot be reached: so servers before 3.6 refuse. An exchange has
-// 20 steps at most, and has to end in the time for the handshake, which is the session timeout for the first
-// connection, and half of what remains of the session later. It adds a round trip for each step to every connection: two
+// 20 steps at most, and has to end in the time for the handshake: a quarter of the session timeout, or of what remains of
+// the session, and more when no server has greeted the manager in a round through all of them. It adds a round trip for each step to every connection: two
 // with DigestMD5, three with Kerberos.
 //
 // The exchange protects nothing that follows: use [WithTLS] too. Default: none.
 func WithSASL(mechanism SASLMechanism) Option {
-	return option(func(c *core.Config) error {
+	return option(func(c *config) error {
 		if mechanism == nil {
 			return misuse.Invalidf("nil SASL mechanism")
 		}
-		if c.SASL != nil {
+		if c.sasl != nil {
 			return misuse.Invalidf("WithSASL is given twice")
 		}
 		if d, ok := mechanism.(digestMD5); ok {
@@ -55,12 +55,13 @@ func WithSASL(mechanism SASLMechanism) Option {
 				return misuse.Invalidf("DigestMD5: %v", err)
 			}
 		}
-		c.SASL = &core.SASL{
-			Name: mechanism.Name(),
-			Start: func(ctx context.Context, host string) (core.Exchange, []byte, error) {
-				return mechanism.Start(ctx, host)
-			},
-		}
+		c.sasl = &wire.SASL{Name: mechanism.Name(), Start: func(ctx context.Context, host string) (wire.Exchange, []byte, error) {
+			x, first, err := mechanism.Start(ctx, host)
+			if x == nil || err != nil {
+				return nil, nil, err
+			}
+			return x, first, nil
+		}}
 		return nil
 	})
 }

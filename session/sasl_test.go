@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -146,7 +145,7 @@ func TestSASLBeforeAllElse(t *testing.T) {
 		p := zktest.StartProxy(t, addr)
 		m := testserver.Connect(t, p.Addr(), session.WithTimeout(time.Minute), session.WithSASL(session.DigestMD5("shop", "secret")),
 			session.WithAuth("digest", []byte("us:too")),
-			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }))
+			session.WithBackoff(time.Millisecond, time.Millisecond))
 		s := testserver.Session(t, m)
 		const cuts = 12
 		over := make(chan struct{})

@@ -1,236 +1,268 @@
 package session
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/dial"
 )
 
-// Session is exactly one ZooKeeper session. [Manager.Session] returns it once it is live. A
-// session that has ended stays ended.
+// Session is exactly one ZooKeeper session. [Manager.Session] returns it once it is live. A session that has ended stays
+// ended.
 //
-// All methods may be called by any number of goroutines at once. They panic if no Manager has
-// made the Session.
-type Session core.Session
+// All methods may be called by any number of goroutines at once. They panic if no Manager has made the Session.
+type Session struct {
+	m           *Manager
+	cfg         *config
+	clock       *clock.Clock
+	room        room
+	watches     watches
+	removals    removals
+	fixed       fixedNames
+	directories directories
+	searches    searches
+	latest      atomic.Int64 // transaction of an answer that came through the leader; 0 before the first
+	seen        atomic.Int64 // see wire.Config
 
-// core returns what s is. It panics if s is nil or a zero value.
-func (s *Session) core() *core.Session { return (*core.Session)(s).Made() }
+	life    context.Context
+	endLife context.CancelCauseFunc // with why the session has ended
+	timer   *time.Timer             // of look
+
+	mu           sync.Mutex
+	greeting     codec.Greeting
+	live         bool          // a server has greeted the session and has accepted its identities
+	now          *link         // the connection that has the session; nil while there is none
+	to           dial.Target   // the server of the present or last connection
+	isUp         bool          // requests may be sent over it
+	up           chan struct{} // closed while isUp
+	down         error         // why the last connection ended
+	cutAt        time.Time     // the clock's Latest when a connection was last cut
+	gone         bool          // a server has confirmed closeSession, or the expiry
+	unidentified bool          // an identity was refused while the session was closed
+	lookAt       time.Time     // when the next look is due
+	err          error         // why the session ended; nil while it is live
+}
+
+func newSession(m *Manager) *Session {
+	s := &Session{m: m, cfg: m.cfg, clock: clock.New(clock.Now()), up: make(chan struct{})}
+	s.room.mostNodes, s.room.mostBytes = m.cfg.maxNodes, m.cfg.maxNodeBytes
+	s.life, s.endLife = context.WithCancelCause(context.Background())
+	s.removals.s = s
+	s.mu.Lock() // until timer is set
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(time.Hour, s.look) // until the first greeting there is no clock to look at
+	stop := context.AfterFunc(m.open, func() { _ = s.mark(fmt.Errorf("session %s: %w", hex(s.ID()), ErrClosed)) })
+	context.AfterFunc(s.life, func() { stop() }) // the manager does not keep it in memory
+	return s
+}
+
+func (s *Session) check() *Session {
+	if s == nil || s.cfg == nil {
+		panic("session: Session not made by Manager.Session")
+	}
+	return s
+}
 
 // ID returns the session id that ZooKeeper gave.
-func (s *Session) ID() int64 { return s.core().ID() }
+func (s *Session) ID() int64 {
+	s.check()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.greeting.Session
+}
 
 // Timeout returns the session timeout as negotiated with the server.
-func (s *Session) Timeout() time.Duration { return s.core().Timeout() }
+func (s *Session) Timeout() time.Duration {
+	s.check()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.greeting.Timeout()
+}
 
-// Remaining returns how long the locks of this session stay held if no server answers from now on. It
-// computes that at the time of the call. It returns 0 once the session has ended.
-func (s *Session) Remaining() time.Duration { return s.core().Remaining() }
+// Remaining returns how long the locks of this session stay held if no server answers from now on. It computes that at the
+// time of the call. It returns 0 once the session has ended.
+func (s *Session) Remaining() time.Duration {
+	if s.Err() != nil {
+		return 0
+	}
+	return max(0, s.remaining())
+}
 
-// Err returns nil while the session is certain, and after that an error that matches [ErrLost]
-// or [ErrClosed]. It reads the clock at the time of the call, and does not depend on a timer. It calls no
-// hook, and waits for nothing.
-func (s *Session) Err() error { return s.core().Err() }
-
-// Done returns a channel that is closed when the session has ended: when it was lost, or closed
-// with its manager. [Session.Err] can report the end earlier.
-func (s *Session) Done() <-chan struct{} { return s.core().Done() }
+// Done returns a channel that is closed when the session has ended: when it was lost, or closed with its manager.
+// [Session.Err] can report the end earlier.
+func (s *Session) Done() <-chan struct{} { return s.check().life.Done() }
 
 // AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it has ended. Until then it takes no
 // goroutine. stop cancels that, and reports whether f will not be called. It does not wait for f. A nil f panics.
 func (s *Session) AfterEnd(f func()) (stop func() bool) {
-	made := s.core()
+	s.check()
 	if f == nil {
 		panic("session: Session.AfterEnd: nil function")
 	}
-	return made.AfterEnd(f)
+	return context.AfterFunc(s.life, f)
 }
 
-// Get returns the data of a node, and its stat.
-//
-// It returns when the server has answered, ctx has ended or the session has ended. Like
-// [Session.Children] and [Session.Exists], it is repeated if the connection is lost. Errors are
-// those of go-zookeeper, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
-func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	misuse.Context(ctx, "session: Session.Get")
-	return s.core().Get(ctx, path)
-}
-
-// Children returns the names of a node's children, in no order, and the node's stat. It returns
-// and fails as Get does.
-func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	misuse.Context(ctx, "session: Session.Children")
-	names, shared, err := s.core().Children(ctx, path)
-	if err != nil {
-		return nil, nil, err
+// Err returns nil while the session is certain, and after that an error that matches [ErrLost] or [ErrClosed]. It reads
+// the clock at the time of the call, and does not depend on a timer. It calls no hook, and waits for nothing.
+func (s *Session) Err() error {
+	s.check()
+	s.mu.Lock()
+	err, id := s.err, s.greeting.Session
+	s.mu.Unlock()
+	if err == nil && id != 0 && s.remaining() <= 0 {
+		return s.mark(&endError{id, s.whyOut()})
 	}
-	stat := *shared
-	return slices.Clone(names), &stat, nil // the caller may change them
+	return err
 }
 
-// Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get
-// does.
-func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
-	misuse.Context(ctx, "session: Session.Exists")
-	return s.core().Exists(ctx, path)
+// remaining reads the clock. A session whose nodes are there has to prove more. A create in flight does not count: its
+// answer is the proof.
+func (s *Session) remaining() time.Duration {
+	return s.clock.Remaining(clock.Now(), s.room.there.Load() > 0)
 }
 
-// ACL returns the access control list of a node. To a client without the right ADMIN to the node, servers show "x" in place
-// of the hash in an entry with the scheme "digest". It returns and fails as Get does, with [zk.ErrNoAuth] for a client that
-// has neither the right READ nor ADMIN.
-func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
-	misuse.Context(ctx, "session: Session.ACL")
-	return s.core().ACL(ctx, path)
-}
-
-// Watch returns a node's data and stat, and a watch that reports what happens to the node next.
-// If another goroutine has got them already, the watch is shared and nothing is sent. Data and stat
-// are then those of an earlier time, and the node has not changed since as long as the watch is pending.
-// If the node does not exist, the error matches [zk.ErrNoNode] and
-// there is no watch. Otherwise Watch returns and fails as Get does.
-func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
-	misuse.Context(ctx, "session: Session.Watch")
-	data, stat, w, err := s.core().Watch(ctx, path)
-	if err != nil {
-		return nil, nil, nil, err
+// mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes back. The
+// line in the log goes before that of each lock that is lost with the session, because nobody knows of the end before.
+func (s *Session) mark(cause error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = cause
+		s.timer.Stop()
+		if s.live && s.m.open.Err() == nil {
+			s.cfg.log.Warn("zookeeper session lost", "session", hex(s.greeting.Session), "server", s.to.String(), "cause", reasonOf(cause))
+		}
+		go func() { // callers may hold locks
+			s.watches.breakAll() // first: a session that is closed deletes its nodes, which is news of no lock
+			s.endLife(cause)
+		}()
 	}
-	own := *stat
-	return slices.Clip(slices.Clone(data)), &own, (*Watch)(w), nil // the caller may change them
+	return s.err
 }
 
-// WatchNodes sets watches on the data of several nodes, and returns them in the order of paths. The requests leave in that
-// order and in one flight. Each watch is shared as that of Watch is: if there is one already, nothing is sent for it.
-// [Watch.Data] tells what the nodes were.
-//
-// WatchNodes waits for a connection, and returns when all requests are answered, ctx has ended or the session has ended. It
-// repeats none of them. If a node is not there, its watch has ended as [WatchDeleted]. If the connection is lost before an
-// answer, that watch has ended as [WatchBroken]. Neither is an error. Errors are those of go-zookeeper (zk.ErrNoAuth …) for
-// one of the nodes, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid]. Without a path, WatchNodes sends nothing.
-func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, error) {
-	misuse.Context(ctx, "session: Session.WatchNodes")
-	all, err := s.core().WatchNodes(ctx, paths...)
-	if err != nil {
-		return nil, err
+// lose marks the end of the session for a reason that the server or the network gave.
+func (s *Session) lose(why error) { _ = s.mark(&endError{s.ID(), why}) }
+
+// isGone reports whether the session is gone from the servers, as far as they have said, or never was there.
+func (s *Session) isGone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone || s.greeting.Session == 0
+}
+
+func (s *Session) wasLive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live
+}
+
+// stake returns for how long the session is certain without a connection, or 0 if there is no session yet.
+func (s *Session) stake() time.Duration {
+	if s.ID() == 0 {
+		return 0
 	}
-	watches := make([]*Watch, len(all))
-	for i, w := range all {
-		watches[i] = (*Watch)(w)
+	return s.Remaining()
+}
+
+// server returns the server of the present or last connection.
+func (s *Session) server() dial.Target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to
+}
+
+// link returns the connection that has the session, or nil.
+func (s *Session) link() *link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// ready waits for a connection that has the session, and returns it.
+func (s *Session) ready(ctx context.Context) (*link, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := s.Err(); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		now, isUp, up := s.now, s.isUp, s.up
+		s.mu.Unlock()
+		if isUp {
+			return now, nil
+		}
+		select {
+		case <-up:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.life.Done():
+		}
 	}
-	return watches, nil
 }
 
-// WatchChildren returns the names of a node's children, in no order, the node's stat, and a watch that reports when a
-// child is created or deleted next, or the node is deleted. A change of the data of the node or of a child does not end
-// the watch. If another goroutine has got them already, the watch is shared and nothing is sent. Names and stat are then
-// those of an earlier time, and no child has come or gone since as long as the watch is pending.
-//
-// If the node does not exist, WatchChildren returns no names and a nil stat, and the watch ends as [WatchChanged] when
-// the node is created. The watch may have ended by the time at which WatchChildren returns. Otherwise WatchChildren
-// returns and fails as Get does.
-func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
-	misuse.Context(ctx, "session: Session.WatchChildren")
-	w, err := s.core().WatchChildren(ctx, path)
-	if err != nil {
-		return nil, nil, nil, err
+const (
+	shortPerTimeout  = 3  // the remaining time is short if it is less than this part of a timeout
+	silentPerTimeout = 4  // a connection may be cut if an answer is due and nothing was heard for this part of a timeout
+	dialPerTimeout   = 10 // one on which a long answer arrives is cut only when less than this part remains
+	looksPerTimeout  = 20
+	stillPerTimeout  = 4 // if a look is late by this part of a timeout, this process has stood still
+)
+
+// look is the watchdog, which the timer calls. It marks the end of the session when the clock has run out. Before that, it
+// cuts a connection that has fallen silent, because another server may be in touch with the leader: once for each time the
+// clock has advanced. It does no I/O, so nothing delays it.
+func (s *Session) look() {
+	if s.Err() != nil {
+		return
 	}
-	names, shared := w.Listed()
-	if shared == nil {
-		return nil, nil, (*Watch)(w), nil
+	left, last := s.remaining(), s.clock.Latest()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	timeout := s.greeting.Timeout()
+	if s.now != nil && last.After(s.cutAt) {
+		noBytes, noFrame := s.now.conn.Silence(clock.Now())
+		var why error
+		switch long := timeout / silentPerTimeout; {
+		case left < timeout/shortPerTimeout && noBytes > long:
+			why = fmt.Errorf("no answer for %v, so this side cut the connection", noBytes.Round(time.Millisecond))
+		case left < timeout/dialPerTimeout && noFrame > long:
+			why = fmt.Errorf("one answer has taken %v, so this side cut the connection to save the session", noFrame.Round(time.Millisecond))
+		}
+		if why != nil {
+			s.cutAt = last
+			go s.now.conn.Cut(why) // with TLS that can take its time
+		}
 	}
-	stat := *shared
-	return slices.Clone(names), &stat, (*Watch)(w), nil // the caller may change them
-}
-
-// Remove deletes the node at path for certain. It returns at once and needs no further call: the session repeats the
-// delete in the background, across reconnects, until the servers say that the node is gone, or the session ends. If
-// there is no such node, the removal succeeds. If there is a connection, what the caller sends next comes after the
-// delete.
-//
-// If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that at once. The session goes on to
-// retry slowly: first after about a second, later after at most the session timeout or 30 s.
-//
-// A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node ever
-// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a [Trace] only: the
-// removal begins and goes on also if ctx has ended. With a path that is not valid, the Removal fails at once with
-// [ErrInvalid].
-func (s *Session) Remove(ctx context.Context, path string) *Removal {
-	misuse.Context(ctx, "session: Session.Remove")
-	made := s.core()
-	if err := misuse.ValidatePath(path); err != nil {
-		return (*Removal)(core.FailedRemoval(err))
+	if s.err == nil {
+		s.lookInLocked(max(time.Microsecond, min(timeout/looksPerTimeout, left)))
 	}
-	return (*Removal)(made.Remove(ctx, path))
 }
 
-// Removing reports whether a removal of a path by this session is under way: one of Remove or of [Node.Remove] that the
-// servers have not confirmed. It sends nothing.
-func (s *Session) Removing(path string) bool { return s.core().Removing(path) }
-
-// Sync returns when the server that the session is connected to has caught up with the leader. It
-// returns and fails as Get does.
-func (s *Session) Sync(ctx context.Context, path string) error {
-	misuse.Context(ctx, "session: Session.Sync")
-	return s.core().Sync(ctx, path)
+func (s *Session) lookInLocked(d time.Duration) {
+	s.lookAt = clock.Now().Add(d)
+	s.timer.Reset(d)
 }
 
-// Create makes a node and returns its path. It makes missing nodes above it as well, as containers. For a sequential
-// mode the path ends with a number. Create returns when the server has answered, ctx has ended or the session has
-// ended. An ephemeral node needs room ([WithMaxNodes], [WithMaxNodeBytes]). If there is none, Create waits for nodes
-// that are about to go: see [ErrTooManyNodes].
-//
-// Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode], [zk.ErrNoAuth] …), ctx's,
-// or match [ErrLost], [ErrClosed], [ErrTooManyNodes] or [ErrInvalid]. A create whose reply was
-// lost is not repeated, because the server may have carried it out. Its error matches [ErrUncertain].
-//
-// If ctx ends while the request is in flight, the session deletes the node that the request
-// makes. It does that in the background, and retries the delete across reconnects until the
-// server says that the node is gone, or the session ends. If the reply to the request is lost as
-// well, the session first has to find the node:
-//
-//   - It finds an ephemeral node by its path, owner and data. Until then, further creates of
-//     that path by this session wait. If the replies to several creates of sequential nodes
-//     with one path and the same data were lost, their nodes look the same. Then the session
-//     deletes as many nodes as there were cancelled creates.
-//   - It leaves a node of any other mode, because another client could have made the node at
-//     that path. The session logs that.
-func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
-	misuse.Context(ctx, "session: Session.Create")
-	return s.core().Create(ctx, path, data, core.CreateMode(mode))
+// whyOut returns why the clock has run out. A look is always due by then. If it is late, nothing in this process ran.
+func (s *Session) whyOut() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if late := clock.Now().Sub(s.lookAt); late > s.greeting.Timeout()/stillPerTimeout {
+		return stoodStill(late)
+	}
+	return lossClock
 }
 
-// Set replaces the data of a node if the node has the given version (-1: any version), and
-// returns the new stat.
-//
-// A set whose reply was lost is not repeated, because the server may have carried it out. Its
-// error matches [ErrUncertain]. Otherwise Set returns and fails as Get does.
-func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	misuse.Context(ctx, "session: Session.Set")
-	return s.core().Set(ctx, path, data, version)
-}
-
-// Delete removes a node if it has the given version (-1: any version). It is repeated if its reply was lost. If a
-// repeated delete finds no node, Delete reports success. If it was not answered when ctx or the session ends, the error
-// matches [ErrUncertain]. Otherwise Delete returns and fails as Get does.
-func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	misuse.Context(ctx, "session: Session.Delete")
-	return s.core().Delete(ctx, path, version)
-}
-
-// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest],
-// *[zk.SetDataRequest], *[zk.DeleteRequest] or *[zk.CheckVersionRequest] with a path below the
-// chroot. Multi does not change the operations.
-//
-// A create without an ACL gets that of [WithACL]. Ephemeral nodes need room, as those of [Session.Create] do. Nodes that
-// the same multi deletes make room for them. Multi cannot create containers, or nodes with a TTL.
-//
-// Multi returns the result of each operation, and the first error among them. A multi whose
-// reply was lost is not repeated, because the server may have carried it out. Its error matches
-// [ErrUncertain]. Otherwise Multi returns and fails as Get does.
-func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	misuse.Context(ctx, "session: Session.Multi")
-	return s.core().Multi(ctx, ops...)
+// linkFailureLocked returns why the last connection ended.
+func (s *Session) linkFailureLocked() *dial.Failure {
+	return &dial.Failure{Step: dial.StepConnected, To: s.to, Err: cmp.Or(s.down, net.ErrClosed)}
 }

@@ -32,7 +32,7 @@ func TestSlowHooksAtClose(t *testing.T) {
 		defer held.Release()
 		var all sync.WaitGroup
 		for i := range requests {
-			all.Go(func() { _, _ = s.Create(t.Context(), fmt.Sprint("/n", i), nil, session.Ephemeral) })
+			all.Go(func() { _, _ = makeNode(t.Context(), s, fmt.Sprint("/n", i), nil) })
 		}
 		synctest.Wait()
 		began := time.Now()

@@ -37,7 +37,7 @@ func TestBurstOnSlowNetwork(t *testing.T) {
 			c, err := d(ctx, network, addr)
 			return slowLink{c}, err
 		}, session.WithTimeout(6*time.Second))
-		_, err := s.Create(t.Context(), "/own", nil, session.Ephemeral)
+		_, err := makeNode(t.Context(), s, "/own", nil)
 		must(t, err)
 		const callers = 40
 		for i := range callers {

@@ -15,7 +15,7 @@ func TestStatus(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(timeout))
 	s := testserver.Session(t, m)
-	want := session.Status{State: session.Connected, Session: s, Timeout: timeout, Server: proxy.Addr()}
+	want := session.Status{State: session.Connected, Servers: proxy.Addr(), Session: s, Timeout: timeout, Server: proxy.Addr()}
 	if got := m.Status(); got != want {
 		t.Errorf("connected: %+v, want %+v", got, want)
 	}
@@ -36,7 +36,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("connected again: %+v", got)
 	}
 	_ = m.Close()
-	if got, want := m.Status(), (session.Status{State: session.Closed, Timeout: timeout}); got != want {
+	if got, want := m.Status(), (session.Status{State: session.Closed, Servers: proxy.Addr(), Timeout: timeout}); got != want {
 		t.Errorf("closed: %+v, want %+v", got, want)
 	}
 }

@@ -48,7 +48,7 @@ func TestLostSessionIsClosedWithIdentity(t *testing.T) {
 	s := testserver.Session(t, testserver.Connect(t, e.ConnectString(), us, session.WithTimeout(time.Minute),
 		session.WithLossOnSuspend(), session.WithDialer(line.dial)))
 	other := testserver.Session(t, testserver.Connect(t, e.ConnectString(), us))
-	_, err := s.Create(patient(t), "/held", nil, session.Ephemeral)
+	_, err := makeNode(patient(t), s, "/held", nil)
 	must(t, err)
 	line.cut()
 	within(t, s.Done(), "the loss")

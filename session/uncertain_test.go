@@ -69,7 +69,7 @@ func TestErrUncertain(t *testing.T) {
 				t.Helper()
 				want := zk.ErrNoNode
 				if name == "create" { // which makes what is missing
-					_, err := s.Create(patient(t), node+"/none", nil, session.Ephemeral)
+					_, err := makeNode(patient(t), s, node+"/none", nil)
 					if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 						t.Fatal(err)
 					}
@@ -78,10 +78,8 @@ func TestErrUncertain(t *testing.T) {
 				check(what+", refused", w.send(patient(t), s, node+"/none/none"), want, false)
 			}
 			none("at first")
-			if name != "delete" { // which is sent again
-				p.CutAfterCommit(w.op)
-				check("reply lost", w.send(patient(t), s, node), zk.ErrConnectionClosed, true)
-			}
+			p.CutAfterCommit(w.op)
+			check("reply lost", w.send(patient(t), s, node), zk.ErrConnectionClosed, true)
 			none("after a lost reply")
 			err = held(func(cancel context.CancelFunc) { cancel() })
 			check("ctx ended", err, context.Canceled, true)
@@ -103,24 +101,4 @@ func TestErrUncertain(t *testing.T) {
 			check("after that", w.send(patient(t), s, node), session.ErrClosed, false)
 		})
 	}
-}
-
-// A delete that was sent once without an answer, and is then not sent again, is uncertain too.
-func TestRepeatedDeleteIsUncertain(t *testing.T) {
-	p, _, s := behindProxy(t, 10*time.Second)
-	node := dir(t, s) + "/n"
-	_, err := s.Create(patient(t), node, nil, session.Persistent)
-	must(t, err)
-	ctx, cancel := context.WithCancel(patient(t))
-	f := p.CutAfterCommit(zktest.Any(zktest.OpDelete))
-	p.HoldReply(zktest.Any(zktest.OpDelete))
-	result := make(chan error, 1)
-	go func() { result <- s.Delete(ctx, node, -1) }()
-	within(t, f.Hit(), "the cut")
-	p.Refuse(true)
-	cancel()
-	if err := within(t, result, "the delete"); !errors.Is(err, context.Canceled) || !errors.Is(err, session.ErrUncertain) {
-		t.Error(err)
-	}
-	p.Heal()
 }

@@ -1,51 +1,493 @@
 package session
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // WatchEvent is what ended a [Watch].
-type WatchEvent int
+type WatchEvent int32
 
 const (
 	// WatchPending: the watch has not ended.
-	WatchPending = WatchEvent(core.WatchPending)
-	// WatchDeleted: the node was deleted. The event came on the connection on which the watch was
-	// set, so all earlier events have been reported before it.
-	WatchDeleted = WatchEvent(core.WatchDeleted)
-	// WatchChanged: the node's data was changed. Of a watch on children: a child was created or deleted, or the
-	// node itself was created.
-	WatchChanged = WatchEvent(core.WatchChanged)
-	// WatchBroken: the connection or the session was lost. The event of the watch may have been
-	// missed.
-	WatchBroken = WatchEvent(core.WatchBroken)
+	WatchPending WatchEvent = iota
+	// WatchDeleted: the node was deleted. The event came on the connection on which the watch was set, so all earlier
+	// events have been reported before it.
+	WatchDeleted
+	// WatchChanged: the node's data was changed. Of a watch on children: a child was created or deleted, or the node itself
+	// was created.
+	WatchChanged
+	// WatchBroken: the connection or the session was lost. The event of the watch may have been missed.
+	WatchBroken
 )
 
-// Watch reports once what happens to a node, or to its children, next. All methods of a Watch may be called by any
-// number of goroutines at once. They panic if a [Session] has not made the Watch.
-type Watch core.Watch
+// Watch reports once what happens to a node, or to its children, next. All methods of a Watch may be called by any number of
+// goroutines at once. They panic if a [Session] has not made the Watch.
+type Watch struct {
+	of    *Session // nil: nothing was set
+	key   watchKey
+	users int // calls that share it and have not forgotten it; guarded by the lock of watches
 
-// core returns what w is. It panics if w is nil or a zero value.
-func (w *Watch) core() *core.Watch { return (*core.Watch)(w).Made() }
+	ready chan struct{} // closed when the request that sets it was answered
+	reply struct {      // and err: read once ready is closed
+		Names []string
+		Data  []byte
+		Stat  *zk.Stat
+	}
+	err error
+
+	event atomic.Int32
+	mu    sync.Mutex
+	done  chan struct{} // nil until somebody asks
+	calls *eventCall    // to be made when the watch ends: a list
+}
+
+type eventCall struct {
+	f    func()
+	next *eventCall
+}
+
+func newWatch(of *Session, key watchKey) *Watch {
+	return &Watch{of: of, key: key, users: 1, ready: make(chan struct{})}
+}
+
+func (w *Watch) check() *Watch {
+	if w == nil || w.ready == nil {
+		panic("session: Watch not made by Session.Watch")
+	}
+	return w
+}
 
 // Done returns a channel that is closed when the watch has ended. Event then returns why.
-func (w *Watch) Done() <-chan struct{} { return w.core().Done() }
+func (w *Watch) Done() <-chan struct{} {
+	w.check()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == nil {
+		if w.done = make(chan struct{}); w.Event() != WatchPending {
+			close(w.done)
+		}
+	}
+	return w.done
+}
 
 // Event returns what has ended the watch, or WatchPending.
-func (w *Watch) Event() WatchEvent { return WatchEvent(w.core().Event()) }
+func (w *Watch) Event() WatchEvent { return WatchEvent(w.check().event.Load()) }
 
 // AfterEvent calls f in a goroutine of its own when the watch has ended, or at once if it has ended. Until then it takes no
 // goroutine. stop cancels that, and reports whether f will not be called. It does not wait for f. A nil f panics.
 func (w *Watch) AfterEvent(f func()) (stop func() bool) {
-	made := w.core()
+	w.check()
 	if f == nil {
 		panic("session: Watch.AfterEvent: nil function")
 	}
-	return made.AfterEvent(f)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Event() != WatchPending {
+		go f()
+		return func() bool { return false }
+	}
+	call := &eventCall{f, w.calls}
+	w.calls = call
+	return func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for at := &w.calls; *at != nil; at = &(*at).next {
+			if *at == call {
+				*at = call.next
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // Data returns the data and the stat of the node as they were when the watch was set. It returns nil and nil if there was no
 // node, if no answer has told what it was, and for a watch on children. Goroutines share both, so nobody may change them.
-func (w *Watch) Data() ([]byte, *zk.Stat) { return w.core().Data() }
+func (w *Watch) Data() ([]byte, *zk.Stat) {
+	select {
+	case <-w.check().ready:
+		if w.err == nil && w.reply.Names == nil {
+			return w.reply.Data, w.reply.Stat
+		}
+	default:
+	}
+	return nil, nil
+}
+
+// Forget says that the call that has returned the watch does not need it any more. When all calls that share the watch have said
+// so, and it is pending, the session asks the server to remove it, and the watch ends as [WatchBroken]. Otherwise the server keeps
+// a watch until it has something to tell, or the connection ends. So Forget is for a caller that has waited in vain. To forget a
+// watch that has ended does nothing. Forget waits for nothing. It must be called at most once for each call that has returned the
+// watch.
+func (w *Watch) Forget() {
+	if w.check().of != nil {
+		w.of.forget(w)
+	}
+}
+
+// share notes that one more call returns the watch, which may be nil.
+func (w *Watch) share() {
+	if w != nil {
+		w.of.watches.mu.Lock()
+		defer w.of.watches.mu.Unlock()
+		w.users++
+	}
+}
+
+// forget is Forget. The request leaves before one that sets a watch at the path again: it is queued under the lock under which
+// such a watch is added.
+func (s *Session) forget(w *Watch) {
+	t := &s.watches
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.m[w.key]
+	if w.users--; w.users > 0 || all.shared != w && !slices.Contains(all.alone, w) {
+		return
+	}
+	t.dropLocked(w.key, w, WatchBroken)
+	kind, all := int32(codec.DataWatches), watched{}
+	kinds := []watchKind{onData, onAbsence} // a server has these in one table
+	if w.key.kind == onChildren {
+		kind, kinds = codec.ChildWatches, []watchKind{onChildren}
+	}
+	for _, k := range kinds {
+		if _, others := t.m[watchKey{k, w.key.path}]; others {
+			return
+		}
+	}
+	if l := s.link(); l != nil {
+		l.conn.Start(&wire.Call{Frame: unwatching(w.key.path, kind), Done: func(wire.Reply) {}})
+	}
+}
+
+func (w *Watch) fire(e WatchEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.event.CompareAndSwap(int32(WatchPending), int32(e)) {
+		return
+	}
+	if w.done != nil {
+		close(w.done)
+	}
+	for ; w.calls != nil; w.calls = w.calls.next {
+		go w.calls.f()
+	}
+}
+
+// watches are the pending watches of a session.
+//
+// A watch is added before its request is sent. So it ends with the next event at the path, even if the event belongs to an
+// earlier watch and comes before the answer. A watch that is pending after its request was answered has missed nothing
+// since then.
+type watches struct {
+	mu sync.Mutex
+	m  map[watchKey]watched
+}
+
+type watchKey struct {
+	kind watchKind
+	path string // with the chroot
+}
+
+type watched struct {
+	shared *Watch   // nil if there is none
+	alone  []*Watch // those that are not shared
+}
+
+type watchKind int8
+
+const (
+	onData watchKind = iota
+	onChildren
+	onAbsence // of a node that does not exist
+)
+
+// join returns the watch of a path, and whether the caller has to set it.
+func (t *watches) join(s *Session, key watchKey) (w *Watch, first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.m[key]
+	if all.shared != nil {
+		all.shared.users++
+		return all.shared, false
+	}
+	all.shared = newWatch(s, key)
+	t.putLocked(key, all)
+	return all.shared, true
+}
+
+// add returns a watch that is not shared. The caller has to set it.
+func (t *watches) add(s *Session, key watchKey) *Watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all, w := t.m[key], newWatch(s, key)
+	all.alone = append(all.alone, w)
+	t.putLocked(key, all)
+	return w
+}
+
+func (t *watches) putLocked(key watchKey, all watched) {
+	if t.m == nil {
+		t.m = make(map[watchKey]watched)
+	}
+	t.m[key] = all
+}
+
+// land takes the answer to the request that sets a watch.
+func (t *watches) land(key watchKey, w *Watch, r wire.Reply, err error) {
+	w.reply.Names, w.reply.Data, w.reply.Stat, w.err = r.Names, r.Data, r.Stat, err
+	switch {
+	case err == nil:
+	case errors.Is(err, zk.ErrNoNode):
+		t.drop(key, w, WatchDeleted)
+	default: // it was not set, or may not have been
+		t.drop(key, w, WatchBroken)
+	}
+	close(w.ready)
+}
+
+// drop ends a watch that was not set, or that its caller does not want any more.
+func (t *watches) drop(key watchKey, w *Watch, e WatchEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropLocked(key, w, e)
+}
+
+func (t *watches) dropLocked(key watchKey, w *Watch, e WatchEvent) {
+	all := t.m[key]
+	if all.shared == w {
+		all.shared = nil
+	}
+	all.alone = slices.DeleteFunc(all.alone, func(one *Watch) bool { return one == w })
+	if all.shared == nil && len(all.alone) == 0 {
+		delete(t.m, key)
+	} else {
+		t.m[key] = all
+	}
+	w.fire(e)
+}
+
+// fire ends the watches at a path. A server tells a connection one event for all watches at the path that it has set.
+func (t *watches) fire(kind watchKind, path string, e WatchEvent) {
+	key := watchKey{kind, path}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.m[key].fire(e)
+	delete(t.m, key)
+}
+
+func (all watched) fire(e WatchEvent) {
+	if all.shared != nil {
+		all.shared.fire(e)
+	}
+	for _, w := range all.alone {
+		w.fire(e)
+	}
+}
+
+// fired takes an event of the server, which has no watch of that kind on the node any more. One on a node that was absent
+// is one on its data if there is a node after all.
+func (t *watches) fired(kind int32, path string) {
+	switch kind {
+	case codec.EventDeleted:
+		t.fire(onData, path, WatchDeleted)
+		t.fire(onAbsence, path, WatchDeleted)
+		t.fire(onChildren, path, WatchDeleted)
+	case codec.EventDataChanged:
+		t.fire(onData, path, WatchChanged)
+		t.fire(onAbsence, path, WatchChanged)
+	case codec.EventChildrenChanged:
+		t.fire(onChildren, path, WatchChanged)
+	case codec.EventCreated:
+		t.fire(onAbsence, path, WatchChanged)
+	}
+}
+
+// breakAll ends every watch, because its connection or session is gone. A server keeps the watches of a connection no longer
+// than the connection.
+func (t *watches) breakAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.m {
+		all.fire(WatchBroken)
+	}
+	clear(t.m)
+}
+
+// Watch returns a node's data and stat, and a watch that reports what happens to the node next. If another goroutine has
+// got them already, the watch is shared and nothing is sent. Data and stat are then those of an earlier time, and the node
+// has not changed since as long as the watch is pending. If the node does not exist, the error matches [zk.ErrNoNode] and
+// there is no watch. Otherwise Watch returns and fails as Get does.
+func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
+	misuse.Context(ctx, "session: Session.Watch")
+	s.check()
+	if err := misuse.ValidatePath(path); err != nil {
+		return nil, nil, nil, err
+	}
+	w, err := s.watch(ctx, onData, path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return slices.Clip(slices.Clone(w.reply.Data)), copyStat(w.reply.Stat), w, nil // the caller may change them
+}
+
+// WatchChildren returns the names of a node's children, in no order, the node's stat, and a watch that reports when a
+// child is created or deleted next, or the node is deleted. A change of the data of the node or of a child does not end
+// the watch. If another goroutine has got them already, the watch is shared and nothing is sent. Names and stat are then
+// those of an earlier time, and no child has come or gone since as long as the watch is pending.
+//
+// If the node does not exist, WatchChildren returns no names and a nil stat, and the watch ends as [WatchChanged] when
+// the node is created. The watch may have ended by the time at which WatchChildren returns. Otherwise WatchChildren
+// returns and fails as Get does.
+func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
+	misuse.Context(ctx, "session: Session.WatchChildren")
+	s.check()
+	if err := misuse.ValidatePath(path); err != nil {
+		return nil, nil, nil, err
+	}
+	w, err := s.watch(ctx, onChildren, path)
+	if err == nil {
+		return slices.Clone(w.reply.Names), copyStat(w.reply.Stat), w, nil
+	}
+	if !errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, nil, err
+	}
+	if w, err = s.watch(ctx, onAbsence, path); err != nil {
+		return nil, nil, nil, err
+	}
+	if w.reply.Stat != nil { // the node has been created since
+		seen := newWatch(nil, watchKey{})
+		close(seen.ready)
+		seen.fire(WatchChanged)
+		return nil, nil, seen, nil
+	}
+	return nil, nil, w, nil
+}
+
+// WatchNodes sets watches on the data of several nodes, and returns them in the order of paths. The requests leave in that
+// order and in one flight. Each watch is shared as that of Watch is: if there is one already, nothing is sent for it.
+// [Watch.Data] tells what the nodes were.
+//
+// WatchNodes waits for a connection, and returns when all requests are answered, ctx has ended or the session has ended. It
+// repeats none of them. If a node is not there, its watch has ended as [WatchDeleted]. If the connection is lost before an
+// answer, that watch has ended as [WatchBroken]. Neither is an error. Errors are those of go-zookeeper (zk.ErrNoAuth …) for
+// one of the nodes, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid]. Without a path, WatchNodes sends nothing.
+func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, error) {
+	misuse.Context(ctx, "session: Session.WatchNodes")
+	s.check()
+	var bad []error
+	for _, one := range paths {
+		bad = append(bad, misuse.ValidatePath(one))
+	}
+	if err := errors.Join(bad...); err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	l, err := s.ready(ctx)
+	if err != nil {
+		return nil, opError("getData", paths[0], err)
+	}
+	all := make([]*Watch, len(paths))
+	for i, path := range paths {
+		all[i] = s.startWatch(ctx, l, onData, path)
+	}
+	set := false
+	defer func() {
+		for _, w := range all {
+			if !set {
+				w.Forget()
+			}
+		}
+	}()
+	for i, w := range all {
+		err := s.isSet(ctx, w)
+		what := outcomeOf(err)
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNoNode):
+		case s.Err() != nil:
+			return nil, opError("getData", paths[i], s.Err())
+		case what != answered && ctx.Err() == nil: // the watch tells that
+		default:
+			return nil, opError("getData", paths[i], err)
+		}
+	}
+	set = true
+	return all, nil
+}
+
+// isSet waits until a watch is set, and returns why it is not.
+func (s *Session) isSet(ctx context.Context, w *Watch) error {
+	select {
+	case <-w.ready:
+		return w.err
+	default:
+	}
+	select {
+	case <-w.ready:
+		return w.err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.life.Done():
+		return s.Err()
+	}
+}
+
+// watch is startWatch, but waits for the answer, and asks again if it was lost.
+func (s *Session) watch(ctx context.Context, kind watchKind, path string) (*Watch, error) {
+	return repeat(ctx, s, watchOps[kind].name, path, true, func(l *link) (*Watch, bool, error) {
+		w := s.startWatch(ctx, l, kind, path)
+		err := s.isSet(ctx, w)
+		if err != nil {
+			w.Forget()
+		}
+		return w, false, err
+	})
+}
+
+var watchOps = [...]struct {
+	name string
+	op   int32
+}{onData: {"getData", codec.OpGetData}, onChildren: {"getChildren", codec.OpGetChildren2}, onAbsence: {"exists", codec.OpExists}}
+
+// startWatch returns the shared watch of a path. If there is none, it sends a request that sets one. If there is no node,
+// only exists sets one: that watch stays until the node is created, which for a contender's node is never.
+func (s *Session) startWatch(ctx context.Context, l *link, kind watchKind, path string) *Watch {
+	w, call := s.prepareWatch(ctx, kind, path)
+	if call != nil {
+		l.conn.Start(call)
+	}
+	return w
+}
+
+// prepareWatch is startWatch that leaves it to its caller to send the request. The call is nil if nothing is to be sent.
+func (s *Session) prepareWatch(ctx context.Context, kind watchKind, path string) (*Watch, *wire.Call) {
+	key := watchKey{kind, s.cfg.outward(path)}
+	w, first := s.watches.join(s, key)
+	if !first {
+		return w, nil
+	}
+	traced := s.traceRequest(ctx, watchOps[kind].name, path)
+	if err := s.Err(); err != nil { // after join, so that a session that ends now ends the watch
+		s.watches.land(key, w, wire.Reply{}, err)
+		traced(err)
+		return w, nil
+	}
+	one := reading(watchOps[kind].op, key.path, true)
+	return w, &wire.Call{Frame: one.frame, Check: one.check, Done: func(r wire.Reply) {
+		err := s.verdict(r)
+		if kind == onAbsence {
+			err = ignoreNoNode(err)
+		}
+		s.watches.land(key, w, r, err)
+		traced(err)
+	}}
+}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -42,7 +41,7 @@ func wantEvent(t *testing.T, w *session.Watch, want session.WatchEvent) {
 func TestWatchIsShared(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
-	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
+	node, err := makeNode(ctx, s, d+"/n", []byte("x"))
 	must(t, err)
 	var first *session.Watch
 	for range 50 {
@@ -72,7 +71,7 @@ func TestWatchIsShared(t *testing.T) {
 func TestWatchIsCopied(t *testing.T) {
 	_, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
-	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
+	node, err := makeNode(ctx, s, d+"/n", []byte("x"))
 	must(t, err)
 	data, stat, _, err := s.Watch(ctx, node)
 	must(t, err)
@@ -87,7 +86,7 @@ func TestWatchIsCopied(t *testing.T) {
 func TestWatchEvents(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
-	node, err := s.Create(ctx, d+"/n", nil, session.Ephemeral)
+	node, err := makeNode(ctx, s, d+"/n", nil)
 	must(t, err)
 
 	_, _, w, err := s.Watch(ctx, node)
@@ -137,29 +136,11 @@ func TestWatchAgainAfterDisconnection(t *testing.T) {
 	wantErr(t, "watch", err, zk.ErrNoNode)
 }
 
-func TestStartWatch(t *testing.T) {
-	_, _, s := behindProxy(t, 20*time.Second)
-	d, ctx := dir(t, s), patient(t)
-	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
-	must(t, err)
-	w, err := (*core.Session)(s).StartWatch(ctx, node)
-	must(t, err)
-	none, err := (*core.Session)(s).StartWatch(ctx, d+"/none")
-	must(t, err)
-	within(t, w.Ready(), "the answer")
-	within(t, none.Ready(), "the refusal")
-	if data, _, err := w.Result(); err != nil || string(data) != "x" {
-		t.Errorf("%q, %v", data, err)
-	}
-	_, _, err = none.Result()
-	wantErr(t, "a node that is not there", err, zk.ErrNoNode)
-}
-
 // What callers get has no room behind it. If they append to it, they do not change what others have.
 func TestWatchDataHasNoRoom(t *testing.T) {
 	_, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
-	node, err := s.Create(ctx, d+"/n", []byte("data"), session.Ephemeral)
+	node, err := makeNode(ctx, s, d+"/n", []byte("data"))
 	must(t, err)
 	watched, _, _, err := s.Watch(ctx, node)
 	must(t, err)

@@ -6,30 +6,19 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-func watchChildren(t *testing.T, s *session.Session, path string) *core.Watch {
+func watchChildren(t *testing.T, s *session.Session, path string) *session.Watch {
 	t.Helper()
-	w, err := (*core.Session)(s).WatchChildren(patient(t), path)
+	_, _, w, err := s.WatchChildren(patient(t), path)
 	must(t, err)
-	if e := w.Event(); e != core.WatchPending {
+	if e := w.Event(); e != session.WatchPending {
 		t.Fatalf("event %v of a new watch", e)
 	}
 	return w
-}
-
-func wantChildEvent(t *testing.T, w *core.Watch, want core.WatchEvent) {
-	t.Helper()
-	ch := make(chan struct{}, 1)
-	defer w.Notify(ch)()
-	within(t, ch, "the event")
-	if got := w.Event(); got != want {
-		t.Fatalf("event %v, want %v", got, want)
-	}
 }
 
 // The watch ends when a child comes or goes, with the node, when the node is created, and with the
@@ -41,7 +30,7 @@ func TestWatchChildren(t *testing.T) {
 	w := watchChildren(t, s, d)
 	_, err := s.Create(ctx, d, nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, core.WatchChanged)
+	wantEvent(t, w, session.WatchChanged)
 
 	w = watchChildren(t, s, d)
 	_, err = s.Set(ctx, d, []byte("new"), -1)
@@ -51,29 +40,29 @@ func TestWatchChildren(t *testing.T) {
 	_, err = s.Set(ctx, d, []byte("newer"), -1)
 	must(t, err)
 	wantEvent(t, onData, session.WatchChanged)
-	if e := w.Event(); e != core.WatchPending {
+	if e := w.Event(); e != session.WatchPending {
 		t.Fatalf("event %v after a change of the data", e)
 	}
 	_, err = s.Create(ctx, d+"/child", nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, core.WatchChanged)
+	wantEvent(t, w, session.WatchChanged)
 
 	w = watchChildren(t, s, d)
 	testserver.Delete(t, d, "child")
-	wantChildEvent(t, w, core.WatchChanged)
+	wantEvent(t, w, session.WatchChanged)
 
 	w = watchChildren(t, s, d)
 	_, _, onData, err = s.Watch(ctx, d)
 	must(t, err)
 	p.Disconnect()
-	wantChildEvent(t, w, core.WatchBroken)
+	wantEvent(t, w, session.WatchBroken)
 	wantEvent(t, onData, session.WatchBroken)
 
 	w = watchChildren(t, s, d)
 	_, _, onData, err = s.Watch(ctx, d)
 	must(t, err)
 	testserver.Delete(t, d)
-	wantChildEvent(t, w, core.WatchDeleted)
+	wantEvent(t, w, session.WatchDeleted)
 	wantEvent(t, onData, session.WatchDeleted)
 	if n := watchers(t, d); n != 0 {
 		t.Errorf("%d watches are left", n)
@@ -95,11 +84,11 @@ func TestWatchCreationAcrossDisconnection(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	p.Disconnect()
-	wantChildEvent(t, w, core.WatchBroken)
+	wantEvent(t, w, session.WatchBroken)
 	w = watchChildren(t, s, d)
 	_, err := s.Create(ctx, d, nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, core.WatchChanged)
+	wantEvent(t, w, session.WatchChanged)
 }
 
 // All watches end with the session, and a call that waits for one too.
@@ -108,9 +97,9 @@ func TestWatchChildrenOfLostSession(t *testing.T) {
 	d := dir(t, s)
 	w, absent := watchChildren(t, s, d), watchChildren(t, s, d+"/none")
 	must(t, p.Expire(patient(t), s.ID()))
-	wantChildEvent(t, w, core.WatchBroken)
-	wantChildEvent(t, absent, core.WatchBroken)
-	_, err := (*core.Session)(s).WatchChildren(patient(t), d)
+	wantEvent(t, w, session.WatchBroken)
+	wantEvent(t, absent, session.WatchBroken)
+	_, _, _, err := s.WatchChildren(patient(t), d)
 	wantErr(t, "WatchChildren", err, session.ErrLost)
 }
 
@@ -122,27 +111,28 @@ func TestListWatched(t *testing.T) {
 	earlier := watchChildren(t, s, d)
 	_, err := s.Create(ctx, d+"/first", nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, earlier, core.WatchChanged)
+	wantEvent(t, earlier, session.WatchChanged)
 	p.ResetRequests()
-	names, _, w, err := (*core.Session)(s).List(ctx, d)
+	o := session.ListOptions{Children: true}
+	first, err := s.List(ctx, d, o)
 	must(t, err)
-	if len(names) != 1 || names[0] != "first" || w.Event() != core.WatchPending {
-		t.Fatalf("%v, event %v", names, w.Event())
+	if len(first.Names) != 1 || first.Names[0] != "first" || first.Children.Event() != session.WatchPending {
+		t.Fatalf("%v, event %v", first.Names, first.Children.Event())
 	}
-	_, _, second, err := (*core.Session)(s).List(ctx, d)
+	second, err := s.List(ctx, d, o)
 	must(t, err)
 	if n := p.Count(zktest.On(zktest.OpGetChildren2, d)); n != 2 {
 		t.Errorf("%d listings", n)
 	}
 	_, err = s.Create(ctx, d+"/second", nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, core.WatchChanged)
-	wantChildEvent(t, second, core.WatchChanged)
-	_, _, w, err = (*core.Session)(s).List(ctx, d)
+	wantEvent(t, first.Children, session.WatchChanged)
+	wantEvent(t, second.Children, session.WatchChanged)
+	third, err := s.List(ctx, d, o)
 	must(t, err)
 	p.Disconnect()
-	wantChildEvent(t, w, core.WatchBroken)
-	_, _, _, err = (*core.Session)(s).List(ctx, d+"/absent")
+	wantEvent(t, third.Children, session.WatchBroken)
+	_, err = s.List(ctx, d+"/absent", o)
 	wantErr(t, "a directory that is not there", err, zk.ErrNoNode)
 }
 

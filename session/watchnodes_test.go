@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -121,12 +120,11 @@ func TestWatchNodesInACrowd(t *testing.T) {
 	})
 }
 
-// crowds lets one call after the other leave, and makes calls about the directory above that of the test wait.
+// crowds fills the window of the connection with calls about the directory above that of the test, and makes more of them wait.
 func (e *entering) crowds(srv *zktest.Server) (release func()) {
 	e.t.Helper()
-	(*core.Manager)(e.m).SetWindow(1)
 	held := srv.HoldReply(zktest.On(zktest.OpExists, "/p/0"))
-	for i := range 10 {
+	for i := range 140 {
 		go func() { _, _ = e.s.Exists(e.t.Context(), fmt.Sprint("/p/", i)) }()
 		synctest.Wait()
 	}

@@ -53,7 +53,7 @@
 // # What it costs
 //
 // A Mutex that nobody uses is a value in memory, so there may be any number of paths. Each holder and each waiter has a
-// node in ZooKeeper, of which a session may own 8,192 ([session.WithMaxNodes]). The path is a directory: the first
+// node in ZooKeeper, of which a session may own 8,192 ([session.WithNodeLimits]). The path is a directory: the first
 // contender creates it, and the servers remove it a minute or two after its last child has gone. In the repository,
 // docs/performance.md has the cost of each, and docs/reliability.md has all that is promised, what is assumed of clocks
 // and servers, and the tests of that.

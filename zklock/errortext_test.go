@@ -60,7 +60,7 @@ func TestErrorTexts(t *testing.T) {
 	refused := dir + "/refused"
 	_, err = testserver.Admin(t).Create(refused, nil, 0, zk.WorldACL(zk.PermRead))
 	must(t, err)
-	texts["refused"] = testserver.ErrorText{Err: newMutex(t, m, refused).Lock(patient(t)), Want: "acquire /a/refused: create /a/refused/_c_ID-lock-: zk: not authenticated"}
+	texts["refused"] = testserver.ErrorText{Err: newMutex(t, m, refused).Lock(patient(t)), Want: "acquire /a/refused: create /a/refused/_c_ID-lock-: no right to create in /a/refused for world: zk: not authenticated"}
 
 	owner := queue.WithOwner(patient(t))
 	held := newMutex(t, m, dir+"/held")

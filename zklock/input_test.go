@@ -93,8 +93,8 @@ func TestConnectInvalid(t *testing.T) {
 		{"no timeout", "h1", []session.Option{session.WithTimeout(0)}},
 		{"negative margin", "h1", []session.Option{session.WithMargin(-time.Second)}},
 		{"margin as long as the timeout", "h1", []session.Option{session.WithTimeout(time.Second), session.WithMargin(time.Second)}},
-		{"negative connect timeout", "h1", []session.Option{session.WithConnectTimeout(-1)}},
-		{"negative number of nodes", "h1", []session.Option{session.WithMaxNodes(-1)}},
+		{"negative backoff", "h1", []session.Option{session.WithBackoff(-1, time.Second)}},
+		{"negative number of nodes", "h1", []session.Option{session.WithNodeLimits(-1, 1<<20)}},
 		{"nil option", "h1", []session.Option{nil}},
 	}
 	for _, tt := range tests {

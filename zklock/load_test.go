@@ -25,7 +25,7 @@ func TestManyHeld(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
 	defer cancel()
 	dir := testserver.Path(t)
-	m := connect(t, session.WithTimeout(time.Minute), session.WithMaxNodes(locks))
+	m := connect(t, session.WithTimeout(time.Minute), session.WithNodeLimits(locks, 1<<20))
 	ask(t, m)
 	goroutines := runtime.NumGoroutine()
 	leases := make([]*queue.Lease, locks)

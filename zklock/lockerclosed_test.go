@@ -2,8 +2,8 @@ package zklock_test
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -221,13 +221,8 @@ func TestLockerLogsRefusals(t *testing.T) {
 		inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 			var log logbook
 			m := connect(log.option())
-			s, err := connect(session.WithACL(zk.WorldACL(zk.PermRead)...)).Session(t.Context())
+			_, err := testserver.Session(t, m).Multi(t.Context(), &zk.CreateRequest{Path: path.Dir(lockPath), Acl: zk.WorldACL(zk.PermRead)})
 			must(t, err)
-			must(t, (*core.Session)(s).MakeParents(t.Context(), "/locks"))
-			_, err = s.Create(t.Context(), lockPath, nil, session.Persistent)
-			if !errors.Is(err, zk.ErrNoAuth) {
-				must(t, err)
-			}
 			locks := outcomeOf(newMutex(t, m, lockPath).Locker(nil).Lock)
 			time.Sleep(wait)
 			count(t, &log, zk.ErrNoAuth)

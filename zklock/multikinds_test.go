@@ -57,7 +57,7 @@ func (s *stage) wantNodes(t *testing.T, counts ...int) {
 // room they are taken.
 func TestMultiBeyondRoom(t *testing.T) {
 	ctx := patient(t)
-	s := newStage(t, 3, session.WithMaxNodes(3))
+	s := newStage(t, 3, session.WithNodeLimits(3, 1<<20))
 	other := newMutex(t, s.m, testserver.Path(t))
 	for range 3 { // nothing stays counted
 		must(t, other.Lock(ctx))

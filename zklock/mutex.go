@@ -28,10 +28,9 @@ type Mutex struct {
 
 	door // for Multi
 
-	q       *queue.Queue
-	request queue.Request
-	turns   *share.Turns // of all goroutines; nil: each call has a node of its own
-	holds   *share.Holds[*queue.Lease]
+	lock  *share.Member
+	turns *share.Turns // of all goroutines; nil: each call has a node of its own
+	holds *share.Holds[*queue.Lease]
 }
 
 type door = share.Door[*Mutex]
@@ -77,21 +76,21 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 	if err != nil {
 		return nil, errors.Unwrap(err) // without the name of package queue
 	}
-	mx := &Mutex{q: q, request: queue.Request{Kind: mutex, Name: c.name}}
-	mx.holds = &share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: c.async}
-	if c.handovers > 0 || c.keep > 0 {
-		mx.turns = share.NewTurns(q, mx.request, c.handovers, c.keep)
-	}
-	mx.door = share.DoorTo[*Mutex](&share.Member{
-		Queue: q, Request: mx.request, Apart: mx.turns != nil, Async: c.async,
+	mx := &Mutex{holds: &share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: c.async}}
+	mx.lock = &share.Member{
+		Queue: q, Request: queue.Request{Kind: mutex, Name: c.name}, Apart: c.handovers > 0 || c.keep > 0, Async: c.async,
 		Owned: []*share.Holds[*queue.Lease]{mx.holds},
-	})
+	}
+	if mx.lock.Apart {
+		mx.turns = share.NewTurns(q, mx.lock.Request, c.handovers, c.keep)
+	}
+	mx.door = share.DoorTo[*Mutex](mx.lock)
 	return mx, nil
 }
 
 // get gets a lease: for Acquire and TryAcquire, or for a hold.
 func (m *Mutex) get(ctx context.Context, try bool) (*queue.Lease, error) {
-	return share.Acquire(ctx, m.q, m.request, m.turns, try)
+	return share.Acquire(ctx, m.lock.Queue, m.lock.Request, m.turns, try)
 }
 
 // Lock waits for its turn and takes the mutex. It returns nil when it holds the mutex. If ctx ends before that, Lock
@@ -206,17 +205,17 @@ func (m *Mutex) Held() bool { return m.made().holds.Held() }
 func (m *Mutex) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Path returns the path that was given to [New].
-func (m *Mutex) Path() string { return m.made().q.Path() }
+func (m *Mutex) Path() string { return m.made().lock.Queue.Path() }
 
 // Manager returns the session manager that was given to [New].
-func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
+func (m *Mutex) Manager() *session.Manager { return m.made().lock.Queue.Manager() }
 
 // Contenders returns the holder and the waiters of all processes, in the order of the queue. It fails with the error of
 // ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see [queue.Queue.Contenders]),
 // or what the server refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	m.called(ctx, "zklock: Mutex.Contenders")
-	return m.q.Contenders(ctx, mutex)
+	return m.lock.Queue.Contenders(ctx, mutex)
 }
 
 // Locker returns the mutex as a [sync.Locker], for code that wants one. The Locker and the Mutex share one hold: Unlock

@@ -125,7 +125,7 @@ func WithLocalHandover(n int) Option {
 //     most, unless another contender waits already or the holder is of its own session.
 //   - A process that ends without [session.Manager.Close], or hangs, blocks others until its session expires, also by
 //     mutexes that it does not hold.
-//   - The session of a kept place sends heartbeats as for one that is held, and [session.WithMaxNodes] counts the place.
+//   - The session of a kept place sends heartbeats as for one that is held, and [session.WithNodeLimits] counts the place.
 //     At most half of the nodes of a session are kept places: beyond that, the place that was unused for longest is given
 //     up.
 //   - If a kept place is lost, with the session or because an operator deletes its node, it is simply gone: the next Lock

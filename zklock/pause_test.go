@@ -4,6 +4,7 @@ package zklock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,7 +116,11 @@ func bePaused(t *testing.T, server, dir string) {
 		if err == nil {
 			t.Errorf("%s: the first look says that the lock is held", name)
 		}
-		wantErr(t, name, context.Cause(inside[name]), session.ErrLost)
+		cause := context.Cause(inside[name])
+		wantErr(t, name, cause, session.ErrLost)
+		if !strings.Contains(cause.Error(), "this process stood still for ") {
+			t.Errorf("%s: %v", name, cause)
+		}
 	}
 	for range locks {
 		wantErr(t, "the end", <-ended, session.ErrLost)

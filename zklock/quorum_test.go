@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -37,7 +35,7 @@ func TestEnsemble(t *testing.T) {
 	for range clients {
 		m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(quorumTimeout),
 			// Short waits, since servers that are down for long make them longer.
-			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Millisecond) }))
+			session.WithBackoff(50*time.Millisecond, 50*time.Millisecond))
 		e.mutexes = append(e.mutexes, newMutex(t, m, "/ensemble"))
 	}
 	// One after another. Each leaves the ensemble complete.

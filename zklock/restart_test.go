@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -31,8 +29,7 @@ func TestServerRestart(t *testing.T) {
 	const dir = "/restart"
 	open := func() *session.Manager {
 		// Longer than a Java machine takes to start on a busy host.
-		return testserver.Connect(t, server.Addr(0), session.WithTimeout(40*time.Second),
-			session.WithConnectTimeout(time.Second))
+		return testserver.Connect(t, server.Addr(0), session.WithTimeout(40*time.Second))
 	}
 	managers := []*session.Manager{open()}
 	locked := newMutex(t, managers[0], dir)
@@ -123,8 +120,7 @@ func TestServerKilledUnderLoad(t *testing.T) {
 	opts := []session.Option{
 		session.WithTimeout(20 * time.Second),
 		// Short, since a server that is just starting swallows handshakes.
-		session.WithConnectTimeout(time.Second),
-		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Millisecond) }),
+		session.WithBackoff(50*time.Millisecond, 50*time.Millisecond),
 	}
 	for range clients {
 		mx := newMutex(t, testserver.Connect(t, server.Addr(0), opts...), "/load")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ import (
 // key after another, whose places are kept as well.
 func TestRoomBesideKeptPlaces(t *testing.T) {
 	const most, members, singly = 32, 6, 4
-	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(most), session.WithTimeout(20*time.Second))
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithNodeLimits(most, 1<<20), session.WithTimeout(20*time.Second))
 	base := testserver.Path(t)
 	var locks []zklock.ContextLocker
 	for i := range members {
@@ -74,18 +75,18 @@ func TestLockAgainAtLimit(t *testing.T) {
 	holder := newMutex(t, connect(t), dir)
 	must(t, holder.Lock(patient(t)))
 	proxy := testserver.Proxy(t)
-	mx := newMutex(t, testserver.Connect(t, proxy.Addr(), session.WithMaxNodes(1)), dir)
+	mx := newMutex(t, testserver.Connect(t, proxy.Addr(), session.WithNodeLimits(1, 1<<20)), dir)
 	for range 20 {
 		ctx, cancel := context.WithCancel(patient(t))
-		before := len(proxy.Requests())
+		proxy.ResetRequests()
 		locking := background(func() error { return mx.Lock(ctx) })
-		zktest.Eventually(t, testserver.Patience, "a request", func() bool {
+		zktest.Eventually(t, testserver.Patience, "the call to wait", func() bool {
 			select {
 			case err := <-locking:
 				t.Fatalf("Lock: %v", err)
 			default:
 			}
-			return len(proxy.Requests()) > before
+			return proxy.Count(func(r zktest.Request) bool { return r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir) }) > 0
 		})
 		cancel()
 		wantErr(t, "Lock", receive(t, "the call to end", locking), context.Canceled)
@@ -99,7 +100,7 @@ func TestLockAgainAtLimit(t *testing.T) {
 // the next one, as it does for a Lock of that mutex alone.
 func TestMultiBehindTurnAtLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
-		m := connect(session.WithMaxNodes(2))
+		m := connect(session.WithNodeLimits(2, 1<<20))
 		shared := newMutex(t, m, "/b", zklock.WithLocalHandover(1))
 		must(t, shared.Lock(t.Context()))
 		next := background(func() error { return shared.Lock(t.Context()) })
@@ -126,7 +127,7 @@ func TestRandomAtLimit(t *testing.T) {
 
 func randomAtLimit(t *testing.T, workers int, seed uint64) {
 	base := testserver.Path(t)
-	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(2*3*workers), session.WithTimeout(20*time.Second))
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithNodeLimits(2*3*workers, 1<<20), session.WithTimeout(20*time.Second))
 	keep := zklock.WithLazyRelease([]time.Duration{2 * time.Millisecond, 50 * time.Millisecond, time.Minute}[seed])
 	singles, multis := differentLocks(t, m, base, keep)
 	singles = append(singles, multis...)

@@ -11,23 +11,23 @@ import (
 )
 
 // A lock that is free takes one round trip, and so do several that are taken together, also right after their Unlock. The
-// Unlock takes one more. Eight send the 16 requests that a session sends at once before it knows its network.
+// Unlock takes one more.
 func TestRoundTrips(t *testing.T) {
 	const roundTrip = 20 * time.Millisecond
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		m := connect()
-		var eight []zklock.ContextLocker
-		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-			eight = append(eight, newMutex(t, m, "/many/"+name))
+		var ten []zklock.ContextLocker
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+			ten = append(ten, newMutex(t, m, "/many/"+name))
 		}
-		two, err := zklock.Multi(eight[0], eight[1])
+		two, err := zklock.Multi(ten[0], ten[1])
 		must(t, err)
-		all, err := zklock.Multi(eight...)
+		all, err := zklock.Multi(ten...)
 		must(t, err)
 		for name, l := range map[string]interface {
 			Lock(context.Context) error
 			Unlock() error
-		}{"one": newMutex(t, m, "/one"), "two": two, "eight": all} {
+		}{"one": newMutex(t, m, "/one"), "two": two, "ten": all} {
 			must(t, l.Lock(t.Context())) // makes the directories
 			must(t, l.Unlock())
 			time.Sleep(time.Second)

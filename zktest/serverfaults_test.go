@@ -12,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -232,27 +231,6 @@ func TestServerSequenceUsedUp(t *testing.T) {
 	}
 	if err := srv.SetSequence("/s", -1); err == nil {
 		t.Error("no error for a negative number")
-	}
-}
-
-// A server without container nodes refuses them, and locks work without.
-func TestServerWithoutContainers(t *testing.T) {
-	t.Parallel()
-	srv := zktest.Start(t, zktest.NoContainers())
-	conn, _ := piped(t, srv)
-	if _, err := conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err == nil {
-		t.Error("a container was made")
-	}
-	m := manager(t, "x:1", session.WithDialer(srv.Dialer()))
-	mx := mutex(t, m, "/locks/old")
-	if err := mx.Lock(soon(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := mx.Unlock(); err != nil {
-		t.Fatal(err)
-	}
-	if n := srv.ReapContainers(); n != 0 {
-		t.Errorf("%d containers", n)
 	}
 }
 

@@ -23,18 +23,17 @@ func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
 	commonConfig
-	syncLimit  int // ticks
-	rate       float64
-	election   time.Duration
-	containers bool
-	release    znode.Release
-	phases     []time.Duration // of the servers' session trackers, the first ones; for tests
-	listen     string          // "": when an address is first asked for
-	maxPacket  int
-	extra      int // that servers read from their logs beyond maxPacket; 0: as much again
-	outstand   int
-	passwords  map[string]string // of SASL; nil: there is none
-	needsSASL  bool
+	syncLimit int // ticks
+	rate      float64
+	election  time.Duration
+	release   znode.Release
+	phases    []time.Duration // of the servers' session trackers, the first ones; for tests
+	listen    string          // "": when an address is first asked for
+	maxPacket int
+	extra     int // that servers read from their logs beyond maxPacket; 0: as much again
+	outstand  int
+	passwords map[string]string // of SASL; nil: there is none
+	needsSASL bool
 }
 
 // SyncLimit sets ZooKeeper's syncLimit: a leader and a follower give each other up after this many
@@ -82,13 +81,6 @@ func ClockRate(rate float64) Option {
 // 127.0.0.1.
 func Listen(addr string) Option {
 	return option(func(c *config) error { c.listen = addr; return nil })
-}
-
-// NoContainers makes a server without container nodes, like ZooKeeper before 3.5.1. It answers a
-// request to create one like any unknown request: with the code for unimplemented, after which it
-// closes the connection.
-func NoContainers() Option {
-	return option(func(c *config) error { c.containers = false; return nil })
 }
 
 // Version sets which version of ZooKeeper the server imitates: "3.8", which is the default, or "3.9". It
@@ -174,13 +166,12 @@ func newConfig(opts []Option) (config, error) {
 			tick:           2 * time.Second,
 			containerCheck: time.Minute,
 		},
-		syncLimit:  5,
-		rate:       1,
-		election:   200 * time.Millisecond,
-		containers: true,
-		release:    znode.Releases["3.8"],
-		maxPacket:  1<<20 - 1,
-		outstand:   1000,
+		syncLimit: 5,
+		rate:      1,
+		election:  200 * time.Millisecond,
+		release:   znode.Releases["3.8"],
+		maxPacket: 1<<20 - 1,
+		outstand:  1000,
 	}
 	var errs []error
 	for _, opt := range opts {
@@ -214,7 +205,6 @@ func (c *config) quorum() quorum.Config {
 		ContainerCheck: c.containerCheck,
 		MaxRead:        c.maxPacket + c.extra,
 		Outstanding:    c.outstand,
-		Containers:     c.containers,
 		Passwords:      c.passwords,
 		RequireSASL:    c.needsSASL,
 		Release:        c.release,

@@ -17,7 +17,7 @@ func limit(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, 
 	const more = 100
 	most := of(2048)
 	t.title = fmt.Sprintf("the limit of %d nodes in a session", most)
-	ms, err := connect(ctx, e, 0, 1, session.WithMaxNodes(most))
+	ms, err := connect(ctx, e, 0, 1, session.WithNodeLimits(most, 1<<20))
 	if err != nil {
 		return t, err
 	}

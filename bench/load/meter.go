@@ -55,7 +55,7 @@ func (m *meter) until(ctx context.Context, what string, as func(usage.Usage) boo
 
 // quiet waits until the number of goroutines no longer falls: those of in-flight requests have ended.
 func (m *meter) quiet(ctx context.Context, goroutinesEach float64, n int) (usage.Usage, error) {
-	limit := m.base.Goroutines + usage.Kept*m.base.Sessions + int(goroutinesEach*float64(n)) + slackGoroutines
+	limit := m.base.Goroutines + int(goroutinesEach*float64(n)) + slackGoroutines
 	u, _, _, err := m.until(ctx, fmt.Sprintf("at most %d goroutines", limit), func(u usage.Usage) bool {
 		return u.Goroutines <= limit
 	})

@@ -159,7 +159,7 @@ func (o ours) twoWrites(ctx context.Context, p plan) (lock, error) {
 	}
 	var made string
 	create := func(ctx context.Context) (err error) {
-		made, err = s.Create(ctx, p.path+"/limit-", nil, session.EphemeralSequential)
+		made, err = s.Create(ctx, p.path+"/limit-", nil, session.PersistentSequential)
 		return err
 	}
 	return lock{lock: create, unlock: func(ctx context.Context) error { return s.Delete(ctx, made, -1) }}, nil

@@ -26,7 +26,7 @@ of each round. So more than 1 is in turnstile's favour.
   time from just before the release until the next holder runs.
 - The *limit* is what plain requests take for the writes that every lock on ZooKeeper needs: two
   writes, one after the other, for a lock and its release; one write for a hand-over; and for many
-  locks two writes each, with 64 under way. Kept places, and transactions for many locks, go below it.
+  locks two writes each, with 64 under way. Kept places go below it.
 - *Locks at once* are locks of one holder: ` + "`zklock.Multi`" + `, InterProcessMultiLock, and one ` + "`zk.Lock`" + `
   after another.
 - The locks are used as their documentation shows: ` + "`zklock`" + `, ` + "`rwlock`" + `, ` + "`semaphore`" + `;

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -38,7 +37,6 @@ type soak struct {
 
 	referee *referee.Referee
 	tally   *tally
-	joined  joined.Counter
 	checker *client   // straight to the server, and idle under load
 	clients []*client // the last is closed in each cycle, the others live to the end
 
@@ -76,9 +74,6 @@ func (s *soak) connect() (err error) {
 		if i == 0 { // one with Curator's stricter policy
 			opts = append(opts, session.WithLossOnSuspend())
 		}
-		if i == 1 {
-			opts = append(opts, session.WithTrace(s.joined.Hooks()))
-		}
 		var resolver *rand.Rand
 		if i == 2 {
 			resolver = rand.New(rand.NewPCG(s.seed, 0))
@@ -89,9 +84,6 @@ func (s *soak) connect() (err error) {
 		c, err := newClient(s.server(), fmt.Sprint("client ", i), resolver, opts...)
 		if err != nil {
 			return err
-		}
-		if i == 1 { // one that sends creates and deletes of several workers in one transaction
-			joined.Always(c.m)
 		}
 		s.clients = append(s.clients, c)
 		if i == 3 {
@@ -134,9 +126,6 @@ func (s *soak) run(ctx context.Context, length time.Duration, progress func(stri
 		progress(fmt.Sprintf("%v: %d uses, %d faults; settled: %d goroutines, %d files, %.1f MiB, %d watches, %d nodes",
 			last.at.Round(time.Second), s.tally.total(s.tally.ops), s.tally.total(s.tally.faults),
 			last.Goroutines, last.Files, float64(last.Heap)/(1<<20), last.Watches, last.Nodes))
-	}
-	if s.joined.None() {
-		return errors.New("no request was sent in one transaction with others")
 	}
 	_, _, err := judgeHeap(s.settled)
 	if errors.Is(err, errTooShort) {

@@ -106,6 +106,8 @@ const (
 	// maxRequests is how many requests of a process may hold or wait for a lock at a time. Each
 	// of them is a node on the ZooKeeper servers. Further requests are answered 503 at once.
 	maxRequests = 1000
+	// pathBytes bounds the bytes of those nodes' paths: the default.
+	pathBytes = 1 << 20
 )
 
 var errStopping = errors.New("server is shutting down")
@@ -115,7 +117,7 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 	// A wrong -zk shows after some seconds. Without a deadline, Connect waits until there is a
 	// server.
 	connecting, cancel := context.WithTimeout(ctx, 8*time.Second)
-	m, err := session.Connect(connecting, c.zk, session.WithTimeout(c.timeout), session.WithMaxNodes(maxRequests))
+	m, err := session.Connect(connecting, c.zk, session.WithTimeout(c.timeout), session.WithNodeLimits(maxRequests, pathBytes))
 	cancel()
 	if err != nil {
 		return err

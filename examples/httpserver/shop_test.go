@@ -308,7 +308,7 @@ func TestByHand(t *testing.T) {
 func TestOverload(t *testing.T) {
 	ctx := patient(t)
 	server, s := zktest.Start(t), newStock(t)
-	shop, url := open(t, server, s, session.WithMaxNodes(1))
+	shop, url := open(t, server, s, session.WithNodeLimits(1, 1<<20))
 	log := shop.logged()
 	busy, goOn := make(chan struct{}), make(chan struct{})
 	shop.reserve = func(context.Context, string) error {

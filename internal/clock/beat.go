@@ -78,14 +78,14 @@ type facts struct {
 //
 // A session that was idle: its first node is created just before the next sync, or within the gap after
 // it. So the latest sync that counts is a third of the timeout old, and the ping that counts with it half
-// of that time older.
+// of that time older. The next sync goes one look later.
 //
-// The rest is for the answers: if they take longer, they count as slow.
+// The rest is for the answers to a sync and to the write after it: if they take longer, they count as slow.
 func Needed(timeout, half time.Duration) time.Duration {
 	round, look := timeout/roundPerTimeout, timeout/tickPerTimeout
 	holding := slowHalf(half) + gap + round + max(2*look, gap+look)
-	idle := timeout*3/(2*idlePerTimeout) + gap
-	return max(holding, idle) + timeout/slowPerTimeout
+	idle := timeout*3/(2*idlePerTimeout) + gap + look
+	return max(holding, idle) + 2*timeout/slowPerTimeout
 }
 
 // Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the

@@ -76,11 +76,11 @@ func TestMargin(t *testing.T) {
 		{0, 400 * ms, 100 * ms, 40 * ms, false}, // the heartbeats need more
 		{0, 400 * ms, 10 * ms, 40 * ms, true},   // but not with ticks of 20 ms
 		{2 * second, 10 * second, second, 2 * second, true},
-		{4700 * ms, 10 * second, second, 4700 * ms, true},
-		{5 * second, 10 * second, second, 4700 * ms, true}, // half a timeout, a gap and a fiftieth are needed
-		{9 * second, 10 * second, second, 4700 * ms, true},
-		{5 * second, 10 * second, 2500 * ms, 4150 * ms, true}, // h, a gap, a round, two pings and a fiftieth
-		{2 * second, 4 * second, second, 1600 * ms, true},
+		{4 * second, 10 * second, second, 4 * second, true},
+		{5 * second, 10 * second, second, 4 * second, true}, // half a timeout, a gap, a look and two fiftieths are needed
+		{9 * second, 10 * second, second, 4 * second, true},
+		{5 * second, 10 * second, 2500 * ms, 3950 * ms, true}, // h, a gap, a round, two pings and two fiftieths
+		{2 * second, 4 * second, second, 1520 * ms, true},
 		{2 * second, 200 * ms, 50 * ms, 20 * ms, false}, // never less than the default
 		{10 * ms, 200 * ms, 50 * ms, 10 * ms, false},
 		{10 * ms, 4 * second, second, 10 * ms, true},

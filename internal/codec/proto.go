@@ -38,6 +38,12 @@ const (
 	OpWhoAmI               = 107
 )
 
+// The kinds of watch in OpRemoveWatches. Those that exists has set are of the second kind too.
+const (
+	ChildWatches = 1
+	DataWatches  = 2
+)
+
 // The numbers of frames that do not belong to a numbered request.
 const (
 	XidEvent = -1 // a watch event

@@ -17,10 +17,15 @@ const defaultPort = "2181"
 //
 // The chroot may not contain a comma. A comma nearly always means that the user has written the
 // chroot after each server. If we took that for one server and a path, this client would lock
-// other nodes than its neighbours.
+// other nodes than its neighbours. For the same reason there is no semicolon and no question mark.
 func Parse(s string) (servers []Server, chroot string, err error) {
-	if strings.Contains(s, "://") {
+	switch {
+	case strings.Contains(s, "://"):
 		return nil, "", misuse.Invalidf("connect string %q: it is written without a scheme: %q", s, respell(s))
+	case strings.Contains(s, ";"):
+		return nil, "", misuse.Invalidf("connect string %q: servers are separated by commas: %q", s, respell(s))
+	case strings.Contains(s, "?"):
+		return nil, "", misuse.Invalidf("connect string %q: it has no parameters, since all settings are options: %q", s, respell(s))
 	}
 	list := s
 	if i := strings.IndexByte(s, '/'); i >= 0 {
@@ -55,7 +60,8 @@ func Parse(s string) (servers []Server, chroot string, err error) {
 func respell(s string) string {
 	var servers []string
 	var chroot string
-	for _, item := range strings.Split(s, ",") {
+	s, _, _ = strings.Cut(s, "?")
+	for _, item := range strings.Split(strings.ReplaceAll(s, ";", ","), ",") {
 		item = strings.TrimSpace(item)
 		if i := strings.Index(item, "://"); i >= 0 {
 			item = item[i+len("://"):]
@@ -99,8 +105,7 @@ func parseHostPort(item string) (Server, error) {
 	if host == "" {
 		return Server{}, misuse.Invalidf("server %q has no host", item)
 	}
-	// A name cannot have brackets or colons.
-	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, "[]:") {
+	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, "[]:;?#@\\") { // no name has them
 		return Server{}, misuse.Invalidf("server %q: %q is neither a name nor an address", item, host)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {

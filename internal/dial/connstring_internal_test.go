@@ -59,6 +59,7 @@ var badConnectStrings = []string{
 	"::1:2181", "fe80::1:2181", "h:65536", "h:70000", "h: 1", "h 1", "h\x00:1", "h\nh", "h:1:2", "fe80::x", "[::1", "::1]", "[]",
 	"[]:1", "[::1]1", "[::1]:", "[::1]:x", "[[::1]]", "[a:b]:1", "h]", "h[:1", "h//", "h/a/", "h/a//b", "h/../a",
 	"h/a/.", "h/a\x00", "h/\xff", "h/a,b", "h/a,b:1", "h/a,h/a", "zk://h", "zk://h:1/a", "h,zk://h",
+	"h;", "h/a;b", "h/a?", "?", ";", "me@h", "h#1", `h\a`,
 }
 
 // A connect string that is a common mistake is refused, and the error says how to write it. Taken
@@ -72,6 +73,11 @@ func TestParseConnectStringSaysHow(t *testing.T) {
 		"zk://h1:2181,h2:2181/app":          "h1:2181,h2:2181/app",
 		"zk://h1:2181/app,zk://h2:2181/app": "h1:2181,h2:2181/app",
 		"zookeeper://[::1]:1":               "[::1]:1",
+		"h:2181/locks?timeout=5":            "h:2181/locks",
+		"h?x=1,y=2":                         "h",
+		"a:1;b:2":                           "a:1,b:2",
+		"a:1/x; b:2/x":                      "a:1,b:2/x",
+		"zk://a;b?c":                        "a,b",
 	} {
 		_, _, err := Parse(in)
 		if !errors.Is(err, misuse.ErrInvalid) || !strings.HasSuffix(err.Error(), fmt.Sprintf("%q", want)) {

@@ -1,83 +1,73 @@
-// Package dial makes connections to the servers of a connect string: names and their addresses, several dials at once,
-// TLS, and the waits between dials. It knows no session but by how long one is still certain.
+// Package dial makes connections to the servers of a connect string, one after another. It knows no session but by how
+// long one is still certain.
 package dial
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
-	"github.com/turnstile-go/turnstile/internal/callout"
-	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// Config says where to dial, and how.
+// Config says where to dial, and how. The functions are the program's: they run under no lock, on goroutines that are left
+// behind if they do not honour their contexts.
 type Config struct {
-	Servers        []Server
-	Resolve        func(ctx context.Context) ([]string, error)                       // of the user; nil: Servers are all
-	Dial           func(ctx context.Context, network, addr string) (net.Conn, error) // of the user; nil: that of package net
-	Lookup         func(ctx context.Context, host string) ([]string, error)          // nil: that of package net, unless Dial is set
-	TLS            *tls.Config                                                       // nil: plain TCP
-	ConnectTimeout time.Duration                                                     // of one dial with its TLS handshake
-	Timeout        time.Duration                                                     // of the session that is asked for
-	Retry          func() backoff.BackOff
-	Log            *slog.Logger
-	Terms          logbook.Terms
+	Servers []Server
+	Resolve func(ctx context.Context) ([]string, error)                       // the servers of each round; nil: Servers stay
+	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // gets host:port; nil: that of package net
+	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: that of package net, unless Dial is set
+	TLS     *tls.Config                                                       // nil: plain TCP
+	Timeout time.Duration                                                     // of the session that is asked for
+	Waits   rounds.Backoff                                                    // between dials
 }
 
-// Server is one server of a connect string, as the user named it.
-type Server struct{ Host, Port string }
-
-func (s Server) String() string { return net.JoinHostPort(s.Host, s.Port) }
-
-// Dialer makes all connections of a manager. It outlives sessions, so that a manager whose
-// sessions are lost as soon as they are opened does not open them in a tight loop.
+// Dialer makes all connections of a manager. It outlives sessions, so that a manager whose sessions are lost as soon as
+// they are opened does not open them in a tight loop.
 type Dialer struct {
-	// Logbook is told how the dials go.
-	Logbook *logbook.Logbook
-
 	cfg   Config
-	hosts *hosts
+	hosts hosts
+	end   context.CancelFunc
 
-	// useful says that the last connection was of use. See Answered.
+	turn   rotation // of the session's connections
+	aside  rotation // of others
+	slots  chan struct{}
+	waited bool // Waits was used since the last useful connection
+
+	// useful says that the last connection was of use: an answer came through the leader a while after the greeting. Some
+	// servers greet and accept identities, and then hang up on the first request. Some proxies hang up after one answer.
 	useful atomic.Bool
 
-	attempts sync.WaitGroup // dials in progress, including those of races that are over, and what Go has begun
-
-	waitMu  sync.Mutex // held while the user's BackOff runs, which may call the manager: so no other lock is
-	wait    backoff.BackOff
-	started bool // wait was used since the last useful connection
-
 	mu      sync.Mutex
-	failure error // of the last attempt; nil once a server has answered
-	fault   error // what the server sent wrong, if the last connection was closed for that
 	closed  bool
+	running sync.WaitGroup // goroutines of lookups and dials
 }
 
 const (
-	// mostDials is how many dials of one race may run at once. More than one helps if some
-	// servers, at most half of them, do not answer at all. The bound limits useless work if all
-	// servers are slow.
-	mostDials = 4
-	// usefulAfter is how long after its greeting a connection must still give answers to count
-	// as useful. There are proxies that close each connection after one answer.
+	// firstLimit bounds the dials of the first round. Each further round has twice as long, up to mostLimit, and never more
+	// than a third of what remains of a session. So a server that does not answer costs a second, and a network on which a
+	// handshake takes seconds costs some rounds.
+	firstLimit = time.Second
+	mostLimit  = 16 * time.Second
+	// usefulAfter is how long after its greeting a connection must still give answers to count as useful.
 	usefulAfter = time.Second
-	// tlsCloseTimeout bounds how long closing a connection waits to send the TLS alert. In
-	// crypto/tls that is 5 s, and without a bound if the connection has no deadlines.
+	// tlsCloseTimeout bounds how long closing a connection waits to send the TLS alert. In crypto/tls that is 5 s, and
+	// without a bound if the connection has no deadlines.
 	tlsCloseTimeout = 100 * time.Millisecond
+	// mostDeaf bounds the dials that run on after their time, because a dialer does not honour its context.
+	mostDeaf = 8
 )
 
-// Remaining returns for how long a session is certain without a connection. After that time it is
-// lost. A result of 0 or less means that there is no session to lose.
+// errNoAnswer is why a dial or a lookup has failed that has run out of time.
+var errNoAnswer = errors.New("no answer")
+
+// Remaining returns for how long a session is certain without a connection, or 0 if there is none to lose.
 type Remaining = func() time.Duration
 
 // New returns a dialer, which Close ends.
@@ -85,222 +75,214 @@ func New(cfg Config) *Dialer {
 	if cfg.Lookup == nil && cfg.Dial == nil {
 		cfg.Lookup = net.DefaultResolver.LookupHost
 	}
-	h := newHosts(cfg.Servers, cfg.Lookup)
-	if cfg.Resolve != nil {
-		h.list = &list{ask: cfg.Resolve, limit: cfg.ConnectTimeout, complain: func(bad string) {
-			cfg.Log.Warn("the resolver names a server that cannot be one", "err", bad)
-		}}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
 	}
-	return &Dialer{cfg: cfg, hosts: h, wait: cfg.Retry(), Logbook: logbook.New(cfg.Log, cfg.Terms, h.failedNames)}
+	d := &Dialer{cfg: cfg, slots: make(chan struct{}, mostDeaf)}
+	d.hosts = hosts{
+		lookup: cfg.Lookup, resolve: cfg.Resolve, run: d.run,
+		servers: cfg.Servers, names: make(map[string]*lookup), news: make(chan struct{}),
+	}
+	d.hosts.life, d.end = context.WithCancel(context.Background())
+	return d
 }
 
-// Go runs f in a goroutine, for which Close waits. A closed dialer does not run it.
-func (d *Dialer) Go(f func()) {
+// run runs f in a goroutine, for which Close waits. It reports false if the dialer is closed.
+func (d *Dialer) run(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {
-		d.attempts.Go(f)
+		d.running.Go(f)
 	}
+	return !d.closed
 }
 
-// Close waits for all dials and lookups, or until ctx ends. A dial that comes later, such as that of a
-// teardown that has given up, waits until its own context ends.
+// Close ends the lookups, and further dials fail. It waits until all of them have ended, or until ctx ends: not every
+// dialer honours its context.
 func (d *Dialer) Close(ctx context.Context) {
-	d.hosts.end()
+	d.end()
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.attempts.Wait() // first: a dial begins lookups
-		d.hosts.lookups.Wait()
+		d.running.Wait()
 	}()
 	select {
 	case <-ended:
-	case <-ctx.Done(): // the user's dialer does not honour its context
+	case <-ctx.Done():
 	}
 }
 
-// Dial connects to a server. It dials at once after a connection that was of use, and otherwise
-// after growing waits, which are short while a session can be lost. It returns when connected or
-// when ctx ends.
-func (d *Dialer) Dial(ctx context.Context, s Remaining) (net.Conn, logbook.Target, error) {
-	c, to, err := d.race(ctx, s, func() time.Duration { return d.nextWait(s) }, false)
+// Dial dials the next server, once. It does that at once after a connection that was of use, and otherwise after growing
+// waits, which are short while a session can be lost. It returns ctx.Err() if ctx has ended, and otherwise why there is no
+// connection: then the caller dials again. Only one goroutine at a time may call it.
+func (d *Dialer) Dial(ctx context.Context, left Remaining) (net.Conn, Target, error) {
+	useful := d.useful.Swap(false)
+	if useful {
+		d.hosts.renew(&d.turn)
+	}
+	if useful || !d.waited {
+		d.cfg.Waits.Reset()
+		d.waited = true
+	} else if err := pause(ctx, hurried(d.cfg.Waits.Next(), left())); err != nil {
+		return nil, Target{}, err
+	}
+	to, round, err := d.hosts.next(ctx, &d.turn)
 	if err != nil {
 		return nil, to, err
 	}
-	d.waiting(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: logbook.ErrNoAnswer})
-	return c, to, nil
+	limit := min(firstLimit<<min(round, 6), mostLimit)
+	if left := left(); left > 0 {
+		limit = min(limit, max(left/3, time.Millisecond))
+	}
+	return d.dial(ctx, to, limit)
 }
 
-// DialNow connects to a server for something other than the session. It dials at once, and has
-// waits of its own. It says nothing about why there is no session.
-func (d *Dialer) DialNow(ctx context.Context) (net.Conn, logbook.Target, error) {
-	var wait backoff.BackOff
-	nothing := func() time.Duration { return 0 }
-	return d.race(ctx, nothing, func() time.Duration {
-		if wait == nil {
-			wait = d.cfg.Retry()
-			return 0
-		}
-		return rounds.Untiring(wait)
-	}, true)
-}
-
-// step is what one dial of a race reports: first where it goes, then how it ended.
-type step struct {
-	to   logbook.Target
-	conn net.Conn
-	err  error
-}
-
-// race dials one server after another until there is a connection. A dial begins when the dial
-// before it has failed and wait has passed. A dial also begins when the one before it has run for
-// longer than pace. The slow dial goes on and can still win. So servers that do not answer cost
-// little time, and so do networks on which a handshake takes seconds.
-func (d *Dialer) race(
-	ctx context.Context, s Remaining, wait func() time.Duration, aside bool,
-) (net.Conn, logbook.Target, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the other dials
-	steps := make(chan step)
-	var (
-		to     logbook.Target   // of the last dial
-		racing int              // dials that have begun and not failed
-		next   <-chan time.Time // says when another begins
-	)
-	begin := func() {
-		if racing > 0 && !aside {
-			d.waiting(&logbook.Failure{Step: logbook.StepDial, To: to, Err: logbook.ErrNoAnswer})
-		}
-		racing++
-		next = nil
-		d.Go(func() { d.attempt(ctx, s, steps, aside) })
+// DialNow dials a server once and at once, for something other than the session: first, or the next one if that has no
+// address.
+func (d *Dialer) DialNow(ctx context.Context, first Target) (net.Conn, Target, error) {
+	if first.Addr != "" {
+		return d.dial(ctx, first, firstLimit)
 	}
-	// No wait needs no timer, and timers that are due at once can crash the race detector: see .ci/race.
-	beginAfter := func(wait time.Duration) {
-		if wait > 0 {
-			next = time.After(wait)
-			return
-		}
-		begin()
-	}
-	if ctx.Err() == nil {
-		beginAfter(wait())
-	}
-	for ctx.Err() == nil {
-		select {
-		case <-next:
-			begin()
-		case now := <-steps:
-			switch {
-			case now.conn != nil:
-				cancel()
-				d.hosts.won(now.to)
-				return now.conn, now.to, nil
-			case now.err != nil:
-				racing--
-				beginAfter(wait())
-			default:
-				to = now.to
-				if racing < mostDials {
-					next = time.After(pace(s()))
-				}
-			}
-		case <-ctx.Done():
-		}
-	}
-	return nil, logbook.Target{}, ctx.Err()
-}
-
-// attempt makes one dial of a race.
-func (d *Dialer) attempt(ctx context.Context, s Remaining, steps chan<- step, aside bool) {
-	tell := func(one step) {
-		select {
-		case steps <- one:
-		case <-ctx.Done(): // the race has ended
-			if one.conn != nil {
-				one.conn.Close()
-			}
-		}
-	}
-	fail := func(to logbook.Target, err error) {
-		if ctx.Err() == nil { // no other dial has won
-			if !aside {
-				d.Failed(err)
-			}
-			d.cfg.Log.Debug("zookeeper dial failed", "err", err)
-		}
-		tell(step{to: to, err: err})
-	}
-	to, err := d.hosts.next(ctx)
+	to, round, err := d.hosts.next(ctx, &d.aside)
 	if err != nil {
-		fail(logbook.Target{}, err)
-		return
+		return nil, to, err
 	}
-	tell(step{to: to})
-	limited, cancel := context.WithTimeout(ctx, d.dialLimit(s))
+	return d.dial(ctx, to, min(firstLimit<<min(round, 6), mostLimit))
+}
+
+// Unresolved returns what is wrong with the names of servers, and with the answer of the resolver, or nil. Other servers
+// can be known all the same.
+func (d *Dialer) Unresolved() error {
+	d.hosts.mu.Lock()
+	defer d.hosts.mu.Unlock()
+	return d.hosts.failureLocked()
+}
+
+// HandshakeLimit returns how long the server of the last dial may take for its greeting: in the first round a quarter of
+// what remains of the session, because a server that stands still accepts connections too, and later half. If there is no
+// session to lose, it is a part of the timeout that is asked for, and all of it from the third round on.
+func (d *Dialer) HandshakeLimit(left Remaining) time.Duration {
+	d.hosts.mu.Lock()
+	round := d.turn.round
+	d.hosts.mu.Unlock()
+	limit, most := left(), 2
+	if limit <= 0 {
+		limit, most = d.cfg.Timeout, 3
+	}
+	return max(limit>>(3-max(1, min(round, most))), time.Millisecond)
+}
+
+// Answered takes the time since the greeting of an answer that came through the leader.
+func (d *Dialer) Answered(since time.Duration) {
+	if since >= usefulAfter && !d.useful.Load() {
+		d.useful.Store(true)
+	}
+}
+
+// Useful takes note that the last connection was of use: the next dial does not wait.
+func (d *Dialer) Useful() { d.useful.Store(true) }
+
+// Distrust is the opposite of Useful: a server has sent something wrong, and the next dial waits.
+func (d *Dialer) Distrust() { d.useful.Store(false) }
+
+// pause waits for d. If ctx ends before, it returns the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 { // timers that are due at once can crash the race detector: see .ci/race
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains of it. A bounded wait
+// keeps some jitter, because the clients of a server that went down should not all come back at the same time.
+func hurried(wait, atStake time.Duration) time.Duration {
+	most := max(20*time.Millisecond, min(time.Second, atStake/8))
+	if atStake <= 0 || wait <= most {
+		return wait
+	}
+	return most/2 + wait%(most/2)
+}
+
+// dial dials an address, with its TLS handshake. A dialer that does not return in time is left behind.
+func (d *Dialer) dial(ctx context.Context, to Target, limit time.Duration) (net.Conn, Target, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var c net.Conn
-	if !callout.Guarded(func() { c, err = d.connect(limited, to) }) { // the dialer and the TLS config are the user's
-		err = &logbook.Failure{Step: logbook.StepDial, To: to, Err: errGoexit}
+	err := error(errDeaf)
+	select {
+	case d.slots <- struct{}{}:
+		c, err = d.connect(limited, to)
+	case <-limited.Done():
 	}
-	if err != nil {
-		fail(to, err)
-		return
+	switch {
+	case err == nil:
+		return c, to, nil
+	case ctx.Err() != nil:
+		return nil, to, ctx.Err()
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		err = fmt.Errorf("no file descriptor is left: %w", err)
+	case limited.Err() != nil && err != errDeaf: //nolint:errorlint // it comes as it is
+		err = fmt.Errorf("%w within %v", errNoAnswer, limit)
 	}
-	tell(step{to: to, conn: c})
+	if !errors.As(err, new(*Failure)) {
+		err = &Failure{StepDial, to, err}
+	}
+	return nil, to, err
 }
 
-// errGoexit is the reason if the user's code has ended the goroutine in which it was called.
-var errGoexit = errors.New("the dialer, or a function of the TLS config, has called runtime.Goexit")
+// errDeaf is why nothing is dialled while mostDeaf dials have not returned in time.
+var errDeaf = fmt.Errorf("the dialer has not returned from %d calls whose contexts have ended", mostDeaf)
 
-// pace returns how long a dial may run before another begins beside it. While a session is at
-// stake, pace also bounds the waits after failed dials, because a connection in time is then more
-// important than sparing the servers.
-func pace(atStake time.Duration) time.Duration {
-	const most, least = time.Second, 20 * time.Millisecond
-	if atStake <= 0 {
-		return most
+// connect takes a slot, which it gives back when the dialer has returned.
+func (d *Dialer) connect(ctx context.Context, to Target) (net.Conn, error) {
+	type end struct {
+		net.Conn
+		error
 	}
-	return max(least, min(most, atStake/8)).Truncate(time.Millisecond)
+	ended := make(chan end)
+	ok := d.run(func() {
+		e := end{nil, errors.New("the dialer has not returned")} // but has called runtime.Goexit
+		defer func() {
+			<-d.slots
+			select {
+			case ended <- e:
+			case <-ctx.Done():
+				if e.error == nil {
+					e.Close()
+				}
+			}
+		}()
+		e.Conn, e.error = d.open(ctx, to)
+	})
+	if !ok {
+		<-d.slots
+		return nil, net.ErrClosed
+	}
+	select {
+	case e := <-ended:
+		return e.Conn, e.error
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
-// dialLimit bounds one dial with its TLS handshake. It takes half of what remains of the session,
-// and leaves the rest for the server's greeting and for another server.
-func (d *Dialer) dialLimit(s Remaining) time.Duration {
-	if left := s(); left > 0 {
-		return min(d.cfg.ConnectTimeout, half(left))
-	}
-	return d.cfg.ConnectTimeout
-}
-
-// HandshakeLimit returns how long a server may take for its greeting, which is one answer to one
-// request. If no session is at stake, haste would gain nothing. Otherwise it is half of what
-// remains of the session. That is enough on the slowest network on which the session could live,
-// and leaves as much time for another server.
-func (d *Dialer) HandshakeLimit(s Remaining) time.Duration {
-	if left := s(); left > 0 {
-		return half(left)
-	}
-	return d.cfg.Timeout
-}
-
-// half returns half of a duration, in whole milliseconds.
-func half(left time.Duration) time.Duration {
-	return max(time.Millisecond, (left / 2).Truncate(time.Millisecond))
-}
-
-// connect dials one address. Its errors are failures.
-func (d *Dialer) connect(ctx context.Context, t logbook.Target) (net.Conn, error) {
-	open := d.cfg.Dial
-	if open == nil {
-		open = new(net.Dialer).DialContext
-	}
-	c, err := open(ctx, "tcp", t.Addr)
-	if err != nil {
-		return nil, &logbook.Failure{Step: logbook.StepDial, To: t, Err: err}
+func (d *Dialer) open(ctx context.Context, to Target) (net.Conn, error) {
+	c, err := d.cfg.Dial(ctx, "tcp", to.Addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, errors.New("the dialer has returned neither a connection nor an error")
 	}
 	boundUnsent(c)
 	if d.cfg.TLS == nil {
@@ -309,12 +291,12 @@ func (d *Dialer) connect(ctx context.Context, t logbook.Target) (net.Conn, error
 	cfg := d.cfg.TLS
 	if cfg.ServerName == "" { // the name is sent (SNI) even with InsecureSkipVerify
 		cfg = cfg.Clone()
-		cfg.ServerName = t.Host
+		cfg.ServerName = to.Host
 	}
 	secure := tls.Client(c, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
-		return nil, &logbook.Failure{Step: logbook.StepTLS, To: t, Err: err}
+		return nil, &Failure{StepTLS, to, err}
 	}
 	return &tlsConn{Conn: secure, under: c}, nil
 }
@@ -329,106 +311,4 @@ func (c *tlsConn) Close() error {
 	late := time.AfterFunc(tlsCloseTimeout, func() { c.under.Close() })
 	defer late.Stop()
 	return c.Conn.Close()
-}
-
-// Answered takes the time since the greeting of each answer that came through the leader. Only
-// such an answer, a while after the greeting, shows that a connection is of use. Some servers
-// greet and accept identities, and then hang up on the first request, for example because they
-// insist on another identity.
-func (d *Dialer) Answered(since time.Duration) {
-	if since >= usefulAfter {
-		d.useful.Store(true)
-	}
-}
-
-// nextWait returns how long to wait before the next dial.
-func (d *Dialer) nextWait(s Remaining) time.Duration {
-	d.waitMu.Lock()
-	defer d.waitMu.Unlock()
-	if d.useful.Swap(false) {
-		d.mu.Lock()
-		d.fault = nil
-		d.mu.Unlock()
-		d.started = false
-		d.hosts.renew()
-	}
-	if !d.started {
-		d.wait.Reset()
-		d.started = true
-		return 0
-	}
-	return hurried(rounds.Untiring(d.wait), s())
-}
-
-// hurried bounds a wait while a session is at stake. A bounded wait keeps some jitter, because
-// the clients of a server that went down should not all reconnect at the same time.
-func hurried(wait, atStake time.Duration) time.Duration {
-	most := pace(atStake)
-	if atStake <= 0 || wait < most {
-		return wait
-	}
-	return most/2 + wait%(most/2) // wait has the jitter of WithRetry
-}
-
-// Greeted takes note that a server has answered.
-func (d *Dialer) Greeted() { d.setFailure(nil) }
-
-// Useful takes note that the last connection was of use.
-func (d *Dialer) Useful() { d.useful.Store(true) }
-
-func (d *Dialer) setFailure(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failure = err
-}
-
-// Failed takes why an attempt to get a session has failed.
-func (d *Dialer) Failed(why error) {
-	d.setFailure(why)
-	d.Record(why)
-}
-
-// Record passes a failure on to the log.
-func (d *Dialer) Record(why error) {
-	switch why := why.(type) { //nolint:errorlint // these two come as they were made
-	case *logbook.Failure:
-		d.Logbook.Failed(why)
-	case logbook.Failures: // of names
-		for _, f := range why {
-			d.Logbook.Failed(f)
-		}
-	}
-}
-
-// waiting takes what an attempt waits for. That is the reason only if there is no other failure to
-// report.
-func (d *Dialer) waiting(f *logbook.Failure) {
-	d.Logbook.Waiting(f)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.failure == nil {
-		d.failure = f
-	}
-}
-
-// Distrust notes that a server has sent something wrong. The next dial then waits, even if the
-// connection was of use before.
-func (d *Dialer) Distrust(to logbook.Target, why error) {
-	f := &logbook.Failure{Step: logbook.StepConnected, To: to, Err: why}
-	d.Logbook.Broke(f)
-	d.useful.Store(false)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failure, d.fault = nil, f
-}
-
-// LastFailure returns why there is no connection, or no useful one.
-func (d *Dialer) LastFailure() error {
-	d.mu.Lock()
-	why := cmp.Or(d.failure, d.fault)
-	d.mu.Unlock()
-	if names := d.hosts.failedNames(); why == nil && len(names) > 0 {
-		return logbook.Failures(names)
-	}
-	return why
 }

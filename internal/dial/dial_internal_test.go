@@ -3,179 +3,99 @@ package dial
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"net"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
-
-	"github.com/turnstile-go/turnstile/internal/logbook"
-	"github.com/turnstile-go/turnstile/internal/rounds"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakedns"
 )
 
-// pipes is a dialer whose connections know whether they were closed.
-type pipes struct {
-	mu     sync.Mutex
-	dialed []string
-	slow   map[string]time.Duration // by address
-	errs   map[string]error
-	made   []*pipe
-	most   int // dials under way at once
-	now    int
-}
-
-type pipe struct {
-	net.Conn
-	far    net.Conn
-	closed atomic.Bool
-}
-
-func (p *pipe) Close() error {
-	p.closed.Store(true)
-	p.far.Close()
-	return p.Conn.Close()
-}
-
-func (p *pipes) dial(ctx context.Context, _, addr string) (net.Conn, error) {
-	p.mu.Lock()
-	p.dialed = append(p.dialed, addr)
-	p.now++
-	p.most = max(p.most, p.now)
-	slow, err := p.slow[addr], p.errs[addr]
-	p.mu.Unlock()
-	defer func() { p.mu.Lock(); p.now--; p.mu.Unlock() }()
-	if err := rounds.Pause(ctx, slow); err != nil {
-		return nil, err
-	}
+// TestDial connects to a server of the system.
+func TestDial(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	near, far := net.Pipe()
-	c := &pipe{Conn: near, far: far}
-	p.mu.Lock()
-	p.made = append(p.made, c)
-	p.mu.Unlock()
-	return c, nil
+	defer l.Close()
+	servers, _, err := Parse(l.Addr().String() + "/locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Config{Servers: servers, Timeout: time.Second})
+	defer d.Close(t.Context())
+	c, to, err := d.Dial(t.Context(), nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if to.Addr != l.Addr().String() || to.Name() != to.Addr {
+		t.Errorf("connected to %+v", to)
+	}
 }
 
-// open returns how many connections are open.
-func (p *pipes) open() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, c := range p.made {
-		if !c.closed.Load() {
-			n++
-		}
-	}
-	return n
-}
-
-// dialerOf returns a dialer for servers such as "h1:1,h2:1". change may be nil.
-func dialerOf(t *testing.T, p *pipes, servers string, change func(*Config)) *Dialer {
-	t.Helper()
-	d := New(configOf(t, p.dial, servers, change))
-	t.Cleanup(func() {
-		for _, c := range p.made {
-			c.Close()
-		}
-		d.Close(context.Background())
-	})
-	return d
-}
-
-type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-func configOf(t *testing.T, dial dialFunc, servers string, change func(*Config)) Config {
-	t.Helper()
-	cfg := Config{
-		Dial: dial, Timeout: 10 * time.Second, ConnectTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
-		Retry: func() backoff.BackOff {
-			return &backoff.ExponentialBackOff{
-				InitialInterval: 25 * time.Millisecond, MaxInterval: 2500 * time.Millisecond, Multiplier: 2, RandomizationFactor: 1,
-			}
-		},
-	}
-	for _, s := range strings.Split(servers, ",") {
-		host, port, err := net.SplitHostPort(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.Servers = append(cfg.Servers, Server{host, port})
-	}
-	if change != nil {
-		change(&cfg)
-	}
-	return cfg
-}
-
-func staking(left time.Duration) Remaining { return func() time.Duration { return left } }
-
-// A dialer of the user gets the names unresolved.
-func TestDialerNoLookupWithDialer(t *testing.T) {
+// TestDialerGetsNames sees that a dialer of the user gets the names unresolved, and that its error is passed on.
+func TestDialerGetsNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		why := errors.New("not today")
-		p := &pipes{errs: map[string]error{"h1:1": why}}
-		d := dialerOf(t, p, "h1:1", nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if _, _, err := d.Dial(ctx, staking(0)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(d.LastFailure(), why) {
-			t.Errorf("got %v, last failure %v", err, d.LastFailure())
-		}
-		if p.dialed[0] != "h1:1" {
-			t.Errorf("dialled %v", p.dialed)
+		n := &network{errs: map[string]error{"h1:1": errRefused}}
+		_, to, err := newDialer(t, n, "h1:1", nil).Dial(t.Context(), nothing)
+		if !errors.Is(err, errRefused) || err.Error() != "dial h1:1: connection refused" || to.Addr != "h1:1" {
+			t.Errorf("got %v from %s", err, to)
 		}
 	})
 }
 
-// steps waits 1 s, 2 s, 3 s … and then says stop.
-type steps struct{ n, stop int }
-
-func (s *steps) Reset() { s.n = 0 }
-func (s *steps) NextBackOff() time.Duration {
-	if s.n++; s.n > s.stop {
-		return backoff.Stop
-	}
-	return time.Duration(s.n) * time.Second
-}
-
-// The first dial is made at once. Waits grow until a connection was of use. A policy that says
-// stop begins again.
-func TestDialerWaits(t *testing.T) {
+// TestWaits dials at once at first and after a connection that was of use, and otherwise after waits that grow.
+func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := dialerOf(t, &pipes{}, "h1:1", func(c *Config) {
-			c.Retry = func() backoff.BackOff { return &steps{stop: 3} }
-		})
-		for i, c := range []struct {
-			answered time.Duration // after the greeting
-			want     time.Duration
-		}{
-			{0, 0}, {0, 1}, {usefulAfter - 1, 2}, {0, 3}, {0, 1}, // 1: it had said stop
-			{usefulAfter, 0}, {0, 1}, {time.Hour, 0}, {time.Hour, 0}, {0, 1}, {0, 2},
-		} {
-			d.Answered(c.answered)
+		d := newDialer(t, &network{}, "h1:1", nil)
+		dial := func(left Remaining) time.Duration {
 			start := time.Now()
-			if _, _, err := d.Dial(t.Context(), staking(0)); err != nil {
+			c, _, err := d.Dial(t.Context(), left)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if got := time.Since(start); got != c.want*time.Second {
-				t.Errorf("dial %d after %v, want %v", i, got, c.want*time.Second)
+			c.Close()
+			return time.Since(start)
+		}
+		longest := func(left Remaining) (most time.Duration) {
+			for range 100 {
+				most = max(most, dial(left))
 			}
+			return most
+		}
+		if got := dial(nothing); got != 0 {
+			t.Errorf("the first dial after %v", got)
+		}
+		if got := longest(nothing); got < 2*time.Second || got > 5*time.Second {
+			t.Errorf("waits of up to %v, want nearly 5 s", got)
+		}
+		if got := longest(staking(4 * time.Second)); got < 300*time.Millisecond || got > 500*time.Millisecond {
+			t.Errorf("waits of up to %v while 4 s are at stake, want an eighth", got)
+		}
+		d.Answered(usefulAfter - 1)
+		d.Useful()
+		d.Distrust()
+		if dial(nothing)+dial(nothing)+dial(nothing) == 0 {
+			t.Error("a connection of no use, and no wait")
+		}
+		d.Answered(usefulAfter)
+		if got := dial(nothing); got != 0 {
+			t.Errorf("a wait of %v after a connection that was of use", got)
+		}
+		if got := dial(nothing); got > 50*time.Millisecond {
+			t.Errorf("a wait of %v, want one that has begun again", got)
 		}
 	})
-	if got := rounds.Untiring(&steps{}); got <= 0 {
-		t.Errorf("a policy that knows only stop: %v", got)
-	}
 }
 
-// While a session is at stake, waits are below a second and below an eighth of what remains.
+// TestHurried bounds waits while a session is at stake.
 func TestHurried(t *testing.T) {
 	for _, c := range []struct{ wait, stake, least, most time.Duration }{
 		{time.Minute, 0, time.Minute, time.Minute},
@@ -183,254 +103,269 @@ func TestHurried(t *testing.T) {
 		{time.Millisecond, time.Second, time.Millisecond, time.Millisecond},
 		{0, time.Second, 0, 0},
 		{time.Minute, time.Hour, 500 * time.Millisecond, time.Second},
-		{time.Minute, 8 * time.Second, 500 * time.Millisecond, time.Second},
 		{time.Minute, 4 * time.Second, 250 * time.Millisecond, 500 * time.Millisecond},
-		{time.Second / 2, 4 * time.Second, 250 * time.Millisecond, 500 * time.Millisecond},
 		{time.Minute, time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}, // not a tight loop
 	} {
-		for range 100 {
-			if got := hurried(c.wait, c.stake); got < c.least || got > c.most || c.least != c.most && got == c.most {
-				t.Fatalf("a wait of %v with %v at stake: %v, want from %v to %v", c.wait, c.stake, got, c.least, c.most)
+		if got := hurried(c.wait, c.stake); got < c.least || got > c.most {
+			t.Errorf("a wait of %v with %v at stake: %v, want from %v to %v", c.wait, c.stake, got, c.least, c.most)
+		}
+	}
+}
+
+// TestLimits has the times of dials and greetings, round by round, with two servers of which none answers.
+func TestLimits(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		stake   time.Duration
+		dials   []time.Duration // by round
+		greets  []time.Duration
+		timeout time.Duration
+	}{
+		{0, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 16 * s}, []time.Duration{15 * s, 30 * s, 60 * s, 60 * s}, 60 * s},
+		{40 * s, []time.Duration{s, 2 * s, 4 * s, 8 * s, 40 * s / 3}, []time.Duration{10 * s, 20 * s, 20 * s}, 60 * s},
+		{s, []time.Duration{s / 3, s / 3}, []time.Duration{s / 4, s / 2}, 60 * s},
+	} {
+		t.Run(c.stake.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &network{slow: map[string]time.Duration{"a:1": forever, "b:1": forever}}
+				d := newDialer(t, n, "a:1,b:1", func(cfg *Config) { cfg.Timeout, cfg.Waits = c.timeout, rounds.New(1, 1) })
+				for round, want := range c.dials {
+					for range 2 {
+						start := time.Now()
+						_, _, err := d.Dial(t.Context(), staking(c.stake))
+						if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "no answer") || took != want {
+							t.Errorf("round %d: %v after %v, want %v", round, err, took, want)
+						}
+						if round < len(c.greets) && d.HandshakeLimit(staking(c.stake)) != c.greets[round] {
+							t.Errorf("round %d: a greeting within %v, want %v", round, d.HandshakeLimit(staking(c.stake)), c.greets[round])
+						}
+						if want >= roundLasts {
+							break // the next dial begins a round
+						}
+					}
+				}
+				synctest.Wait()
+				if open, busy := n.counts(); open+busy > 0 {
+					t.Errorf("%d connections, %d dials under way", open, busy)
+				}
+			})
+		})
+	}
+}
+
+// TestDarkServer sees what a server costs that does not answer: a second, and then the other one is dialled.
+func TestDarkServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDialer(t, &network{slow: map[string]time.Duration{"dark:1": forever}}, "dark:1,a:1", nil)
+		d.turn.last = Target{Server{"a", "1"}, "a:1"} // so dark is the first
+		start := time.Now()
+		_, to, err := d.Dial(t.Context(), staking(9*time.Second))
+		if err == nil || to.Host != "dark" {
+			t.Fatalf("%v from %s", err, to)
+		}
+		c, to, err := d.Dial(t.Context(), staking(8*time.Second))
+		if err != nil || to.Host != "a" || time.Since(start) > firstLimit+50*time.Millisecond {
+			t.Fatalf("%v from %s after %v", err, to, time.Since(start))
+		}
+		c.Close()
+	})
+}
+
+// TestDialNow dials the server that it is told, or the next of a rotation of its own, and disturbs no waits.
+func TestDialNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{}
+		d := newDialer(t, n, "a:1,b:1,c:1", nil)
+		want := Target{Server{"b", "1"}, "b:1"}
+		for range 3 {
+			c, to, err := d.DialNow(t.Context(), want)
+			if err != nil || to != want {
+				t.Fatalf("%v from %s", err, to)
+			}
+			c.Close()
+		}
+		n.take()
+		for range 3 {
+			c, _, err := d.DialNow(t.Context(), Target{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		got := n.take()
+		if slices.Sort(got); !slices.Equal(got, []string{"a:1", "b:1", "c:1"}) {
+			t.Errorf("three dials went to %v", got)
+		}
+		if d.turn.round != 0 || d.waited {
+			t.Error("the session's dials are not as they were")
+		}
+	})
+}
+
+// TestDialerReturnsNothing sees that a dialer which returns neither a connection nor an error has failed, and is asked
+// again.
+func TestDialerReturnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, calls := &network{}, 0
+		d := newDialer(t, n, "a:1,b:1", func(c *Config) {
+			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if calls++; calls <= 3*mostDeaf {
+					return nil, nil
+				}
+				return n.dial(ctx, network, addr)
+			}
+		})
+		for range 3 * mostDeaf {
+			if _, _, err := d.Dial(t.Context(), nothing); err == nil || !strings.Contains(err.Error(), "neither a connection nor an error") {
+				t.Fatal(err)
 			}
 		}
-	}
+		c, _, err := d.Dial(t.Context(), nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	})
 }
 
-// The limits of a dial and a greeting, for a session that asked for 60 s.
-func TestDialerLimits(t *testing.T) {
-	d := dialerOf(t, &pipes{}, "h1:1", func(c *Config) { c.Timeout, c.ConnectTimeout = time.Minute, 5*time.Second })
-	for _, c := range []struct{ stake, dial, greeting time.Duration }{
-		{0, 5 * time.Second, time.Minute},
-		{-1, 5 * time.Second, time.Minute},
-		{54 * time.Second, 5 * time.Second, 27 * time.Second},
-		{6 * time.Second, 3 * time.Second, 3 * time.Second},
-	} {
-		if got := d.dialLimit(staking(c.stake)); got != c.dial {
-			t.Errorf("%v at stake: a dial of %v, want %v", c.stake, got, c.dial)
+// TestDialerGoexit sees that a dialer which ends its goroutine has failed at once, and keeps no slot.
+func TestDialerGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDialer(t, nil, "a:1", func(c *Config) {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }
+		})
+		for range 2 * mostDeaf {
+			if _, _, err := d.Dial(t.Context(), staking(time.Second)); err == nil || !strings.Contains(err.Error(), "has not returned") {
+				t.Fatal(err)
+			}
 		}
-		if got := d.HandshakeLimit(staking(c.stake)); got != c.greeting {
-			t.Errorf("%v at stake: a greeting within %v, want %v", c.stake, got, c.greeting)
-		}
-	}
+	})
 }
 
-// The server that a dial finds, how long it takes, and how many dials it leaves running.
-func TestDialerRaces(t *testing.T) {
-	refused := errors.New("connection refused")
-	for _, c := range []struct {
-		name    string
-		servers string
-		slow    map[string]time.Duration
-		errs    map[string]error
-		stake   time.Duration
-		want    string // "": any
-		most    time.Duration
-		atOnce  int
-	}{
-		{name: "one", servers: "a:1", want: "a:1", most: 0, atOnce: 1},
-		{
-			name: "one of two dark", servers: "dark:1,a:1", slow: map[string]time.Duration{"dark:1": forever},
-			stake: 5 * time.Second, want: "a:1", most: 5 * time.Second / 8, atOnce: 2,
-		},
-		{
-			name: "one of two dark, nothing at stake", servers: "dark:1,a:1", slow: map[string]time.Duration{"dark:1": forever},
-			want: "a:1", most: time.Second, atOnce: 2,
-		},
-		{
-			name: "two of five dark, one refuses", servers: "d1:1,d2:1,r:1,a:1,b:1",
-			slow: map[string]time.Duration{"d1:1": forever, "d2:1": forever}, errs: map[string]error{"r:1": refused},
-			stake: 8 * time.Second, most: 3 * time.Second, atOnce: 3,
-		},
-		{
-			name: "a slow network", servers: "a:1,b:1",
-			slow:  map[string]time.Duration{"a:1": 4 * time.Second, "b:1": 4 * time.Second},
-			stake: 9 * time.Second, most: 4 * time.Second, atOnce: mostDials,
-		},
-		{
-			name: "a slow server wins all the same", servers: "a:1,dark:1",
-			slow:  map[string]time.Duration{"a:1": 3 * time.Second, "dark:1": forever},
-			stake: 9 * time.Second, want: "a:1", most: 4 * time.Second, atOnce: mostDials,
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			for range 20 { // the order is a matter of chance
-				synctest.Test(t, func(t *testing.T) {
-					p := &pipes{slow: c.slow, errs: c.errs}
-					d := dialerOf(t, p, c.servers, nil)
-					start := time.Now()
-					conn, to, err := d.Dial(t.Context(), staking(c.stake))
-					if err != nil {
-						t.Fatal(err)
-					}
-					if took := time.Since(start); took > c.most || c.want != "" && to.Addr != c.want {
-						t.Errorf("%s after %v, want %s within %v", to.Addr, took, c.want, c.most)
-					}
-					synctest.Wait()
-					if p.most > c.atOnce || p.now != 0 || p.open() != 1 {
-						t.Errorf("%d dials at once, %d still under way, %d connections", p.most, p.now, p.open())
-					}
-					if d.hosts.last != to {
-						t.Errorf("connected to %s, and %s is taken for the last", to.Addr, d.hosts.last.Addr)
-					}
-					conn.Close()
-				})
+// TestDeafDialer has a dialer that does not honour its context. Dial goes on without it, to other servers, for a number of
+// times; neither Dial nor Close waits for it longer than their contexts last; and a connection that comes late is closed.
+func TestDeafDialer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, hear := &network{}, make(chan struct{})
+		d := newDialer(t, n, "deaf:1,a:1", func(c *Config) {
+			c.Waits = rounds.Backoff{}
+			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if addr == "deaf:1" {
+					<-hear
+				}
+				return n.dial(context.WithoutCancel(ctx), network, addr)
+			}
+		})
+		answer := sync.OnceFunc(func() { close(hear) })
+		t.Cleanup(answer)
+		connected := 0
+		for len(d.slots) < mostDeaf {
+			if c, _, err := d.Dial(t.Context(), staking(3*time.Second)); err == nil {
+				connected++
+				c.Close()
+			} else if !errors.Is(err, errNoAnswer) {
+				t.Fatal(err)
+			}
+		}
+		if connected < mostDeaf-1 {
+			t.Errorf("%d connections beside %d dials that do not return", connected, mostDeaf)
+		}
+		if _, _, err := d.Dial(t.Context(), staking(3*time.Second)); !errors.Is(err, errDeaf) {
+			t.Errorf("with %d dials that do not return: %v", mostDeaf, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, _, err := d.Dial(ctx, nothing); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		start = time.Now()
+		d.Close(ctx)
+		if time.Since(start) > time.Second {
+			t.Errorf("closed after %v", time.Since(start))
+		}
+		answer()
+		d.Close(t.Context())
+		if open, busy := n.counts(); open+busy > 0 {
+			t.Errorf("%d connections, %d dials under way", open, busy)
+		}
+	})
+}
+
+// TestDialAfterClose sees that a closed dialer neither dials nor resolves.
+func TestDialAfterClose(t *testing.T) {
+	for _, names := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n, asked := &network{}, 0
+			d := newDialer(t, n, "h:1", func(c *Config) {
+				if names {
+					c.Lookup = func(context.Context, string) ([]string, error) { asked++; return nil, nil }
+				}
+			})
+			d.Close(t.Context())
+			if c, _, err := d.DialNow(t.Context(), Target{}); c != nil || err == nil || len(n.take()) > 0 || asked > 0 {
+				t.Errorf("%v, %v", c, err)
 			}
 		})
 	}
 }
 
-// If no server answers, they are dialled again and again, a few at a time.
-func TestDialerAllDark(t *testing.T) {
+// TestDialCancelled returns ctx's error, and no connection that comes later.
+func TestDialCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{slow: map[string]time.Duration{"a:1": forever, "b:1": forever}}
-		d := dialerOf(t, p, "a:1,b:1", nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+		n := &network{slow: map[string]time.Duration{"a:1": forever}}
+		d := newDialer(t, n, "a:1", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		left := func() time.Duration { return 9*time.Second - time.Since(start) }
-		if _, _, err := d.Dial(ctx, left); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
+		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || time.Since(start) > 300*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		synctest.Wait()
-		if p.most != mostDials || p.now != 0 || len(p.dialed) < 8 {
-			t.Errorf("%d dials at once, %d still under way, of %d", p.most, p.now, len(p.dialed))
-		}
-		if why := d.LastFailure(); why == nil || !strings.Contains(why.Error(), "dial ") {
-			t.Errorf("%v does not say why", why)
+		n.take()
+		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || len(n.take()) > 0 {
+			t.Errorf("a dial when ctx had ended: %v", err)
 		}
 	})
 }
 
-// If two connections come at the same moment, one is kept.
-func TestDialerClosesLosers(t *testing.T) {
+// TestNoDescriptor says so when the process has no file descriptor left, and dials on.
+func TestNoDescriptor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{slow: map[string]time.Duration{"a:1": 3 * time.Second, "b:1": 2 * time.Second}}
-		d := dialerOf(t, p, "a:1,b:1", nil)
-		d.hosts.won(logbook.Target{Addr: "b:1", Host: "b"}) // a is dialled first, b a second later
-		if _, _, err := d.Dial(t.Context(), staking(0)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if len(p.made) != 2 || p.open() != 1 {
-			t.Errorf("%d connections made, %d open", len(p.made), p.open())
-		}
-	})
-}
-
-// A name whose lookup hangs does not delay the dial of a server with a known address, in this
-// round or the next.
-func TestDialerSlowName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := dialerOf(t, &pipes{}, "h1:1", nil)
-		dns := &fakedns.Resolver{Slow: map[string]time.Duration{"slow": forever}}
-		d.hosts = hostsOf(t, dns, Server{"slow", "1"}, Server{"10.0.0.9", "1"})
-		for i := range 3 {
-			start := time.Now()
-			_, to, err := d.DialNow(t.Context())
-			if err != nil || to.Addr != "10.0.0.9:1" || time.Since(start) > resolutionDelay || i > 0 && time.Since(start) > 0 {
-				t.Errorf("dial %d: %q, %v after %v", i, to.Addr, err, time.Since(start))
+		full := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		n := &network{errs: map[string]error{"a:1": full}}
+		d := newDialer(t, n, "a:1", nil)
+		for range 5 {
+			_, _, err := d.Dial(t.Context(), staking(5*time.Second))
+			if !errors.Is(err, syscall.EMFILE) || !strings.Contains(fmt.Sprint(err), "no file descriptor is left") {
+				t.Fatal(err)
 			}
 		}
-	})
-}
-
-// All servers behind one name get new addresses, and the resolver returns them a while later.
-func TestDialerNewAddresses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{slow: map[string]time.Duration{"10.0.0.1:1": forever, "10.0.0.2:1": forever, "10.0.0.3:1": forever}}
-		d := dialerOf(t, p, "h1:1", nil)
-		dns := &fakedns.Resolver{Names: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
-		d.hosts = hostsOf(t, dns, Server{"zk", "1"})
-		d.hosts.won(logbook.Target{Addr: "10.0.0.1:1", Host: "zk"})
-		nextAddr(t, d.hosts)
-		d.Answered(time.Hour)
-		time.Sleep(time.Hour)
+		n.errs = nil
 		start := time.Now()
-		const later = 2 * time.Second
-		time.AfterFunc(later, func() { dns.Set(map[string][]string{"zk": {"10.0.1.1", "10.0.1.2"}}, nil) })
-		left := func() time.Duration { return 9*time.Second - time.Since(start) }
-		_, to, err := d.Dial(t.Context(), left)
-		if took := time.Since(start); err != nil || !strings.HasPrefix(to.Addr, "10.0.1.") || took > later+time.Second {
-			t.Errorf("%s, %v after %v", to.Addr, err, took)
+		c, _, err := d.Dial(t.Context(), staking(5*time.Second))
+		if err != nil || time.Since(start) > time.Second {
+			t.Fatalf("%v after %v", err, time.Since(start))
 		}
+		c.Close()
 	})
 }
 
-func TestDialerEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{slow: map[string]time.Duration{"h1:1": forever}}
-		d := dialerOf(t, p, "h1:1", func(c *Config) { c.Timeout, c.ConnectTimeout = 3*time.Second, 3*time.Second })
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		start := time.Now()
-		if _, _, err := d.Dial(ctx, staking(0)); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
-			t.Errorf("%v after %v, want ctx's, after 2 s", err, time.Since(start))
+// TestBackoff grows from First to Most, and begins again.
+func TestBackoff(t *testing.T) {
+	b := rounds.Backoff{First: time.Second, Most: 10 * time.Second}
+	for range 2 {
+		for _, bound := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			if got := b.Next(); got < 0 || got >= bound*time.Second {
+				t.Errorf("%v, want less than %v s", got, bound)
+			}
 		}
-		synctest.Wait()
-		n := len(p.dialed)
-		if _, _, err := d.Dial(ctx, staking(0)); !errors.Is(err, context.DeadlineExceeded) || len(p.dialed) != n {
-			t.Errorf("%v; %d dials when ctx had ended", err, len(p.dialed)-n)
+		sum := time.Duration(0)
+		for range 1000 {
+			sum += b.Next()
 		}
-	})
-}
-
-// A dialer that does not honour its context does not keep Close from returning.
-func TestDialerClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{}
-		deaf := make(chan struct{})
-		d := New(configOf(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
-			<-deaf
-			return p.dial(ctx, network, addr)
-		}, "h1:1", nil))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, _, _ = d.Dial(ctx, staking(0))
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		d.Close(ctx)
-		if time.Since(start) != time.Second {
-			t.Errorf("closed after %v", time.Since(start))
+		if mean := sum / 1000; mean < 4*time.Second || mean > 6*time.Second {
+			t.Errorf("waits of %v on average, want 5 s", mean)
 		}
-		close(deaf)
-		d.Close(t.Context())
-		if len(p.made) > 0 && p.open() != 0 {
-			t.Error("a late connection is left open")
-		}
-	})
-}
-
-// A dial after Close makes no connection, and waits for its own context: a teardown that has given up may still
-// try, while Close waits for the dials.
-func TestDialAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{}
-		d := New(configOf(t, p.dial, "h1:1", nil))
-		d.Close(t.Context())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if c, _, err := d.DialNow(ctx); c != nil || !errors.Is(err, context.DeadlineExceeded) || len(p.dialed) > 0 {
-			t.Errorf("connection %v, error %v, after %d dials", c, err, len(p.dialed))
-		}
-	})
-}
-
-// A specific reason for having no connection is kept when a less specific one comes.
-func TestDialerSaysWhy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		why := errors.New("no route to host")
-		p := &pipes{slow: map[string]time.Duration{"dark:1": forever}, errs: map[string]error{"a:1": why}}
-		d := dialerOf(t, p, "dark:1,a:1", nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, _, _ = d.Dial(ctx, staking(0))
-		if !errors.Is(d.LastFailure(), why) {
-			t.Errorf("last failure %v, want %v", d.LastFailure(), why)
-		}
-		slices.Sort(p.dialed)
-		if got := slices.Compact(p.dialed); len(got) != 2 {
-			t.Errorf("dialled %v", got)
-		}
-	})
+		b.Reset()
+	}
 }

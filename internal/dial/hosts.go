@@ -1,311 +1,272 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/turnstile-go/turnstile/internal/logbook"
 )
+
+// Server is one server of a connect string, as the user named it.
+type Server struct{ Host, Port string }
+
+func (s Server) String() string { return net.JoinHostPort(s.Host, s.Port) }
+
+// Target is an address of a server.
+type Target struct {
+	Server
+	Addr string // ip:port, or the server itself for a dialer of the user
+}
+
+// Name returns the host and port as the user named them, or "".
+func (t Target) Name() string {
+	if t.Host == "" {
+		return ""
+	}
+	return t.Server.String()
+}
+
+func (t Target) String() string {
+	if t.Addr == t.Name() {
+		return t.Addr
+	}
+	return fmt.Sprintf("%s (%s)", t.Name(), t.Addr)
+}
 
 const (
-	// resolutionDelay is how long the first dial of a round waits for names that are still being
-	// resolved. Otherwise servers whose names resolve fast would get all clients. The value is
-	// that of RFC 8305, section 3.
-	resolutionDelay = 50 * time.Millisecond
-	// staleDelay is how long a name may take to resolve before its old addresses are dialled.
-	staleDelay = 500 * time.Millisecond
-	// lookupTimeout bounds one lookup. The resolver of package net asks again after 5 s.
-	lookupTimeout = 10 * time.Second
-	// roundTimeout is the age at which the addresses of a round are resolved again.
-	roundTimeout = 10 * time.Second
+	// lookupDelay is how long a round waits for names, and for the resolver of the user, if other addresses are known
+	// already. So a name that hangs costs as much once in lookupLimit.
+	lookupDelay = 500 * time.Millisecond
+	// lookupLimit bounds a lookup. The resolver of package net asks again after 5 s.
+	lookupLimit = 10 * time.Second
+	// roundLasts is the age at which the addresses of a round are resolved again.
+	roundLasts = 10 * time.Second
 )
 
-// hosts hands out the addresses of the servers, one after another, in rounds. Each round resolves
-// the names again, because the addresses of servers in containers change while their names stay.
-// It goes through the addresses in random order, so that clients spread over the servers.
+// hosts knows the servers and their addresses. It resolves the names for each round anew, because the addresses of servers
+// in containers change. If the resolver does not answer, the addresses of earlier rounds are dialled: an outage of the
+// network often affects the resolver too, and those addresses are most likely still right when it ends.
 //
-// net.Dialer does not resolve the names, because one name may stand for several servers. A
-// net.Dialer tries the addresses of a name in the order of the resolver, and stays with the first
-// that accepts a connection, even if the server there serves nobody. The next dial would end
-// there again and never reach the others.
-//
-// A name that is slow to resolve delays no other server. Servers with known addresses are dialled
-// in the meantime, and new addresses join the round when they come. If the resolver does not
-// answer, addresses from earlier rounds are dialled. A network outage often affects the resolver
-// too, and those addresses are most likely still right when it ends.
-//
-// With a resolver of the user (list.go), each round also asks which servers there are.
+// net.Dialer does not resolve the names: one name may stand for several servers, and a net.Dialer stays with the first
+// address that accepts a connection, even if the server there serves nobody.
 type hosts struct {
-	lookup func(ctx context.Context, host string) ([]string, error)
+	lookup  func(ctx context.Context, host string) ([]string, error) // nil: names are addresses
+	resolve func(ctx context.Context) ([]string, error)              // of the user; nil: servers stay
+	run     func(func()) bool                                        // runs a goroutine, unless the dialer is closed
+	life    context.Context                                          // of lookups
 
-	life    context.Context // of lookups
-	end     context.CancelFunc
-	lookups sync.WaitGroup
-
-	mu    sync.Mutex
-	list  *list // nil: the names stay
-	names []*name
-	round time.Time               // when the present round began; zero: the next dial begins a round
-	tried map[logbook.Target]bool // in this round
-	last  logbook.Target          // the address handed out last, or connected to since
-	news  chan struct{}           // closed and replaced when a lookup has ended, or the resolver has answered
+	mu      sync.Mutex
+	servers []Server
+	names   map[string]*lookup // by host; "" is the resolver of the user
+	news    chan struct{}      // closed and replaced when a lookup has ended
 }
 
-// name is one server of the connect string.
-type name struct {
-	Server
-	fixed  bool // host is an address
-	found  []logbook.Target
-	fresh  bool      // found was resolved in this round
-	asking bool      // a lookup is running
-	asked  time.Time // when the first lookup since the last success began
+// lookup is what came of asking for a name.
+type lookup struct {
+	found  []string  // the addresses, as last resolved
 	err    error     // of the last lookup
+	asking bool      // one is under way
+	began  time.Time // when the last one began
 }
 
-// newHosts treats names as addresses if lookup is nil.
-func newHosts(servers []Server, lookup func(ctx context.Context, host string) ([]string, error)) *hosts {
-	h := &hosts{lookup: lookup, news: make(chan struct{})}
-	h.life, h.end = context.WithCancel(context.Background())
-	for _, s := range servers {
-		h.names = append(h.names, h.newName(s))
-	}
-	return h
+// rotation goes through the addresses, one after another, in rounds. Each round is in random order, so that clients spread
+// over the servers. The lock of hosts guards it.
+type rotation struct {
+	left  []Target // of the round
+	round int      // counts the rounds since renew
+	began time.Time
+	last  Target // begins no round, if there is another
 }
 
-func (h *hosts) newName(s Server) *name {
-	n := &name{Server: s}
-	if _, err := netip.ParseAddr(s.Host); err == nil || h.lookup == nil {
-		n.fixed, n.fresh, n.found = true, true, []logbook.Target{{Addr: s.String(), Host: s.Host}}
-	}
-	return n
-}
-
-// next returns the next address to dial. If none is known, it waits. It fails when ctx ends, or
-// when no name of a whole round can be resolved. The next call then begins another round.
-func (h *hosts) next(ctx context.Context) (logbook.Target, error) {
+// next returns the next address of a rotation, and in which round it is, counted from 0. It fails if ctx ends, or if no
+// address is known.
+func (h *hosts) next(ctx context.Context, r *rotation) (Target, int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(r.left) == 0 || time.Since(r.began) >= roundLasts {
+		if h.resolve != nil {
+			h.askLocked("", h.resolve)
+			h.awaitLocked(ctx)
+		}
+		for _, s := range h.servers {
+			if !h.isAddress(s.Host) {
+				h.askLocked(s.Host, func(ctx context.Context) ([]string, error) { return h.lookup(ctx, s.Host) })
+			}
+		}
+		h.awaitLocked(ctx)
+		if err := ctx.Err(); err != nil {
+			return Target{}, 0, err
+		}
+		r.left, r.began = h.knownLocked(), time.Now()
+		rand.Shuffle(len(r.left), func(i, j int) { r.left[i], r.left[j] = r.left[j], r.left[i] })
+		if i := slices.Index(r.left, r.last); i >= 0 {
+			r.left = append(slices.Delete(r.left, i, i+1), r.last)
+		}
+		r.round++
+	}
+	if len(r.left) == 0 {
+		return Target{}, r.round, cmp.Or(h.failureLocked(), errNoAddress)
+	}
+	r.last, r.left = r.left[0], r.left[1:]
+	return r.last, r.round - 1, nil
+}
+
+var errNoAddress = errors.New("no address of a server is known")
+
+// renew ends the round, because its addresses may be old.
+func (h *hosts) renew(r *rotation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.left, r.round = nil, 0
+}
+
+// knownLocked returns all addresses that are known.
+func (h *hosts) knownLocked() (all []Target) {
+	for _, s := range h.servers {
+		if h.isAddress(s.Host) {
+			all = append(all, Target{s, s.String()})
+		} else if n := h.names[s.Host]; n != nil {
+			for _, ip := range n.found {
+				all = append(all, Target{s, net.JoinHostPort(ip, s.Port)})
+			}
+		}
+	}
+	return all
+}
+
+func (h *hosts) isAddress(host string) bool {
+	if h.lookup == nil {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// awaitLocked waits for the lookups that are under way, but not long if an address is known, and in no case longer than
+// lookupLimit: not every resolver honours its context. It releases the lock while it waits.
+func (h *hosts) awaitLocked(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
 	for {
-		if err := ctx.Err(); err != nil { // checked with the lock held: see won
-			return logbook.Target{}, err
+		var pending bool
+		var patience time.Duration
+		for _, n := range h.names {
+			if n.asking {
+				pending, patience = true, max(patience, lookupDelay-time.Since(n.began))
+			}
 		}
-		left, wait := h.leftLocked(time.Now())
-		switch {
-		case wait > 0 && (len(left) == 0 || len(h.tried) == 0):
-		case len(left) > 0:
-			return h.pickLocked(left), nil
-		case !h.askingLocked():
-			return logbook.Target{}, h.failLocked()
+		if len(h.knownLocked()) == 0 {
+			patience = lookupLimit
 		}
-		if err := h.awaitLocked(ctx, wait); err != nil {
-			return logbook.Target{}, fmt.Errorf("resolve the servers' names: %w", err)
+		if !pending || patience <= 0 || ctx.Err() != nil {
+			return
 		}
-	}
-}
-
-// awaitLocked waits until a lookup has ended, for at most wait unless wait is 0. It releases the
-// lock while it waits.
-func (h *hosts) awaitLocked(ctx context.Context, wait time.Duration) error {
-	news := h.news
-	h.mu.Unlock()
-	defer h.mu.Lock()
-	var late <-chan time.Time
-	if wait > 0 {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		late = t.C
-	}
-	select {
-	case <-news:
-	case <-late:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
-}
-
-// failLocked ends a round in which no name could be resolved.
-func (h *hosts) failLocked() error {
-	h.round = time.Time{}
-	return logbook.Failures(h.failedNamesLocked(time.Now()))
-}
-
-// failedNames returns why names could not be resolved, and which of them are slow.
-func (h *hosts) failedNames() []*logbook.Failure {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.failedNamesLocked(time.Now())
-}
-
-func (h *hosts) failedNamesLocked(now time.Time) (out []*logbook.Failure) {
-	if f := h.list.failure(now); f != nil {
-		out = append(out, f)
-	}
-	for _, n := range h.names {
-		switch {
-		case n.err != nil:
-			out = append(out, unresolved(n.Host, n.err))
-		case n.asking && now.Sub(n.asked) > staleDelay:
-			out = append(out, unresolved(n.Host, logbook.ErrNoAnswer))
+		late := time.NewTimer(patience)
+		news := h.news
+		h.mu.Unlock()
+		select {
+		case <-news:
+		case <-late.C:
+		case <-ctx.Done():
 		}
-	}
-	return out
-}
-
-func unresolved(host string, why error) *logbook.Failure {
-	return &logbook.Failure{Step: logbook.StepLookup, To: logbook.Target{Host: host}, Err: why}
-}
-
-// leftLocked returns the addresses that the round has left. If there are none, or they are old,
-// it begins another round. It also returns how long to wait for more addresses. If there are some
-// already, only the first dial of a round waits.
-func (h *hosts) leftLocked(now time.Time) ([]logbook.Target, time.Duration) {
-	if h.round.IsZero() || now.Sub(h.round) > roundTimeout {
-		h.beginLocked(now)
-	}
-	left, wait := h.untriedLocked(now)
-	if len(left) == 0 && len(h.tried) > 0 {
-		h.beginLocked(now)
-		left, wait = h.untriedLocked(now)
-	}
-	return left, wait
-}
-
-// beginLocked begins a round, with lookups of all names.
-func (h *hosts) beginLocked(now time.Time) {
-	h.round, h.tried = now, make(map[logbook.Target]bool)
-	h.askLocked(now)
-	for _, n := range h.names {
-		h.lookUpLocked(n, now)
+		late.Stop()
+		h.mu.Lock()
 	}
 }
 
-// lookUpLocked begins a lookup of a name, if it is one and none is running.
-func (h *hosts) lookUpLocked(n *name, now time.Time) {
-	if n.fixed {
-		return
+// askLocked begins to ask for a name, or for the servers, unless that is being asked for.
+func (h *hosts) askLocked(name string, ask func(context.Context) ([]string, error)) {
+	n := h.names[name]
+	if n == nil {
+		n = new(lookup)
+		h.names[name] = n
 	}
-	n.fresh = false
 	if n.asking {
 		return
 	}
-	n.asking = true
-	if n.asked.IsZero() {
-		n.asked = now
-	}
-	h.lookups.Go(func() {
-		ctx, cancel := context.WithTimeout(h.life, lookupTimeout)
+	n.began = time.Now()
+	n.asking = h.run(func() {
+		var found []string
+		err := errors.New("it has not returned") // but has called runtime.Goexit
+		defer func() { h.answer(name, n, found, err) }()
+		ctx, cancel := context.WithTimeout(h.life, lookupLimit)
 		defer cancel()
-		ips, err := h.lookup(ctx, n.Host)
-		h.answer(n, ips, err)
+		found, err = ask(ctx)
 	})
 }
 
 // answer takes the end of a lookup.
-func (h *hosts) answer(n *name, ips []string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err == nil && len(ips) == 0 {
+func (h *hosts) answer(name string, n *lookup, found []string, err error) {
+	var servers []Server
+	if err == nil && name == "" {
+		servers, err = parseList(found)
+	} else if err == nil && len(found) == 0 {
 		err = errors.New("the name has no address")
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	n.asking, n.err = false, err
 	var dns *net.DNSError
 	switch {
-	case err == nil:
-		n.fresh, n.asked, n.found = true, time.Time{}, nil
-		for _, ip := range ips {
-			n.found = append(n.found, logbook.Target{Addr: net.JoinHostPort(ip, n.Port), Host: n.Host})
+	case len(servers) > 0:
+		h.servers = servers
+		for name := range h.names { // of those that are gone
+			if name != "" && !slices.ContainsFunc(servers, func(s Server) bool { return s.Host == name }) {
+				delete(h.names, name)
+			}
 		}
-	case errors.As(err, &dns) && dns.IsNotFound:
-		n.found = nil // another service may have the old addresses by now
+	case err == nil:
+		n.found = found
+	case errors.As(err, &dns) && dns.IsNotFound: // another service may have the old addresses by now
+		n.found = nil
 	}
-	h.tellLocked()
-}
-
-// tellLocked wakes the dials that wait for an address.
-func (h *hosts) tellLocked() {
 	close(h.news)
 	h.news = make(chan struct{})
 }
 
-// untriedLocked returns the addresses that this round has resolved and not tried. If there are
-// none, it returns old addresses of names that are slow, or have failed, to resolve. It also returns how long to
-// wait for more.
-func (h *hosts) untriedLocked(now time.Time) (left []logbook.Target, wait time.Duration) {
-	if patience := h.list.patience(now); patience > 0 {
-		return nil, patience
-	}
-	var stale []logbook.Target
-	var early time.Duration // until old addresses may be used
-	for _, n := range h.names {
-		var untried []logbook.Target
-		for _, t := range n.found {
-			if !h.tried[t] {
-				untried = append(untried, t)
-			}
-		}
-		waited := now.Sub(n.asked)
-		if n.asking && waited < resolutionDelay {
-			wait = resolutionDelay - waited
+// failureLocked returns what is wrong with the names, or nil.
+func (h *hosts) failureLocked() error {
+	var errs []error
+	for name, n := range h.names {
+		err := n.err
+		if n.asking && time.Since(n.began) >= lookupDelay {
+			err = errNoAnswer
 		}
 		switch {
-		case n.fresh:
-			left = append(left, untried...)
-		case !n.asking || waited >= staleDelay:
-			stale = append(stale, untried...)
-		case len(untried) > 0:
-			early = staleDelay - waited
+		case err == nil:
+		case name == "":
+			errs = append(errs, fmt.Errorf("ask the resolver: %w", err))
+		default:
+			errs = append(errs, fmt.Errorf("resolve %s: %w", name, err))
 		}
 	}
-	switch {
-	case len(left) > 0:
-		return left, wait
-	case len(stale) > 0:
-		return stale, wait
-	}
-	return nil, max(wait, early)
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
 }
 
-func (h *hosts) askingLocked() bool {
-	if h.list != nil && h.list.asking {
-		return true
-	}
-	for _, n := range h.names {
-		if n.asking {
-			return true
+// parseList returns the servers of a resolver's answer, each once, and what is wrong with the others.
+func parseList(answer []string) (servers []Server, err error) {
+	for _, item := range answer {
+		item = strings.TrimSpace(item)
+		s, wrong := parseHostPort(item)
+		switch {
+		case strings.ContainsAny(item, ",/"):
+			err = errors.Join(err, fmt.Errorf("server %q: want one host, with or without a port, and no path", item))
+		case wrong != nil:
+			err = errors.Join(err, wrong)
+		case !slices.Contains(servers, s):
+			servers = append(servers, s)
 		}
 	}
-	return false
-}
-
-// pickLocked chooses at random, but not the address that was tried last if there is another.
-func (h *hosts) pickLocked(left []logbook.Target) logbook.Target {
-	i := rand.IntN(len(left))
-	if left[i] == h.last && len(left) > 1 {
-		i = (i + 1 + rand.IntN(len(left)-1)) % len(left)
+	if len(servers) == 0 && err == nil {
+		err = errors.New("it names no server")
 	}
-	h.last = left[i]
-	h.tried[h.last] = true
-	return h.last
-}
-
-// won takes the address that won a race. It is called once the context of the other dials has
-// ended.
-func (h *hosts) won(t logbook.Target) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last = t
-}
-
-// renew ends the round, because its addresses may be old.
-func (h *hosts) renew() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.round = time.Time{}
+	return servers, err
 }

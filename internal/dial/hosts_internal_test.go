@@ -2,69 +2,33 @@ package dial
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakedns"
 )
 
-const forever = time.Hour
-
-func hostsOf(t *testing.T, dns *fakedns.Resolver, servers ...Server) *hosts {
-	h := newHosts(servers, nil)
-	if dns != nil {
-		h = newHosts(servers, dns.Lookup)
-	}
-	t.Cleanup(h.lookups.Wait)
-	t.Cleanup(h.end)
-	return h
-}
-
-// nextAddr returns the next address, and how long the call took.
-func nextAddr(t *testing.T, h *hosts) (string, time.Duration) {
-	t.Helper()
-	start := time.Now()
-	g, err := h.next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g.Addr, time.Since(start)
-}
-
-func takeRound(t *testing.T, h *hosts, n int) []string {
-	t.Helper()
-	var out []string
-	for range n {
-		g, err := h.next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, g.Addr+" for "+g.Host)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// Each round resolves the names again, and leaves out names without an address.
-func TestHostsRounds(t *testing.T) {
+// TestRounds resolves the names again in each round, and leaves out names without an address.
+func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2"}}}
-		h := hostsOf(t, dns, Server{"a", "1"}, Server{"b", "2"}, Server{"10.0.0.9", "3"}, Server{"fe80::1%eth0", "4"})
+		d := newDialer(t, nil, "a:1,b:2,10.0.0.9:3,[fe80::1%eth0]:4", named(dns))
 		want := []string{
 			"10.0.0.1:1 for a", "10.0.0.2:1 for a", "10.0.0.9:3 for 10.0.0.9",
 			"[fe80::1%eth0]:4 for fe80::1%eth0",
 		}
-		if got := takeRound(t, h, 4); !slices.Equal(got, want) {
+		if got := nextRound(t, d, 4); !slices.Equal(got, want) {
 			t.Errorf("first round: %v, want %v", got, want)
 		}
 		dns.Set(map[string][]string{"b": {"::1"}}, nil)
 		want = []string{"10.0.0.9:3 for 10.0.0.9", "[::1]:2 for b", "[fe80::1%eth0]:4 for fe80::1%eth0"}
-		if got := takeRound(t, h, 3); !slices.Equal(got, want) {
+		if got := nextRound(t, d, 3); !slices.Equal(got, want) {
 			t.Errorf("second round: %v, want %v", got, want)
 		}
 		if dns.Asked != 4 {
@@ -73,67 +37,71 @@ func TestHostsRounds(t *testing.T) {
 	})
 }
 
-func TestHostsAllBad(t *testing.T) {
+// TestNoAddress says why no address is known, and asks again at the next dial.
+func TestNoAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakedns.Resolver{}
-		h := hostsOf(t, dns, Server{"a", "1"}, Server{"b", "1"})
-		_, err := h.next(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "no such host") {
+		d := newDialer(t, nil, "a:1,b:1", named(dns))
+		_, _, err := d.hosts.next(t.Context(), &d.turn)
+		if err == nil || !strings.Contains(err.Error(), "resolve a") || !strings.Contains(err.Error(), "no such host") {
 			t.Fatalf("%v does not say why", err)
 		}
 		dns.Set(map[string][]string{"a": {"10.0.0.1"}, "b": {}}, nil)
-		if got, _ := nextAddr(t, h); got != "10.0.0.1:1" {
+		if got, _ := nextAddr(t, d); got != "10.0.0.1:1" {
 			t.Errorf("the next call: %v", got)
+		}
+		if err := d.Unresolved(); err == nil || strings.Contains(err.Error(), "resolve a") || !strings.Contains(err.Error(), "resolve b") {
+			t.Errorf("unresolved: %v", err)
 		}
 	})
 }
 
-func TestHostsLastIsNotFirst(t *testing.T) {
-	h := hostsOf(t, nil, Server{"a", "1"}, Server{"b", "1"}, Server{"c", "1"})
+// TestShuffled begins no round with the address that was dialled last, and begins rounds with all of them.
+func TestShuffled(t *testing.T) {
+	d := newDialer(t, nil, "a:1,b:1,c:1", nil)
 	seen := map[string]bool{}
 	for range 100 {
-		first, _ := nextAddr(t, h)
+		first, _ := nextAddr(t, d)
 		seen[first] = true
-		if again := takeRound(t, h, 2); slices.Contains(again, first) {
+		if again := nextRound(t, d, 2); slices.ContainsFunc(again, func(s string) bool { return strings.HasPrefix(s, first) }) {
 			t.Fatalf("a round of %s and %v", first, again)
 		}
-		last := h.last.Addr
-		if next, _ := nextAddr(t, h); next == last {
+		last := d.turn.last.Addr
+		if next, _ := nextAddr(t, d); next == last {
 			t.Fatal("a round begins with the server tried last")
 		}
-		h.won(logbook.Target{Addr: "a:1", Host: "a"})
-		h.renew()
-		if next, _ := nextAddr(t, h); next == "a:1" {
+		last = d.turn.last.Addr
+		d.hosts.renew(&d.turn)
+		if next, _ := nextAddr(t, d); next == last {
 			t.Fatal("a round begins with the server that the last connection went to")
 		}
-		h.renew()
+		d.hosts.renew(&d.turn)
 	}
 	if len(seen) != 3 {
 		t.Errorf("100 rounds began with %v only: no shuffle", seen)
 	}
-	one := hostsOf(t, nil, Server{"a", "1"})
-	if got := takeRound(t, one, 3); len(got) != 3 {
+	if got := nextRound(t, newDialer(t, nil, "a:1", nil), 3); len(got) != 3 {
 		t.Error("a single server is not tried again")
 	}
 }
 
-// The rest of a round is not dialled once it is old, or has been given up.
-func TestHostsRoundsGrowOld(t *testing.T) {
-	for name, age := range map[string]func(*hosts){
-		"by time":  func(*hosts) { time.Sleep(roundTimeout + 1) },
-		"by renew": (*hosts).renew,
+// TestRoundsGrowOld does not dial the rest of a round once it is old, or has been given up.
+func TestRoundsGrowOld(t *testing.T) {
+	for name, age := range map[string]func(*Dialer){
+		"by time":  func(*Dialer) { time.Sleep(roundLasts) },
+		"by renew": func(d *Dialer) { d.hosts.renew(&d.turn) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
-				h := hostsOf(t, dns, Server{"a", "1"})
-				nextAddr(t, h)
+				d := newDialer(t, nil, "a:1", named(dns))
+				nextAddr(t, d)
 				dns.Set(map[string][]string{"a": {"10.0.1.1"}}, nil)
-				if old, _ := nextAddr(t, h); old == "10.0.1.1:1" {
+				if old, _ := nextAddr(t, d); old == "10.0.1.1:1" {
 					t.Error("resolved in the middle of a round")
 				}
-				age(h)
-				if got, _ := nextAddr(t, h); got != "10.0.1.1:1" {
+				age(d)
+				if got, _ := nextAddr(t, d); got != "10.0.1.1:1" {
 					t.Errorf("dialled %s", got)
 				}
 			})
@@ -141,70 +109,47 @@ func TestHostsRoundsGrowOld(t *testing.T) {
 	}
 }
 
-// How long a dial waits for names: not at all if all are known, a moment for names of its round,
-// and longer only if there is no other address.
-func TestHostsSlowNames(t *testing.T) {
+// TestSlowNames has how long a dial waits for names: as long as it takes if no address is known, otherwise a moment, and
+// not at all for a name that has hung for longer.
+func TestSlowNames(t *testing.T) {
 	type names = map[string][]string
 	type delays = map[string]time.Duration
 	for _, c := range []struct {
-		name    string
-		servers []Server
-		names   names
-		slow    delays
-		want    string
-		wait    time.Duration
+		name, servers string
+		names         names
+		slow          delays
+		want          string
+		wait          time.Duration
+		instant       bool // from the second dial on
 	}{
-		{"fast", []Server{{"a", "1"}}, names{"a": {"10.0.0.1"}}, nil, "10.0.0.1:1", 0},
-		{"slow", []Server{{"a", "1"}}, names{"a": {"10.0.0.1"}}, delays{"a": 3 * time.Second}, "10.0.0.1:1", 3 * time.Second},
+		{"fast", "a:1", names{"a": {"10.0.0.1"}}, nil, "10.0.0.1:1", 0, true},
+		{"slow", "a:1", names{"a": {"10.0.0.1"}}, delays{"a": 3 * time.Second}, "10.0.0.1:1", 3 * time.Second, false},
+		{"an address and a name that hangs", "10.0.0.9:1,a:1", nil, delays{"a": forever}, "10.0.0.9:1", lookupDelay, true},
+		{"a name, and one that hangs", "a:1,b:1", names{"a": {"10.0.0.1"}}, delays{"b": forever}, "10.0.0.1:1", lookupDelay, true},
 		{
-			"an address and a name that hangs",
-			[]Server{{"10.0.0.9", "1"}, {"a", "1"}}, nil, delays{"a": forever}, "10.0.0.9:1", resolutionDelay,
-		},
-		{
-			"a name, and one that hangs",
-			[]Server{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}}, delays{"b": forever}, "10.0.0.1:1", resolutionDelay,
-		},
-		{
-			"a name that takes a moment, and one that hangs",
-			[]Server{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}},
-			delays{"a": 200 * time.Millisecond, "b": forever}, "10.0.0.1:1", 200 * time.Millisecond,
+			"a name that takes a while, and one that hangs", "a:1,b:1", names{"a": {"10.0.0.1"}},
+			delays{"a": 2 * time.Second, "b": forever}, "10.0.0.1:1", 2 * time.Second, false,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := hostsOf(t, &fakedns.Resolver{Names: c.names, Slow: c.slow}, c.servers...)
-				if got, wait := nextAddr(t, h); got != c.want || wait != c.wait {
+				d := newDialer(t, nil, c.servers, named(&fakedns.Resolver{Names: c.names, Slow: c.slow}))
+				if got, wait := nextAddr(t, d); got != c.want || wait != c.wait {
 					t.Errorf("%s after %v, want %s after %v", got, wait, c.want, c.wait)
 				}
-				// The name that hangs costs nothing any more.
-				if got, wait := nextAddr(t, h); c.slow["a"] == 0 && (got != c.want || wait != 0) {
-					t.Errorf("the second: %s after %v", got, wait)
+				for range 5 { // a name that goes on to hang costs nothing more
+					if got, wait := nextAddr(t, d); c.instant && (got != c.want || wait != 0) {
+						t.Errorf("a later dial: %s after %v", got, wait)
+					}
 				}
 			})
 		})
 	}
 }
 
-// A late name joins the round.
-func TestHostsLateName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dns := &fakedns.Resolver{
-			Names: map[string][]string{"a": {"10.0.0.1"}},
-			Slow:  map[string]time.Duration{"a": time.Second},
-		}
-		h := hostsOf(t, dns, Server{"10.0.0.8", "1"}, Server{"10.0.0.9", "1"}, Server{"a", "1"})
-		first, _ := nextAddr(t, h)
-		time.Sleep(time.Second)
-		rest := takeRound(t, h, 2)
-		if !slices.Contains(rest, "10.0.0.1:1 for a") || dns.Asked != 1 {
-			t.Errorf("%s, then %v, with %d lookups", first, rest, dns.Asked)
-		}
-	})
-}
-
-// If the resolver does not answer, as in a network outage, the old addresses stay. If it says
-// that the name no longer exists, they go.
-func TestHostsStale(t *testing.T) {
+// TestStaleNames keeps the old addresses if the resolver does not answer, as in an outage of the network. If it says that
+// the name is gone, they go.
+func TestStaleNames(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		slow time.Duration
@@ -212,21 +157,21 @@ func TestHostsStale(t *testing.T) {
 		want string
 		wait time.Duration
 	}{
-		{"hangs", forever, nil, "10.0.0.1:1", staleDelay},
-		{"fails", 0, fmt.Errorf("server misbehaving"), "10.0.0.1:1", 0},
+		{"hangs", forever, nil, "10.0.0.1:1", lookupDelay},
+		{"fails", 0, errors.New("server misbehaving"), "10.0.0.1:1", 0},
 		{"has it no more", 0, nil, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1"}}}
-				h := hostsOf(t, dns, Server{"a", "1"})
-				nextAddr(t, h)
+				d := newDialer(t, nil, "a:1", named(dns))
+				nextAddr(t, d)
 				time.Sleep(forever)
 				dns.Set(nil, map[string]time.Duration{"a": c.slow})
 				dns.Err = c.err
 				for i := range 3 {
 					start := time.Now()
-					got, err := h.next(t.Context())
+					got, _, err := d.hosts.next(t.Context(), &d.turn)
 					if i > 0 {
 						c.wait = 0
 					}
@@ -235,10 +180,10 @@ func TestHostsStale(t *testing.T) {
 					}
 				}
 				dns.Set(map[string][]string{"a": {"10.0.1.1"}}, nil)
-				time.Sleep(lookupTimeout)
-				nextAddr(t, h)
+				dns.Err = nil
+				time.Sleep(lookupLimit)
 				synctest.Wait()
-				if got, _ := nextAddr(t, h); got != "10.0.1.1:1" {
+				if got, _ := nextAddr(t, d); got != "10.0.1.1:1" {
 					t.Errorf("the resolver is back: %s", got)
 				}
 			})
@@ -246,20 +191,198 @@ func TestHostsStale(t *testing.T) {
 	}
 }
 
-// A dial ends with its context while a name hangs, and all lookups end at the end.
-func TestHostsEnd(t *testing.T) {
+// TestLookupsEnd ends a dial with its context while a name hangs, and all lookups with the dialer. A resolver that does
+// not honour its context is waited for no longer than lookupLimit.
+func TestLookupsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := hostsOf(t, &fakedns.Resolver{Slow: map[string]time.Duration{"a": forever}}, Server{"a", "1"})
+		d := newDialer(t, nil, "a:1", named(&fakedns.Resolver{Slow: map[string]time.Duration{"a": forever}}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := h.next(ctx); err == nil || !strings.Contains(err.Error(), "resolve") {
-			t.Errorf("%v does not say why", err)
+		if _, _, err := d.Dial(ctx, nothing); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
 		}
 		start := time.Now()
-		h.end()
-		h.lookups.Wait()
+		d.Close(t.Context())
 		if time.Since(start) != 0 {
 			t.Errorf("the lookup ended after %v", time.Since(start))
 		}
+		hear := make(chan struct{})
+		deaf := newDialer(t, nil, "a:1", func(c *Config) {
+			c.Lookup = func(context.Context, string) ([]string, error) { <-hear; return nil, nil }
+		})
+		for range 3 {
+			start = time.Now()
+			_, _, err := deaf.DialNow(t.Context(), Target{})
+			if err == nil || err.Error() != "resolve a: no answer" || time.Since(start) != lookupLimit {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		}
+		close(hear)
+	})
+}
+
+// registry is a resolver of the user.
+type registry struct {
+	mu      sync.Mutex
+	servers []string
+	err     error
+	slow    time.Duration
+	asked   int
+	busy    int
+}
+
+func (r *registry) set(err error, slow time.Duration, servers ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.servers, r.err, r.slow = servers, err, slow
+}
+
+func (r *registry) resolve(ctx context.Context) ([]string, error) {
+	r.mu.Lock()
+	r.asked++
+	r.busy++
+	slow, busy := r.slow, r.busy
+	r.mu.Unlock()
+	late := pause(ctx, slow)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy--
+	switch {
+	case busy > 1:
+		panic("two calls at once")
+	case late != nil:
+		return nil, late
+	}
+	return slices.Clone(r.servers), r.err
+}
+
+func listed(r *registry, dns *fakedns.Resolver) func(*Config) {
+	return func(c *Config) {
+		c.Resolve = r.resolve
+		if dns != nil {
+			c.Lookup = dns.Lookup
+		}
+	}
+}
+
+// TestResolver asks for the servers in each round, and dials none that are gone.
+func TestResolver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{servers: []string{"a:1", " 10.0.0.9 ", "a:1"}}
+		dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1"}, "b": {"10.0.0.2"}}}
+		d := newDialer(t, nil, "", listed(r, dns))
+		want := []string{"10.0.0.1:1 for a", "10.0.0.9:2181 for 10.0.0.9"}
+		if got := nextRound(t, d, 2); !slices.Equal(got, want) || r.asked != 1 {
+			t.Errorf("got %v after %d questions, want %v after 1", got, r.asked, want)
+		}
+		r.set(nil, 0, "b:1", "c:1")
+		dns.Asked = 0
+		want = []string{"10.0.0.2:1 for b"}
+		if got := nextRound(t, d, 1); !slices.Equal(got, want) || r.asked != 2 || dns.Asked != 2 {
+			t.Errorf("got %v after %d questions and %d lookups, want %v after 2 and 2", got, r.asked, dns.Asked, want)
+		}
+		r.set(nil, 0, "b:1")
+		nextAddr(t, d)
+		if err := d.Unresolved(); err != nil {
+			t.Errorf("a server that is gone is complained about: %v", err)
+		}
+	})
+}
+
+// TestBadResolver dials the servers that are known while the resolver is of no use.
+func TestBadResolver(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		slow time.Duration
+		list []string
+		wait time.Duration
+		why  string
+	}{
+		{"hangs", nil, forever, nil, lookupDelay, "no answer"},
+		{"is slow", nil, time.Second, []string{"10.0.0.5"}, lookupDelay, "no answer"},
+		{"fails", errors.New("no leader"), 0, nil, 0, "no leader"},
+		{"is empty", nil, 0, nil, 0, "names no server"},
+		{"has bad ones only", nil, 0, []string{"h:0", "h/app"}, 0, `port "0" is not a number`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &registry{}
+				r.set(c.err, c.slow, c.list...)
+				d := newDialer(t, nil, "10.0.0.1:1", listed(r, nil))
+				if got, took := nextAddr(t, d); got != "10.0.0.1:1" || took != c.wait {
+					t.Errorf("%s after %v, want the known server after %v", got, took, c.wait)
+				}
+				if why := d.Unresolved(); why == nil || !strings.HasPrefix(why.Error(), "ask the resolver: ") || !strings.Contains(why.Error(), c.why) {
+					t.Errorf("the reason is %v, want %q", why, c.why)
+				}
+				r.set(nil, 0, "10.0.0.7")
+				time.Sleep(lookupLimit)
+				synctest.Wait()
+				if got, took := nextAddr(t, d); got != "10.0.0.7:2181" || took != 0 || d.Unresolved() != nil {
+					t.Errorf("%s after %v, failures %v", got, took, d.Unresolved())
+				}
+			})
+		})
+	}
+}
+
+// TestResolverNamesBadServers leaves out servers that cannot be one, and says what is wrong with them.
+func TestResolverNamesBadServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{servers: []string{"10.0.0.1:1", "zk 2", "h1:1,h2:1", "h3:1/app", ""}}
+		d := newDialer(t, nil, "", listed(r, nil))
+		for range 3 {
+			if got, _ := nextAddr(t, d); got != "10.0.0.1:1" {
+				t.Errorf("got %s", got)
+			}
+		}
+		for _, want := range []string{"zk 2", "h1:1,h2:1", "h3:1/app", "empty server name"} {
+			if err := d.Unresolved(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("want %q in %v", want, err)
+			}
+		}
+	})
+}
+
+// TestResolverGoexit takes a resolver that ends its goroutine for one that has failed, and asks it again.
+func TestResolverGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		d := newDialer(t, nil, "", func(c *Config) {
+			c.Resolve = func(context.Context) ([]string, error) { calls++; runtime.Goexit(); return nil, nil }
+		})
+		for i := range 3 {
+			if _, _, err := d.hosts.next(t.Context(), &d.turn); err == nil || !strings.Contains(err.Error(), "not returned") || calls != i+1 {
+				t.Errorf("got %v after %d calls", err, calls)
+			}
+		}
+	})
+}
+
+// TestUsefulBeginsARound resolves the names again after a connection that was of use, because it may have lasted for long,
+// and gives servers the times of the first round.
+func TestUsefulBeginsARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
+		n := &network{}
+		d := newDialer(t, n, "a:1", named(dns))
+		for range 4 { // into the second round
+			c, _, err := d.Dial(t.Context(), staking(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		if got := d.HandshakeLimit(staking(time.Minute)); got != 30*time.Second {
+			t.Errorf("a greeting within %v in the second round", got)
+		}
+		dns.Set(map[string][]string{"a": {"10.0.1.1"}}, nil)
+		d.Useful()
+		c, to, err := d.Dial(t.Context(), staking(time.Minute))
+		if err != nil || to.Addr != "10.0.1.1:1" || d.HandshakeLimit(staking(time.Minute)) != 15*time.Second {
+			t.Fatalf("%v from %s, and a greeting within %v", err, to, d.HandshakeLimit(staking(time.Minute)))
+		}
+		c.Close()
 	})
 }

@@ -1,8 +1,8 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package dial
 
 import "net"
 
-// boundUnsent does nothing on this system: only the window bounds what waits in the kernel.
+// boundUnsent does nothing: this system has no such bound, and only the window of package wire bounds what waits.
 func boundUnsent(net.Conn) {}

@@ -1,6 +1,6 @@
 // Package rounds keeps loops that try again from spinning:
 //
-//	pace := rounds.Pace{New: manager.Retry()}
+//	pace := rounds.Pace{Backoff: rounds.New(manager.Backoff())}
 //	for {
 //		done, err := try()
 //		if done || err != nil {
@@ -19,21 +19,16 @@ package rounds
 import (
 	"context"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // Pace spaces the rounds of one loop. The first two rounds follow at once. From then on there is a
 // wait before each round, which grows, with jitter. The zero value is ready for use. It must not be
 // used by several goroutines at once.
 type Pace struct {
-	// New returns the backoff that gives the waits. If New is nil, waits are
-	// exponential with full jitter, and grow from at most 50 ms to at most a second.
-	New func() backoff.BackOff
+	Backoff Backoff // gives the waits
 
-	rounds int             // since the last reset
-	began  time.Time       // when the present round began
-	waits  backoff.BackOff // nil until the first wait
+	rounds int       // since the last reset
+	began  time.Time // when the present round began
 }
 
 const (
@@ -51,7 +46,7 @@ func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 		p.Reset()
 	}
 	if p.rounds++; p.rounds > free {
-		_ = Until(ctx, end, p.next())
+		_ = Until(ctx, end, p.Backoff.Next())
 	}
 	p.began = time.Now()
 	return ctx.Err()
@@ -60,7 +55,8 @@ func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 // Reset makes the next rounds follow at once again. Call it when a round got the loop further. p may be nil.
 func (p *Pace) Reset() {
 	if p != nil {
-		p.rounds, p.waits = 0, nil
+		p.rounds = 0
+		p.Backoff.Reset()
 	}
 }
 
@@ -69,33 +65,5 @@ func (p *Pace) Reset() {
 func (p *Pace) Rested(d time.Duration) {
 	if d >= shortest {
 		p.Reset()
-	}
-}
-
-// next returns the next wait. A backoff that says stop is started again.
-func (p *Pace) next() time.Duration {
-	switch {
-	case p.waits != nil:
-	case p.New != nil:
-		p.waits = p.New()
-	default:
-		p.waits = defaults()
-	}
-	return Untiring(p.waits)
-}
-
-const (
-	shortest = 50 * time.Millisecond
-	longest  = time.Second
-)
-
-// defaults draws each wait between zero and a bound that doubles. (With this factor,
-// ExponentialBackOff draws between zero and twice its interval.)
-func defaults() backoff.BackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval:     shortest / 2,
-		MaxInterval:         longest / 2,
-		Multiplier:          2,
-		RandomizationFactor: 1,
 	}
 }

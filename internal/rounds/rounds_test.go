@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/goleak"
 
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -50,7 +49,7 @@ func TestGrows(t *testing.T) {
 // The pace is reset by Reset, by a round that has rested, and after a long round.
 func TestAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rounds.Pace{New: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }}
+		p := rounds.Pace{Backoff: rounds.New(time.Hour, time.Hour)}
 		for _, anew := range []func(){p.Reset, func() { p.Rested(50 * time.Millisecond) }, func() { time.Sleep(10 * time.Second) }} {
 			for i := range 3 {
 				if d := wait(t, &p); (d > 0) != (i == 2) {
@@ -66,15 +65,12 @@ func TestAnew(t *testing.T) {
 	})
 }
 
-// A wait ends with its context and with the channel. A backoff that stops is started again.
+// A wait ends with its context and with the channel.
 func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rounds.Pace{New: func() backoff.BackOff { return &backoff.StopBackOff{} }}
+		p := rounds.Pace{Backoff: rounds.New(time.Hour, time.Hour)}
 		for range 2 {
 			wait(t, &p)
-		}
-		if d := wait(t, &p); d != time.Second {
-			t.Errorf("waits %v where none is given", d)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -90,17 +86,38 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// Brief makes long waits shorter, and lets a backoff say stop.
-func TestBrief(t *testing.T) {
-	one := rounds.Brief(func() backoff.BackOff {
-		return &backoff.ExponentialBackOff{InitialInterval: 300 * time.Millisecond, MaxInterval: time.Minute, Multiplier: 10}
-	})()
-	for i, want := range []time.Duration{300 * time.Millisecond, time.Second, time.Second} {
-		if got := one.NextBackOff(); got != want {
-			t.Errorf("wait %d is %v, want %v", i+1, got, want)
-		}
-	}
-	if got := rounds.Brief(func() backoff.BackOff { return &backoff.StopBackOff{} })().NextBackOff(); got != backoff.Stop {
-		t.Errorf("a backoff that stops gives %v", got)
+// The bound of the waits doubles from First to Most, and begins again. Brief bounds it by a second.
+func TestBackoff(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		waits   rounds.Backoff
+		longest []time.Duration
+	}{
+		{"zero value", rounds.Backoff{}, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}},
+		{"bounds", rounds.New(time.Second, 3*time.Second), []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second}},
+		{"brief", rounds.Brief(300*time.Millisecond, time.Minute), []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, time.Second, time.Second}},
+		{"brief and long", rounds.Brief(time.Minute, time.Hour), []time.Duration{time.Second, time.Second}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			most := make([]time.Duration, len(c.longest))
+			for range 200 {
+				waits := c.waits // a copy draws on its own
+				for round := range 2 {
+					for i, longest := range c.longest {
+						d := waits.Next()
+						if d < 0 || d > longest+time.Nanosecond {
+							t.Fatalf("round %d: wait %d is %v, and at most %v is meant", round, i+1, d, longest)
+						}
+						most[i] = max(most[i], d)
+					}
+					waits.Reset()
+				}
+			}
+			for i, longest := range c.longest {
+				if most[i] < longest/2 {
+					t.Errorf("of 400 waits, the longest wait %d is %v, and up to %v is meant", i+1, most[i], longest)
+				}
+			}
+		})
 	}
 }

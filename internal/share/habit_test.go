@@ -64,7 +64,7 @@ func TestKeepTimeOver(t *testing.T) {
 // that are gone.
 func TestKeepAtMostHalf(t *testing.T) {
 	dir := testserver.Path(t)
-	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(5))
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithNodeLimits(5, 1<<20))
 	var all [3]*process
 	for i := range all {
 		all[i] = &process{Turns: turnsOn(t, m, dir+string(rune('a'+i)), func(q *queue.Queue) *Turns {
@@ -103,7 +103,7 @@ func TestKeepAtMostHalf(t *testing.T) {
 
 // A manager whose session may own one node keeps none.
 func TestKeepNoneOfOne(t *testing.T) {
-	p := newKeeper(t, testserver.Path(t), 0, session.WithMaxNodes(1))
+	p := newKeeper(t, testserver.Path(t), 0, session.WithNodeLimits(1, 1<<20))
 	giveBack(t, p.hold(t))
 	if p.in() != idle {
 		t.Error(p.in())

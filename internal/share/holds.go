@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -60,9 +59,9 @@ type Holds[L Lease] struct {
 // again. It ends when each of them has been given back.
 type hold[L Lease] struct {
 	lease L
-	owner *queue.Owner // nil: nobody enters it again
-	calls [2]int       // not yet given back, by via; guarded by Holds.mu
-	ended news.News
+	owner *queue.Owner  // nil: nobody enters it again
+	calls [2]int        // not yet given back, by via; guarded by Holds.mu
+	ended chan struct{} // closed when it has ended; guarded by Holds.mu; nil: nobody waits
 }
 
 // via is the method by which a call entered a hold. Unlock gives back a Lock, and never a Do, which gives back itself.

@@ -125,10 +125,20 @@ func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *hold[L], try bool) err
 	case try:
 		return queue.ErrBusy
 	}
+	h.mu.Lock()
+	if !slices.Contains(h.all, lost) {
+		h.mu.Unlock()
+		return nil
+	}
+	if lost.ended == nil {
+		lost.ended = make(chan struct{})
+	}
+	ended := lost.ended
+	h.mu.Unlock()
 	closed, stop := h.closing()
 	defer stop()
 	select {
-	case <-lost.ended.Wait():
+	case <-ended:
 		return nil
 	case <-ctx.Done():
 		return &queue.WaitError{Err: ctx.Err(), Reason: "this process has lost the lock, and has not unlocked it yet"}

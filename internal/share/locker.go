@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -40,9 +38,7 @@ type locker[L Lease] struct {
 // Lock returns when it holds the lock. If the servers refuse, it goes on to try: after an operator has repaired that, the
 // program need not restart.
 func (l *locker[L]) Lock() {
-	wait := backoff.NewExponentialBackOff()
-	wait.MaxInterval = 5 * time.Second
-	for {
+	for waits := rounds.New(time.Second, 5*time.Second); ; {
 		held, err := l.holds.take(context.Background(), false, viaLock, l.get)
 		if err == nil && l.onLost != nil {
 			held.lease.AfterEnd(func() {
@@ -70,7 +66,7 @@ func (l *locker[L]) Lock() {
 			m.Logger().Warn("turnstile: Lock failed and tries again", "lock", l.holds.Path, "err", err)
 		}
 		closed, stop := l.holds.closing()
-		_ = rounds.Until(context.Background(), closed, wait.NextBackOff())
+		_ = rounds.Until(context.Background(), closed, waits.Next())
 		stop()
 	}
 }

@@ -69,7 +69,7 @@ func TestAtLimitOfNodes(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := testserver.Path(t)
-			p := newProcess(t, dir, 1, session.WithMaxNodes(1))
+			p := newProcess(t, dir, 1, session.WithNodeLimits(1, 1<<20))
 			first := p.hold(t)
 			second, third := p.wait(t, 1), p.wait(t, 2)
 			giveBack(t, first)
@@ -84,7 +84,7 @@ func TestAtLimitOfNodes(t *testing.T) {
 // If other locks have all the nodes that the session may have, the waiters get the error.
 func TestBeyondLimitOfNodes(t *testing.T) {
 	dir := testserver.Path(t)
-	p := newProcess(t, dir, 1, session.WithMaxNodes(1))
+	p := newProcess(t, dir, 1, session.WithNodeLimits(1, 1<<20))
 	q := queueOn(t, p.m, testserver.Path(t))
 	other, err := q.Acquire(expect.Patient(t), mutex)
 	expect.NoError(t, err)

@@ -3,7 +3,9 @@ package share
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,12 +21,13 @@ import (
 func TestGivesUpAtLimitOfNodes(t *testing.T) {
 	dir := testserver.Path(t)
 	h := newProcess(t, dir, 1).hold(t)
-	p := newProcess(t, dir, 1, session.WithMaxNodes(1))
-	for i := range 50 {
+	p := newProcess(t, dir, 1, session.WithNodeLimits(1, 1<<20))
+	for range 50 {
+		p.proxy.ResetRequests()
 		w := p.wait(t, 1)
-		if i%2 == 0 {
-			testserver.WaitChildren(t, dir, 2)
-		}
+		zktest.Eventually(t, testserver.Patience, "the call to wait", func() bool { // its create was answered
+			return p.proxy.Count(func(r zktest.Request) bool { return r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir) }) > 0
+		})
 		w.cancel()
 		w.fails(t, context.Canceled)
 	}
@@ -38,7 +41,7 @@ func TestGivesUpAtLimitOfNodes(t *testing.T) {
 func TestGivesUpBehindOwnHold(t *testing.T) {
 	dir := testserver.Path(t)
 	for _, nodes := range []int{1, 2} {
-		p := newProcess(t, dir, 1, session.WithMaxNodes(nodes))
+		p := newProcess(t, dir, 1, session.WithNodeLimits(nodes, 1<<20))
 		for range 20 {
 			one := p.hold(t)
 			two, three := p.wait(t, 1), p.wait(t, 2)
@@ -61,47 +64,105 @@ func TestGivesUpBehindOwnHold(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// blockingLog is the log of a program whose handler waits.
-type blockingLog struct{ until <-chan struct{} }
-
-func (l blockingLog) Enabled(context.Context, slog.Level) bool      { return true }
-func (l blockingLog) WithAttrs([]slog.Attr) slog.Handler            { return l }
-func (l blockingLog) WithGroup(string) slog.Handler                 { return l }
-func (l blockingLog) Handle(_ context.Context, _ slog.Record) error { <-l.until; return nil }
-
-// Where Turns.mu is locked, no function of the program is called: a hook of a request, of a loss or of a hold, or the handler of
-// the log, can use the same lock. Here they wait until the lock was used by others, which could not be under the mutex.
-func TestNoProgramUnderMutex(t *testing.T) {
-	dir := testserver.Path(t)
-	used := make(chan struct{})
-	p := newKeeper(t, dir, 1, session.WithLogger(slog.New(blockingLog{used})), session.WithTrace(session.Trace{
+// A goroutine that comes while a turn is left waits until the delete was sent: the session may have one node.
+func TestDeleteLeavesFirst(t *testing.T) {
+	var p *process
+	var next *waits
+	p = newProcess(t, testserver.Path(t), 1, session.WithNodeLimits(1, 1<<20), session.WithTrace(session.Trace{
 		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-			if r.Op == "delete" {
-				<-used
+			if r.Op == "delete" && next == nil {
+				next = p.wait(t, 1)
+				next.pending(t)
 			}
-			return ctx, func(error) {}
+			return ctx, nil
 		},
-		Loss: func(context.Context, session.HoldInfo, error) { <-used },
 	}))
-	kept := turnsOn(t, p.m, testserver.Path(t), func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, longestKeep) })
-	for range 5 {
-		p.forgetHabit()
-		kept.forgetHabit()
-		l, err := kept.Acquire(expect.Patient(t), false)
-		expect.NoError(t, err)
-		_ = l.StartRelease(expect.Patient(t))
-		held := p.hold(t)
-		waits := p.wait(t, 1)
-		expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
-		zktest.Eventually(t, testserver.Patience, "the loss", func() bool { return held.Err() != nil })
-		l, err = kept.Acquire(expect.Patient(t), false) // the first to find out that the kept turn is over, or nearly
-		expect.NoError(t, err)
-		_ = l.StartGiveUp(expect.Patient(t)) // nobody waits for the delete, whose hook waits
-		_ = waits.lease(t).StartGiveUp(expect.Patient(t))
-		p.want(t, idle)
-		kept.want(t, idle)
+	giveBack(t, p.hold(t))
+	giveBack(t, next.lease(t))
+}
+
+// No hook is called while a mutex of this package or of package queue is locked, since a hook may look at locks. Here all hooks
+// do, in each way in which a turn is left or lost.
+func TestNoProgramUnderMutex(t *testing.T) {
+	var all []*Turns
+	var ready atomic.Bool
+	var looked sync.Map
+	look := func(hook string) {
+		looks := make(chan struct{})
+		go func() {
+			defer close(looks)
+			for _, s := range all {
+				s.WhenIdle(nil)
+				s.why()
+				if t := s.present(); t != nil {
+					t.Holder()
+					_ = t.Err()
+				}
+			}
+			looked.Store(hook, true)
+		}()
+		select {
+		case <-looks:
+		case <-time.After(testserver.Patience):
+			t.Errorf("the hook of %s cannot look at a lock", hook)
+		}
 	}
-	close(used)
+	p := newProcess(t, testserver.Path(t), 1, session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if ready.Load() {
+				look(r.Op)
+			}
+			return ctx, nil
+		},
+		Hold: func(context.Context, session.HoldInfo) func(error) {
+			look("hold")
+			return func(error) { look("end of hold") }
+		},
+		Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
+			look("release")
+			return ctx, func(error) { look("end of release") }
+		},
+		Loss: func(context.Context, session.HoldInfo, error) { look("loss") },
+	}))
+	dir, shared := testserver.Path(t), testserver.Path(t)
+	all = []*Turns{
+		p.Turns,
+		turnsOn(t, p.m, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 1, longestKeep) }),
+		turnsOn(t, p.m, shared, func(q *queue.Queue) *Turns { return NewReaders(q, reader, longestKeep) }),
+	}
+	ready.Store(true)
+	other := newProcess(t, dir, 1).m
+	take := func(s *Turns) *queue.Lease {
+		s.forgetHabit()
+		l, err := s.Acquire(expect.Patient(t), false)
+		expect.NoError(t, err)
+		return l
+	}
+	for _, s := range all {
+		for range 2 { // the second time, a kept turn is used
+			giveBack(t, take(s))
+		}
+		r := mutex
+		if s.readers {
+			r = writer
+		}
+		l, err := queueOn(t, other, s.q.Path()).Acquire(expect.Patient(t), r) // it comes to a kept turn
+		expect.NoError(t, err)
+		giveBack(t, l)
+		giveBack(t, take(s))
+		s.GiveUpKept()
+		l = take(s)
+		testserver.Delete(t, l.Path())
+		zktest.Eventually(t, testserver.Patience, "the loss of the node", func() bool { return l.Err() != nil })
+	}
+	held := []*queue.Lease{take(all[0]), take(all[1]), take(all[2])}
+	expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
+	for _, l := range held {
+		expect.Receive(t, "the loss of the session", l.Done())
+	}
+	for _, hook := range []string{"create", "getChildren", "getData", "delete", "hold", "end of hold", "release", "end of release", "loss"} {
+		zktest.Eventually(t, testserver.Patience, "the hook of "+hook, func() bool { _, ok := looked.Load(hook); return ok })
+	}
 }
 
 // A turn that was asked back is the last of its kind before its holder can know: a holder that gives the lock back because it

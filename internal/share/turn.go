@@ -88,15 +88,17 @@ func (s *Turns) useAgainLocked() *turn {
 }
 
 // closeLocked ends what a newcomer must not share or use again: a turn that is kept, or that of readers, who go on without
-// newcomers.
-func (s *Turns) closeLocked(ctx context.Context) {
+// newcomers. It reports whether it has left a turn, and so has unlocked mu meanwhile.
+func (s *Turns) closeLocked(ctx context.Context) (left bool) {
 	switch t := s.turn; {
 	case t == nil || s.awaitsLookLocked(t):
 	case t.holds == 0:
 		s.leaveLocked(ctx, t, isClosed(t.disturbed))
+		return true
 	case s.readers:
 		s.turn = nil
 	}
+	return false
 }
 
 // released says how things are after the last release of a turn.
@@ -163,8 +165,8 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 	return nil
 }
 
-// leaveLocked leaves a turn, and acquires another one for those that wait. What this process sends next comes behind the
-// delete, and finds room for its node. taken says that the turn was kept until somebody of another process has come, or until it was lost, which ends the watch too.
+// leaveLocked leaves a turn, as sendLeaveLocked does. taken says that the turn was kept until somebody of another process has
+// come, or until it was lost, which ends the watch too.
 func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.Removal {
 	if s.turn == t {
 		s.turn = nil
@@ -178,9 +180,20 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 		})
 	}
 	keptTurns.remove(t)
-	removal := t.Leave(ctx)
-	s.contendLocked() // readers may wait for a look at this turn
-	return removal
+	return s.sendLeaveLocked(ctx, t.Turn)
+}
+
+// sendLeaveLocked leaves a turn of which s knows nothing any more, and then acquires another one for those that wait. What this
+// object sends next comes behind the delete, and finds room for its node. mu is unlocked meanwhile: the delete calls hooks.
+func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Removal {
+	s.leaving++
+	s.mu.Unlock()
+	defer func() { // also if a hook panics
+		s.mu.Lock()
+		s.leaving--
+		s.contendLocked()
+	}()
+	return t.Leave(ctx)
 }
 
 // giveUp leaves a turn if it is still kept.

@@ -17,8 +17,7 @@ import (
 // another process has come whom they would keep waiting. A reader that comes later is the first of another turn, while the
 // earlier one lasts until its last reader has released it.
 //
-// The methods may be called by several goroutines at once. Under mu, a turn is left, so that its delete is sent before anything
-// else. No function of the program is called there: hooks of a request and handlers of the log run in other goroutines.
+// The methods may be called by several goroutines at once. No hook is called under mu: hooks may look at the lock.
 type Turns struct {
 	q         *queue.Queue
 	r         queue.Request
@@ -31,6 +30,7 @@ type Turns struct {
 	waiting   list.List    // of *waiter
 	acquiring *acquisition // for those that wait; nil: none is under way
 	trying    bool         // a try asks the servers, and others wait for what it gets
+	leaving   int          // turns whose delete is about to be sent: this object sends nothing ahead of it
 	habit     habit
 	whenIdle  func() // see WhenIdle; nil: nobody is to be told
 }
@@ -115,11 +115,12 @@ func (s *Turns) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 // get returns the turn that is kept, or that readers share. If there is none, it waits for one, and a try asks the servers.
 func (s *Turns) get(ctx context.Context, try bool) grant {
 	s.mu.Lock()
-	if t := s.useAgainLocked(); t != nil {
-		s.mu.Unlock()
-		return grant{t, again, nil}
+	for more := true; more; more = s.closeLocked(ctx) {
+		if t := s.useAgainLocked(); t != nil {
+			s.mu.Unlock()
+			return grant{t, again, nil}
+		}
 	}
-	s.closeLocked(ctx)
 	if try {
 		return s.tryAndUnlock(ctx)
 	}
@@ -157,7 +158,7 @@ func (s *Turns) get(ctx context.Context, try bool) grant {
 // meanwhile and afterwards.
 func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	defer s.unlock()
-	unused := s.turn == nil && s.acquiring == nil && !s.trying
+	unused := s.turn == nil && s.acquiring == nil && !s.trying && s.leaving == 0
 	if !unused && !s.readers {
 		return grant{nil, again, queue.ErrBusy}
 	}
@@ -177,7 +178,7 @@ func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 
 // contendLocked begins an acquisition for those that wait, unless they wait for a goroutine of this process.
 func (s *Turns) contendLocked() {
-	if s.waiting.Len() == 0 || s.turn != nil || s.acquiring != nil || s.trying {
+	if s.waiting.Len() == 0 || s.turn != nil || s.acquiring != nil || s.trying || s.leaving > 0 {
 		return
 	}
 	a := &acquisition{r: s.r, over: make(chan struct{})}
@@ -204,7 +205,7 @@ func (s *Turns) contend(a *acquisition) {
 	a.cancel()
 	switch {
 	case err == nil && s.waiting.Len() == 0:
-		granted.Leave(a.ctx)
+		s.sendLeaveLocked(a.ctx, granted)
 	case err == nil:
 		n := 1
 		if s.readers {
@@ -267,7 +268,7 @@ func (s *Turns) WhenIdle(f func()) bool {
 }
 
 func (s *Turns) isIdleLocked() bool {
-	return s.turn == nil && s.acquiring == nil && !s.trying && s.waiting.Len() == 0 && s.habit.isForgotten(time.Now())
+	return s.turn == nil && s.acquiring == nil && !s.trying && s.leaving == 0 && s.waiting.Len() == 0 && s.habit.isForgotten(time.Now())
 }
 
 // unlock unlocks mu after a change that can have made the Turns idle.

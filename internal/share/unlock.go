@@ -64,7 +64,9 @@ func (h *Holds[L]) giveBack(held *hold[L], by via) error {
 	last := held.calls == [2]int{}
 	if last {
 		h.all = slices.DeleteFunc(h.all, func(o *hold[L]) bool { return o == held })
-		held.ended.Tell()
+		if held.ended != nil {
+			close(held.ended)
+		}
 	}
 	h.mu.Unlock()
 	switch {

@@ -1,27 +1,25 @@
 package wire
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Heartbeats go out while none is answered, and a round's write follows its sync.
+// TestBeatsAreNotHeldBack sends heartbeats while none is answered.
 func TestBeatsAreNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.events.owns = true
-		b.greet(t) // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
-		if diff := cmp.Diff([]int32{codec.OpMulti}, b.beaten()); diff != "" {
-			t.Errorf("with the greeting (-want +got):\n%s", diff)
+		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
+		b.greet() // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
+		if ops := b.ops(); len(ops) != 1 || ops[0] != codec.OpMulti {
+			t.Errorf("%v with the greeting, want a write", ops)
 		}
 		time.Sleep(8 * time.Second)
 		count := map[int32]int{}
-		for _, op := range b.beaten() {
+		for _, op := range b.ops() {
 			count[op]++
 		}
 		if count[codec.OpSync] < 3 || count[codec.OpPing] < 10 || count[codec.OpMulti] != 0 {
@@ -30,31 +28,20 @@ func TestBeatsAreNotHeldBack(t *testing.T) {
 	})
 }
 
-// gap is between the answer to a sync and the write of its round: see package clock.
-const gap = 100 * time.Millisecond
-
+// TestRoundIsSyncThenWrite sends the write of a round a gap after the answer to its sync.
 func TestRoundIsSyncThenWrite(t *testing.T) {
+	const gap = 100 * time.Millisecond // see package clock
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.events.owns = true
-		b.greet(t)
-		b.answer(t, replyFrame(firstXid-1, 0, bodies[codec.OpMulti]...))
-		b.beaten()
-		var xid int32
-		for xid == 0 {
-			switch f := <-b.got; f[1] {
-			case codec.OpSync:
-				xid = f[0]
-			case codec.OpPing:
-				b.answer(t, replyFrame(codec.XidPing, 0))
-			}
+		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
+		b.greet()
+		b.say(answerTo(b.next()))
+		for op := int32(0); op != codec.OpSync; {
+			f := <-b.got
+			op = codec.Op(f)
+			b.say(answerTo(f))
 		}
-		b.answer(t, replyFrame(xid, 0, bodies[codec.OpSync]...))
 		answered := time.Now()
-		for f := range b.got {
-			if f[1] == codec.OpMulti {
-				break
-			}
+		for codec.Op(<-b.got) != codec.OpMulti {
 		}
 		if d := time.Since(answered); d != gap {
 			t.Errorf("the write came %v after the answer to the sync, want %v", d, gap)
@@ -62,8 +49,8 @@ func TestRoundIsSyncThenWrite(t *testing.T) {
 	})
 }
 
-// An idle session sends as many pings as syncs, and more of both if ticks are long. The pings are in the middle between
-// the syncs, whatever the user sends.
+// TestIdleBeats sends as many pings as syncs if the session owns nothing, and more of both if ticks are long. The pings are
+// in the middle between the syncs, whatever the user sends.
 func TestIdleBeats(t *testing.T) {
 	for _, c := range []struct {
 		half        time.Duration // of a tick
@@ -72,32 +59,61 @@ func TestIdleBeats(t *testing.T) {
 		{600 * time.Millisecond, time.Second, time.Second},
 		{1500 * time.Millisecond, 600 * time.Millisecond, 730 * time.Millisecond},
 	} {
-		t.Run(c.half.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testIdleBeats(t, c.half, c.least, c.most) })
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(cfg *Config) { cfg.Half = func(time.Duration) time.Duration { return c.half } })
+			b.greet()
+			last := time.Now()
+			for i := range 60 {
+				time.Sleep(300 * time.Millisecond)
+				b.ask(codec.OpExists, "/a")
+				f := <-b.got
+				for ; codec.Op(f) == codec.OpExists; f = <-b.got {
+					b.say(replyFrame(codec.Xid(f), codec.CodeNoNode))
+				}
+				want := []int32{codec.OpSync, codec.OpPing}[i%2]
+				since := time.Since(last).Round(10 * time.Millisecond)
+				if op := codec.Op(f); op != want || i >= 4 && (since < c.least || since > c.most) {
+					t.Fatalf("heartbeat %d is %s after %v, want %s after %v to %v", i, codec.OpName(op), since, codec.OpName(want), c.least, c.most)
+				}
+				last = time.Now()
+				b.say(answerTo(f))
+			}
 		})
 	}
 }
 
-// testIdleBeats wants from least to most between two heartbeats, with a timeout of 6 s. The first ones follow the
-// greeting, and come as if ticks were short.
-func testIdleBeats(t *testing.T, half, least, most time.Duration) {
-	b := newBench(t)
-	b.cfg.Half = func(time.Duration) time.Duration { return half }
-	b.greet(t)
-	last := time.Now()
-	for i := range 60 {
-		time.Sleep(300 * time.Millisecond)
-		b.ask(codec.OpExists)
-		var f [2]int32
-		for f = <-b.got; f[1] == codec.OpExists; f = <-b.got {
-			b.answer(t, replyFrame(f[0], codec.CodeNoNode))
+// TestBeatsGoAhead writes heartbeats ahead of 8,192 calls that wait: each is behind the calls in flight only. The calls are
+// reads, which prove nothing, and the server takes a millisecond for each.
+func TestBeatsGoAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
+		b.greet()
+		b.say(answerTo(b.next()))
+		calls := make([]*Call, 8192)
+		for i := range calls {
+			calls[i], _ = call(codec.OpExists, fmt.Sprintf("/locks/%d", i))
+			calls[i].First = true
 		}
-		want := []int32{codec.OpSync, codec.OpPing}[i%2]
-		since := time.Since(last).Round(10 * time.Millisecond)
-		if f[1] != want || i >= 4 && (since < least || since > most) {
-			t.Fatalf("heartbeat %d is a request of kind %d after %v, want %d after %v to %v", i, f[1], since, want, least, most)
+		b.Start(calls...)
+		var last time.Time
+		var most time.Duration
+		beats := 0
+		for answered := 0; answered < len(calls); {
+			f := <-b.got
+			if codec.Op(f) == codec.OpExists {
+				answered++
+				time.Sleep(time.Millisecond)
+			} else {
+				if beats++; beats > 1 {
+					most = max(most, time.Since(last))
+				}
+				last = time.Now()
+			}
+			b.say(answerTo(f))
 		}
-		last = time.Now()
-		b.answer(t, replyFrame(f[0], codec.CodeOK, bodies[f[1]]...))
-	}
+		// A round begins each 1.2 s, which is the time from its write to the next sync. Each waits for the answers to 128 calls.
+		if limit := (1200 + mostCalls) * time.Millisecond; most > limit || beats < 10 {
+			t.Errorf("%d heartbeats; the longest time between two is %v, want %v at most", beats, most, limit)
+		}
+	})
 }

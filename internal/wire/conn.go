@@ -1,103 +1,115 @@
-// Package wire is one connection of a session.
+// Package wire is one connection of a session: the handshake, one goroutine that writes, the frames that are read, and the
+// calls that wait or are in flight. It has no watches and no retries: those are the session's, which serves a connection
+// like this:
 //
-// A [Conn] begins with the handshake and ends with its socket. One goroutine reads and one writes
-// ([Conn.Serve]). A Conn
-//
-//   - asks for the session, and tells the server the last transaction that the session has seen,
-//   - proves who the client is by SASL, before anything else is sent (sasl.go),
-//   - presents the identities of the session (identity.go),
-//   - sends the session's requests, as package outbox lets them out,
-//   - ends at the first frame that no server sends (reader.go, flight.go),
-//   - notes when each frame was sent and answered, and tells the session what that proves (package clock),
-//   - sends heartbeats (send.go).
+//	conn := wire.New(socket, config)
+//	greeting, sent, err := conn.Greet()
+//	if err == nil {
+//		err = s.greeted(greeting, sent)
+//	}
+//	if err == nil {
+//		err = conn.Open()
+//	}
+//	for err == nil {
+//		var news wire.News
+//		if news, err = conn.Next(); err == nil {
+//			s.take(news) // what the news proves first, and then news.End()
+//		}
+//	}
+//	why := conn.Close(err)
+//	// the watches break
+//	conn.Forsake()
 package wire
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // Config is what a [Conn] needs to know.
 type Config struct {
-	Events Events
-	Clock  *clock.Clock
-	// Seen is the last transaction (zxid) of which the session has an answer, or 0. It is told to the server in the
-	// handshake, which keeps a server away that lags behind. All connections of a session share it.
-	Seen           *atomic.Int64
-	Outbox         outbox.Config
-	Identities     []codec.Identity
-	SASL           *SASL                                     // nil: none
-	HandshakeLimit time.Duration                             // for the server's greeting and SASL, counted from Serve
-	Half           func(timeout time.Duration) time.Duration // half a tick, or more: see package clock
+	Hello      codec.Hello
+	Seen       *atomic.Int64 // the last transaction that a caller has seen; keeps away a server that lags behind it
+	Owned      *atomic.Int64 // how many nodes the session owns, or may own: with nodes it has more to prove
+	Identities []codec.Identity
+	SASL       *SASL                                     // nil: none
+	Host       string                                    // of the server, for SASL
+	Limit      time.Duration                             // for Greet and Open together
+	Half       func(timeout time.Duration) time.Duration // half a tick, or more: see package clock; called with a lock held
+	Clock      *clock.Clock
 }
 
-// Conn is one connection of a session. All methods but Serve may be called by any number of goroutines at once.
+// Conn is one connection of a session. Greet, Open, Next and Close are for one goroutine, in that order. All other methods
+// may be called by any number of goroutines at once.
 type Conn struct {
-	conn net.Conn
-	cfg  Config
-	in   *bufio.Reader // only the reader uses it
-	body []byte        // of the present frame; only the reader uses it
-	ids  identities    // whose answers are due; only the reader uses it
+	net      net.Conn
+	cfg      Config
+	in       *bufio.Reader    // the reader's, and so are the next five
+	body     []byte           // of short frames
+	ids      []codec.Identity // whose answers are due
+	due      bool             // the writer is to be woken
+	proof    proof            // of Greet for Open
+	patience *time.Timer      // ends the handshake
 
-	out      *outbox.Outbox
-	posted   chan struct{} // poked when a call, or closeSession, waits
-	answered chan struct{} // poked when the sync of a round was answered
+	wake    chan struct{}           // there may be something to write
+	life    context.Context         // until the connection ends
+	end     context.CancelCauseFunc // with why
+	writer  sync.WaitGroup
+	writing []byte // the writer's buffer
 
-	mu        sync.Mutex // guards what follows, up to lastBytes
-	greeted   time.Time  // when the greeting came; zero before
-	timeout   time.Duration
-	flight    flight
-	link      clock.Link
-	urgent    [][]byte  // goes ahead of all that waits
-	lastHeard time.Time // when a frame began to come
-	lastBytes time.Time // when any bytes came
-
-	closed chan struct{}
-	once   sync.Once
-	why    atomic.Pointer[error] // see Err
-	hungUp atomic.Bool           // the network or the server has ended the connection, and not this side
-	made   time.Time
-	since  atomic.Int64 // when the running write began, counted from made; 0: there is none
+	mu      sync.Mutex
+	sent    time.Time // the handshake
+	greeted time.Time // its answer
+	open    bool      // the handshake is over
+	timeout time.Duration
+	link    clock.Link
+	beatAt  time.Time // when to look for heartbeats that are due
+	urgent  [][]byte  // goes ahead of all calls
+	waiting waiting
+	flight  []sending // in order
+	flying  int       // calls in flight, and load: their bytes
+	load    int
+	number  int32 // of the last request
+	over    bool  // nothing more is sent
+	heardAt time.Time
+	bytesAt time.Time
 }
 
-// readBuffer is how much is read at a time, of frames that are shorter. Longer ones are read at once.
-const readBuffer = 4 << 10
+// sending is a frame in flight. entry is nil if it is the connection's own.
+type sending struct {
+	clock.Sending
+	*entry
+}
 
-// New makes a connection of a session on a socket that has just been opened. Call Serve next, or Cut.
+// New makes a connection on a socket that has just been opened. Call Greet next, or Cut.
 func New(c net.Conn, cfg Config) *Conn {
-	w := &Conn{
-		conn:     c,
-		cfg:      cfg,
-		ids:      cfg.Identities,
-		out:      outbox.New(cfg.Outbox),
-		made:     clock.Now().Add(-1),
-		answered: make(chan struct{}, 1),
-		posted:   make(chan struct{}, 1),
-		closed:   make(chan struct{}),
-	}
-	w.in = bufio.NewReaderSize((*socket)(w), readBuffer)
+	w := &Conn{net: c, cfg: cfg, ids: cfg.Identities, wake: make(chan struct{}, 1)}
+	w.life, w.end = context.WithCancelCause(context.Background())
+	w.in = bufio.NewReaderSize(socket{w}, readBuffer)
 	return w
 }
 
-// socket is what a Conn reads from. It notes when bytes come, also in the middle of a long answer.
-type socket Conn
+// socket notes when bytes come, also in the middle of a long answer.
+type socket struct{ *Conn }
 
-func (s *socket) Read(b []byte) (int, error) {
+func (s socket) Read(b []byte) (int, error) {
 	for range emptyReads {
-		n, err := s.conn.Read(b)
+		n, err := s.net.Read(b)
 		if n > 0 {
 			s.mu.Lock()
-			s.lastBytes = clock.Now()
+			s.bytesAt = clock.Now()
 			s.mu.Unlock()
 		}
 		if n > 0 || err != nil {
@@ -107,96 +119,173 @@ func (s *socket) Read(b []byte) (int, error) {
 	return 0, io.ErrNoProgress
 }
 
-// emptyReads is after how many reads in a row without bytes and without an error a connection is given up, as in package
-// bufio. Not every dialer's connections follow the rules.
-const emptyReads = 100
+// ErrNoSession means that the server does not know the session that was asked for.
+var ErrNoSession = errors.New("the server has no such session")
 
-// Call sends a request when the outbox lets it out. It does not block. A request that comes before the greeting waits
-// for it. Requests leave in the order in which they come, as long as none has to wait for room.
-func (w *Conn) Call(c outbox.Call) {
-	if !w.out.Post(c) {
-		c.Done(outbox.Reply{Err: outbox.ErrNotSent})
-		return
+// Greet asks for the session. It returns the server's answer, and when the request was sent. The error matches
+// ErrNoSession if the session has expired. If the mechanism could not begin, nothing was sent. A timer bounds the handshake,
+// since not every dialer's connections have deadlines.
+func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
+	began := time.Now()
+	if w.proof, err = w.cfg.SASL.begin(w.life, w.cfg.Host, w.cfg.Limit/2); err != nil {
+		return g, sent, err
 	}
-	w.poke()
-}
-
-// CloseSession asks the server to close the session. What waits is not sent any more. Events.Closed tells the answer, after
-// which the server ends the connection.
-func (w *Conn) CloseSession() {
+	w.patience = time.AfterFunc(w.cfg.Limit-time.Since(began), func() { w.Cut(os.ErrDeadlineExceeded) })
+	hello := w.cfg.Hello
+	hello.LastZxid = w.cfg.Seen.Load()
+	sent = clock.Now()
+	if err := w.write(hello.Frame()); err != nil {
+		return g, sent, err
+	}
+	frame, err := w.frame()
+	if err != nil {
+		return g, sent, err
+	}
+	g, err = codec.ParseGreeting(frame)
 	w.mu.Lock()
-	if !w.greeted.IsZero() {
-		w.urgent = append(w.urgent, codec.CloseFrame(w.out.Number()))
-	}
+	w.sent, w.greeted, w.timeout = sent, clock.Now(), g.Timeout()
 	w.mu.Unlock()
-	w.out.Stop()
-	w.poke()
+	if err == nil && g.Session == 0 {
+		err = ErrNoSession
+	}
+	return g, sent, err
 }
 
-// poke wakes the goroutine that writes.
-func (w *Conn) poke() {
-	select {
-	case w.posted <- struct{}{}:
-	default:
+// Open proves who the client is by SASL, if there is any, and presents the identities. From then on calls leave. The error
+// is a [SASLError] if the server refuses the client, or the mechanism refuses the server.
+func (w *Conn) Open() error {
+	if err := w.proof.run(w.life, w.nextNumber, w.write, w.frame); err != nil {
+		return err
 	}
-}
-
-// Forsake ends the calls that have no answer. Further calls fail at once. It must be called when Serve has returned, or
-// will not be called.
-func (w *Conn) Forsake() { w.out.Forsake(w.hungUp.Load()) }
-
-// Err returns why the connection has ended, or nil if it has not.
-func (w *Conn) Err() error {
-	if why := w.why.Load(); why != nil {
-		return *why
+	if !w.patience.Stop() {
+		return os.ErrDeadlineExceeded
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open, w.beatAt = true, w.greeted.Add(clock.Aside)
+	for _, id := range w.ids {
+		w.urgent = append(w.urgent, id.Frame())
+	}
+	if w.link.Begin(w.sent, w.greeted, w.timeout, w.owns()) {
+		w.urgent = append(w.urgent, codec.AgreeFrame(w.numberLocked()))
+	}
+	w.writer.Go(w.writes)
 	return nil
 }
 
-// Cut ends the connection for a reason, which Err returns from then on. The first reason stays, because the others
-// follow from it. With TLS that can take its time.
-func (w *Conn) Cut(why error) {
-	w.why.CompareAndSwap(nil, &why)
-	w.once.Do(func() { close(w.closed) })
-	_ = w.conn.Close()
-}
-
-// lose ends the connection for an error of the network. If this side has closed the connection, the error only follows
-// from that.
-func (w *Conn) lose(err error) {
-	select {
-	case <-w.closed:
-	default:
-		w.hungUp.Store(true)
+// Close ends the connection, and waits until nothing more is written. It returns why the connection has ended: the first
+// reason, which may be another one. The calls without an answer stay for Forsake.
+func (w *Conn) Close(why error) error {
+	if w.patience != nil {
+		w.patience.Stop()
 	}
-	w.Cut(err)
+	w.Cut(why)
+	w.writer.Wait()
+	return w.Err()
 }
 
-// Stalled reports whether the network takes no more bytes: whether a write has been running for
-// longer than a write that only waits its turn.
-func (w *Conn) Stalled(now time.Time) bool {
-	since := w.since.Load()
-	return since != 0 && now.Sub(w.made)-time.Duration(since) > stall
+func (w *Conn) owns() bool { return w.cfg.Owned.Load() > 0 }
+
+// numberLocked returns the next number of a request. Numbers are positive, so that servers count the requests: those that
+// they do not count pass a limit that the operator has set.
+func (w *Conn) numberLocked() int32 {
+	w.number = w.number%math.MaxInt32 + 1
+	return w.number
 }
 
-const stall = 20 * time.Millisecond
+func (w *Conn) nextNumber() int32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.numberLocked()
+}
+
+// Greeted reports whether the handshake is over.
+func (w *Conn) Greeted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open
+}
+
+// CloseSession asks the server to close the session. What waits is not sent any more.
+func (w *Conn) CloseSession() {
+	w.mu.Lock()
+	if w.open {
+		w.urgent = append(w.urgent, codec.CloseFrame(w.numberLocked()))
+	}
+	w.mu.Unlock()
+	w.stop()
+	w.poke()
+}
+
+// Forsake ends the calls that have no answer: those that were sent, in order, and then those that wait. It must be called
+// when Close has returned, or will not be called.
+func (w *Conn) Forsake() {
+	w.mu.Lock()
+	flight := w.flight
+	w.flight, w.over = nil, true
+	w.mu.Unlock()
+	var longest *entry
+	for _, f := range flight {
+		if f.entry != nil && (longest == nil || len(f.entry.frame) > len(longest.frame)) {
+			longest = f.entry
+		}
+	}
+	for _, f := range flight {
+		if f.entry == nil {
+			continue
+		}
+		why := net.ErrClosed
+		if n := len(f.entry.frame); f.entry == longest && n >= longCall {
+			why = fmt.Errorf("%w, with a request of %d bytes: %w", why, n, ErrLongest)
+		}
+		f.entry.end(Reply{Err: why})
+	}
+	w.stop()
+}
+
+// stop ends the calls that wait, and all that come from now on.
+func (w *Conn) stop() {
+	w.mu.Lock()
+	w.over = true
+	all := w.waiting.clear()
+	w.mu.Unlock()
+	for _, e := range all {
+		e.end(Reply{Err: ErrNotSent})
+	}
+}
+
+// Err returns why the connection has ended, or nil.
+func (w *Conn) Err() error { return context.Cause(w.life) }
+
+// Cut ends the connection for a reason. The first reason stays, because the others follow from it. Cut returns when the
+// socket is closed, which with TLS can take a moment.
+func (w *Conn) Cut(why error) {
+	w.end(why)
+	_ = w.net.Close()
+}
+
+func (w *Conn) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Silence returns for how long a request has been in flight while no byte came, and while no frame began. They differ
-// while a long answer is on its way. It returns 0 if nothing is in flight or there was no greeting yet.
+// while a long answer is on its way.
 func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	oldest, ok := w.flight.oldest()
-	if !ok || w.greeted.IsZero() {
+	if len(w.flight) == 0 {
 		return 0, 0
 	}
 	since := func(heard time.Time) time.Duration {
-		if heard.Before(oldest.At) {
-			heard = oldest.At
+		if oldest := w.flight[0].At; heard.Before(oldest) {
+			heard = oldest
 		}
 		return now.Sub(heard)
 	}
-	return since(w.lastBytes), since(w.lastHeard)
+	return since(w.bytesAt), since(w.heardAt)
 }
 
 // ErrReplaced is the error for a connection on which another session answers.
@@ -204,3 +293,15 @@ var ErrReplaced = errors.New("the server answered with another session")
 
 // Replaced returns an ErrReplaced that names the other session.
 func Replaced(session int64) error { return fmt.Errorf("%w: 0x%x", ErrReplaced, uint64(session)) }
+
+// write writes to the network. If it fails, it has ended the connection.
+func (w *Conn) write(b []byte) error {
+	n, err := w.net.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		w.Cut(err)
+	}
+	return err
+}

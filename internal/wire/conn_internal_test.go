@@ -1,419 +1,397 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
-	"sync"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
-// fakeEvents stands for the session of a connection.
-type fakeEvents struct {
-	mu         sync.Mutex
-	owns       bool
-	refuse     error
-	greetings  []codec.Greeting
-	hellos     []time.Time
-	answers    []clock.Answered
-	identities []string
-	fired      []string
-	expiries   int
-	closes     int
+var twoIdentities = []codec.Identity{
+	{Scheme: "digest", Credential: []byte("a:1")}, {Scheme: "x509", Credential: []byte("b")},
 }
 
-func (e *fakeEvents) do(f func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f()
-}
-
-func (e *fakeEvents) Greeted(g codec.Greeting, sent time.Time) error {
-	e.do(func() { e.greetings, e.hellos = append(e.greetings, g), append(e.hellos, sent) })
-	return e.refuse
-}
-func (e *fakeEvents) Answered(a clock.Answered, _ int64, _ time.Duration) {
-	e.do(func() { e.answers = append(e.answers, a) })
-}
-func (e *fakeEvents) Accepted() {
-	e.do(func() { e.identities = append(e.identities, "accepted") })
-}
-func (e *fakeEvents) Ready() {}
-func (e *fakeEvents) Refused(s string, why error) {
-	if why != nil {
-		s += ": " + why.Error()
-	}
-	e.do(func() { e.identities = append(e.identities, "refused "+s) })
-}
-func (e *fakeEvents) Fired(kind int32, path string) {
-	e.do(func() { e.fired = append(e.fired, fmt.Sprint(kind, " ", path)) })
-}
-func (e *fakeEvents) Expired()   { e.do(func() { e.expiries++ }) }
-func (e *fakeEvents) Closed()    { e.do(func() { e.closes++ }) }
-func (e *fakeEvents) Owns() bool { e.mu.Lock(); defer e.mu.Unlock(); return e.owns }
-
-func config(e Events) Config {
-	return Config{
-		Events: e, Clock: clock.New(clock.Now()), Seen: new(atomic.Int64), HandshakeLimit: time.Second,
-		Outbox: outbox.Config{Refusals: new(outbox.Refusals), Batches: new(atomic.Int64), Window: new(atomic.Int32)},
-		Half:   func(timeout time.Duration) time.Duration { return timeout / 4 },
-	}
-}
-
-// bench is a connection with a scripted server at its other end. It lives in a synctest
-// bubble, so that its limits take no time and send times are exact.
-type bench struct {
-	*Conn
-	events *fakeEvents
-	server net.Conn
-	got    chan [2]int32 // xid and op of each frame after the handshake
-	over   chan error    // what Serve has returned
-}
-
-func newBench(t *testing.T, identities ...codec.Identity) *bench {
-	t.Helper()
-	near, far := net.Pipe()
-	b := &bench{events: &fakeEvents{}, server: far, got: make(chan [2]int32, 1000), over: make(chan error, 1)}
-	cfg := config(b.events)
-	cfg.Identities = identities
-	b.Conn = New(near, cfg)
-	t.Cleanup(func() { b.Cut(net.ErrClosed); far.Close() })
-	return b
-}
-
-// start begins to serve, and takes the handshake.
-func (b *bench) start(t *testing.T) {
-	t.Helper()
-	go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
-	if _, err := codec.ReadFrame(b.server, codec.MaxFrame); err != nil {
-		t.Fatal(err)
-	}
-	go b.listen()
-}
-
-// listen takes what arrives at the server.
-func (b *bench) listen() {
-	for {
-		f, err := codec.ReadFrame(b.server, codec.MaxFrame)
-		if err != nil {
-			return
-		}
-		b.got <- [2]int32{codec.Xid(f), codec.Op(f)}
-	}
-}
-
-// greet makes the handshake.
-func (b *bench) greet(t *testing.T) {
-	t.Helper()
-	b.start(t)
-	b.answer(t, greetingFrame(42, 6000))
-}
-
-// ask sends a request to whose answer nobody listens.
-func (b *bench) ask(op int32) {
-	b.Call(outbox.Call{Frame: callFrame(op, "/a"), Done: func(outbox.Reply) {}})
-	synctest.Wait()
-}
-
-func (b *bench) answer(t *testing.T, frame []byte) {
-	t.Helper()
-	if _, err := b.server.Write(frame); err != nil {
-		t.Errorf("the server's write: %v", err)
-	}
-	synctest.Wait()
-}
-
-func replyFrame(xid, code int32, body ...byte) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(codec.ReplyHeader+len(body)))
-	b = binary.BigEndian.AppendUint32(b, uint32(xid))
-	b = binary.BigEndian.AppendUint64(b, 99)
-	return append(binary.BigEndian.AppendUint32(b, uint32(code)), body...)
-}
-
-func eventFrame(kind int32, path string) []byte {
-	return replyFrame(codec.XidEvent, 0, append(numbers(kind, 3), sized(path)...)...)
-}
-
-// beaten returns the operations of the heartbeats that reached the server since the last call.
-func (b *bench) beaten() []int32 {
-	synctest.Wait()
-	var ops []int32
-	for len(b.got) > 0 {
-		if f := <-b.got; f[0] <= firstXid || f[0] == codec.XidPing {
-			ops = append(ops, f[1])
-		}
-	}
-	return ops
-}
-
-const (
-	showsNone = iota
-	showsLeader
-	showsQuorum
-)
-
-// An answer counts only if the leader alone can have given it, and it counts from the time when
-// that request was sent.
-func TestConnAnswers(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		op, code  int32
-		shows     int
-		expiries  int
-		answerXid int32 // 0: the request's
-	}{
-		{"create", codec.OpCreate, 0, showsQuorum, 0, 0},
-		{"delete of no node", codec.OpDelete, codec.CodeNoNode, showsQuorum, 0, 0},
-		{"sync", codec.OpSync, 0, showsLeader, 0, 0},
-		{"multi", codec.OpMulti, 0, showsQuorum, 0, 0},
-		{"delete without the right to: some followers say so themselves", codec.OpDelete, codec.CodeNoAuth, showsNone, 0, 0},
-		{"throttled", codec.OpSync, codec.CodeThrottled, showsNone, 0, 0},
-		{"expired", codec.OpSync, codec.CodeSessionExpired, showsNone, 1, 0},
-		{"a read", codec.OpGetData, 0, showsNone, 0, 0},
-		{"a read by an expired session", codec.OpGetData, codec.CodeSessionExpired, showsNone, 1, 0},
-		{"an event", codec.OpSync, 0, showsNone, 0, codec.XidEvent},
-		{"another's reply", codec.OpSync, 0, showsNone, 0, 8},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				b.greet(t)
-				time.Sleep(500 * time.Millisecond)
-				sent := time.Now()
-				xid := int32(1)
-				b.ask(c.op)
-				time.Sleep(10 * time.Millisecond)
-				b.ask(codec.OpSync) // later, and not answered
-				if c.answerXid != 0 {
-					xid = c.answerXid
-				}
-				answer := replyFrame(xid, c.code, bodies[c.op]...)
-				if c.code != codec.CodeOK {
-					answer = replyFrame(xid, c.code)
-				}
-				if xid == codec.XidEvent {
-					answer = eventFrame(codec.EventCreated, "/")
-				}
-				b.answer(t, answer)
-				got := b.events.answers
-				if want := c.shows != showsNone; want && (len(got) != 1 || !got[0].Sent.Equal(sent)) || !want && len(got) != 0 {
-					t.Errorf("%v counts, want %v: %v", got, want, sent)
-				}
-				if len(got) == 1 && got[0].Quorum != (c.shows == showsQuorum) {
-					t.Errorf("quorum: %v", got[0].Quorum)
-				}
-				if b.events.expiries != c.expiries {
-					t.Errorf("%d expiries, want %d", b.events.expiries, c.expiries)
-				}
-				if xid == codec.XidEvent {
-					return
-				}
-				if xid != 8 {
-					if err := b.Err(); err != nil {
-						t.Fatalf("refused: %v", err)
-					}
-					b.answer(t, answer) // said twice, it counts once
-				}
-				if len(b.events.answers) > 1 {
-					t.Error("a second reply to the same request was counted")
-				}
-				if err := <-b.over; !errors.Is(err, codec.ErrBadFrame) {
-					t.Errorf("after an answer that was not due: %v, want %v", err, codec.ErrBadFrame)
-				}
-			})
-		})
-	}
-}
-
-// The session is told of the greeting, and closed by a request that goes ahead of those that wait. The answer ends
-// the connection.
-func TestConnBeginsAndEnds(t *testing.T) {
+// TestOneCall sees a request go out and its answer come in, and what becomes of calls when the connection ends.
+func TestOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		hello := time.Now()
-		b.start(t)
-		b.CloseSession() // too early: it would close another session, or none
-		time.Sleep(100 * time.Millisecond)
-		b.answer(t, greetingFrame(42, 6000))
-		if len(b.events.greetings) != 1 || b.events.greetings[0].Session != 42 || !b.events.hellos[0].Equal(hello) {
-			t.Errorf("greeted with %+v, sent %v ago", b.events.greetings, time.Since(b.events.hellos[0]))
+		b := newBench(t, nil)
+		b.greet()
+		create, reply := call(codec.OpCreate, "/a")
+		b.Start(create)
+		f := b.next()
+		if codec.Op(f) != codec.OpCreate || codec.Xid(f) <= 0 {
+			t.Fatalf("%s with number %d has left", codec.OpName(codec.Op(f)), codec.Xid(f))
 		}
-		b.CloseSession()
-		if ops := b.beaten(); len(ops) != 1 || ops[0] != codec.OpClose {
-			t.Fatalf("sent %v, want closeSession", ops)
+		b.say(answerTo(f))
+		if r := ended(reply); r == nil || r.Err != nil || r.Path != "/a" || r.Zxid != testZxid {
+			t.Errorf("the reply is %+v", r)
 		}
-		b.answer(t, replyFrame(firstXid-1, 0))
-		if err := <-b.over; b.events.closes != 1 || !errors.Is(err, net.ErrClosed) {
-			t.Errorf("after the answer to closeSession: %d confirmed, %v", b.events.closes, err)
+		if n := b.told(); !n.ByLeader || n.Zxid != testZxid {
+			t.Errorf("the news of the answer is %+v", n)
+		}
+		if seen := b.cfg.Seen.Load(); seen != testZxid {
+			t.Errorf("seen is %d", seen)
 		}
 	})
 }
 
-// Greetings that end the connection.
-func TestConnGreetingRefused(t *testing.T) {
-	long := greetingFrame(42, 6000)
-	long = append(long, 0)
+// TestGreet returns the greeting and when the handshake was sent, and sends identities, the write of a session that owns
+// nodes, and calls in that order, all behind the greeting, in whatever pieces that comes.
+func TestGreet(t *testing.T) {
+	for _, size := range []int{100, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(c *Config) { c.Identities = twoIdentities; c.Owned.Store(1); c.Seen.Store(7) })
+			hello := clock.Now()
+			early, _ := call(codec.OpDelete, "/early")
+			b.Start(early)
+			go func() {
+				g, sent, err := b.Greet()
+				if g.Session != 42 || g.Timeout() != 6*time.Second || !sent.Equal(hello) || err != nil {
+					t.Errorf("greeted with %+v, sent %v late, %v", g, sent.Sub(hello), err)
+				}
+				if err := b.Open(); err != nil {
+					t.Error(err)
+				}
+			}()
+			f, err := codec.ReadFrame(b.server, codec.MaxFrame)
+			if want := (codec.Hello{TimeoutMillis: 6000, LastZxid: 7}).Frame(); err != nil || !bytes.Equal(f, want) {
+				t.Errorf("%v: the handshake is\n%x, want\n%x", err, f, want)
+			}
+			go b.listen()
+			time.Sleep(100 * time.Millisecond)
+			b.ask(codec.OpSync, "/late")
+			for piece := range slices.Chunk(greetingFrame(42, 6000), size) {
+				b.nothing()
+				if b.Greeted() {
+					t.Error("open too early")
+				}
+				b.say(piece)
+			}
+			want := []int32{codec.OpAuth, codec.OpAuth, codec.OpMulti, codec.OpDelete, codec.OpSync}
+			if diff := cmp.Diff(want, b.ops()); diff != "" || !b.Greeted() {
+				t.Errorf("open %t (-want +got):\n%s", b.Greeted(), diff)
+			}
+		})
+	}
+}
+
+// TestGreetingRefused has greetings that end the connection. Nothing is sent behind them.
+func TestGreetingRefused(t *testing.T) {
+	long := append(greetingFrame(42, 6000), 0)
 	binary.BigEndian.PutUint32(long, uint32(len(long)-4))
 	for _, c := range []struct {
-		name     string
-		frame    []byte
-		refuse   error
-		want     error
-		expiries int
+		name  string
+		frame []byte
+		want  error
 	}{
-		{"another session", greetingFrame(43, 6000), ErrReplaced, ErrReplaced, 0},
-		{"malformed", frameOf(0xff, 41), nil, codec.ErrBadFrame, 0},
-		{"too long", long, nil, codec.ErrBadFrame, 0},
-		{"of impossible length", []byte{0x7f, 0xff, 0xff, 0xff}, nil, codec.ErrBadFrame, 0},
-		{"an answer in its place", replyFrame(1, 0), nil, codec.ErrBadFrame, 0},
-		{"expired", greetingFrame(0, 0), nil, ErrNoSession, 1},
-		{"it stops", greetingFrame(42, 6000)[:20], nil, os.ErrDeadlineExceeded, 0},
+		{"malformed", frameOf(0xff, 41), codec.ErrBadFrame},
+		{"too long", long, codec.ErrBadFrame},
+		{"of impossible length", []byte{0x7f, 0xff, 0xff, 0xff}, codec.ErrBadFrame},
+		{"an answer in its place", replyFrame(1, 0), codec.ErrBadFrame},
+		{"text", []byte("HTTP/1.1 400 Bad Request"), codec.ErrBadFrame},
+		{"expired", greetingFrame(0, 0), ErrNoSession},
+		{"it stops", greetingFrame(42, 6000)[:20], os.ErrDeadlineExceeded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, codec.Identity{Scheme: "digest", Credential: []byte("a:1")})
-				b.events.refuse = c.refuse
-				b.start(t)
-				go func() { _, _ = b.server.Write(c.frame) }()
-				if err := <-b.over; !errors.Is(err, c.want) {
+				b := newBench(t, func(c *Config) { c.Identities = twoIdentities })
+				b.start()
+				go b.listen()
+				_, _ = b.server.Write(c.frame)
+				began := time.Now()
+				if err := <-b.over; !errors.Is(err, c.want) || time.Since(began) > testLimit {
 					t.Errorf("ended with %v, want %v", err, c.want)
 				}
-				if b.events.expiries != c.expiries {
-					t.Errorf("%d expiries, want %d", b.events.expiries, c.expiries)
-				}
-				if len(b.got) > 0 {
-					t.Errorf("a frame was sent behind such a greeting: %v", <-b.got)
+				if b.nothing(); b.Greeted() {
+					t.Error("open")
 				}
 			})
 		})
 	}
 }
 
-// A server that does not greet is given up after the limit, also one that does not take the handshake. A greeted
-// connection has no limit of its own. Silence says how long an answer has been due.
-func TestConnSilence(t *testing.T) {
+// TestHandshakeLimit gives up a server that does not greet after the limit, also one that does not take the handshake.
+// After that there is no limit.
+func TestHandshakeLimit(t *testing.T) {
 	for _, takes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
+			b := newBench(t, nil)
 			start := time.Now()
 			if takes {
-				b.start(t)
+				b.start()
 			} else {
-				go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
+				go b.serve()
 			}
-			if err := <-b.over; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Second {
+			if err := <-b.over; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != testLimit || b.Greeted() {
 				t.Errorf("takes the handshake: %v: %v after %v", takes, err, time.Since(start))
-			}
-			if b.Greeted() {
-				t.Error("greeted")
 			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.greet(t)
-		if d, _ := b.Silence(time.Now().Add(900 * time.Millisecond)); d != 0 || !b.Greeted() {
+		b := newBench(t, nil)
+		b.greet()
+		time.Sleep(100 * testLimit)
+		if err := b.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSilence tells for how long an answer has been due, while no byte came and while no frame began.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.greet()
+		if d, _ := b.Silence(clock.Now().Add(900 * time.Millisecond)); d != 0 {
 			t.Errorf("silent for %v with nothing in flight", d)
 		}
-		b.ask(codec.OpSync)
+		b.ask(codec.OpSync, "/a")
 		time.Sleep(time.Minute)
-		if d, _ := b.Silence(time.Now()); d != time.Minute {
+		if d, _ := b.Silence(clock.Now()); d != time.Minute {
 			t.Errorf("silent for %v after a minute", d)
 		}
 		event := eventFrame(codec.EventCreated, "/a")
-		b.answer(t, event[:2])
-		if bytes, frame := b.Silence(time.Now()); bytes != 0 || frame != time.Minute {
+		b.say(event[:2])
+		if bytes, frame := b.Silence(clock.Now()); bytes != 0 || frame != time.Minute {
 			t.Errorf("no bytes for %v, no frame for %v after two bytes", bytes, frame)
 		}
-		b.answer(t, event[2:])
-		if bytes, frame := b.Silence(time.Now()); bytes != 0 || frame != 0 {
+		b.say(event[2:])
+		if bytes, frame := b.Silence(clock.Now()); bytes != 0 || frame != 0 {
 			t.Errorf("no bytes for %v, no frame for %v after an event", bytes, frame)
-		}
-		if err := b.Err(); err != nil {
-			t.Errorf("given up: %v", err)
 		}
 	})
 }
 
-// A write that fails ends the connection, and so does one that never ends once the connection is cut.
-func TestConnWriteFails(t *testing.T) {
+// TestReason returns the first reason for which a connection has ended. The errors that follow from it do not replace it.
+func TestReason(t *testing.T) {
+	cut := errors.New("cut by the session")
+	for name, c := range map[string]struct {
+		do   func(b *bench)
+		want error
+	}{
+		"hung up":          {func(b *bench) { b.server.Close() }, io.EOF},
+		"within a frame":   {func(b *bench) { b.say(numbers(20)); b.server.Close() }, io.ErrUnexpectedEOF},
+		"cut":              {func(b *bench) { b.Cut(cut) }, cut},
+		"cut twice":        {func(b *bench) { b.Cut(cut); b.Cut(errors.New("again")) }, cut},
+		"cut, hung up":     {func(b *bench) { b.Cut(cut); b.server.Close() }, cut},
+		"bad frame":        {func(b *bench) { b.say(numbers(-7)) }, codec.ErrBadFrame},
+		"bad, then cut":    {func(b *bench) { b.say(numbers(-7)); b.Cut(cut) }, codec.ErrBadFrame},
+		"bad event":        {func(b *bench) { b.say(eventFrame(9, "/")) }, codec.ErrBadFrame},
+		"cut, then called": {func(b *bench) { b.Cut(cut); b.ask(codec.OpSync, "/a") }, cut},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.greet()
+			if err := b.Err(); err != nil {
+				t.Fatal(err)
+			}
+			c.do(b)
+			if served := b.ended(); !errors.Is(b.Err(), c.want) || !errors.Is(served, c.want) {
+				t.Errorf("%s: %v, and Close returned %v; want %v", name, b.Err(), served, c.want)
+			}
+		})
+	}
+}
+
+// TestBlockedWrite ends a connection whose peer takes no bytes when it is cut, and calls do not block meanwhile.
+func TestBlockedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.greet(t)
-		b.server.Close()
-		b.ask(codec.OpSync)
-		if err := <-b.over; !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("ended with %v", err)
+		b := newBench(t, func(c *Config) { c.Identities = twoIdentities })
+		b.start()
+		b.say(greetingFrame(42, 6000)) // from now on nobody reads
+		for range 3 {
+			b.ask(codec.OpDelete, "/a")
 		}
-	})
-	synctest.Test(t, func(t *testing.T) { // nobody reads at the other end
-		b := newBench(t, codec.Identity{Scheme: "digest", Credential: []byte("a:1")})
-		go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
-		if _, err := codec.ReadFrame(b.server, codec.MaxFrame); err != nil {
-			t.Fatal(err)
-		}
-		b.answer(t, greetingFrame(42, 6000))
 		time.Sleep(time.Second)
-		if !b.Stalled(time.Now()) {
-			t.Error("not stalled")
-		}
 		why := errors.New("enough")
 		b.Cut(why)
-		if err := <-b.over; err != why {
+		if err := b.ended(); !errors.Is(err, why) {
 			t.Errorf("ended with %v, want %v", err, why)
 		}
 	})
 }
 
-// busyEvents calls the connection from within an event, as a session may.
-type busyEvents struct {
-	*fakeEvents
-	w *Conn
+// deafConn is a connection whose Write does not return when it is closed.
+type deafConn struct {
+	net.Conn
+	hear chan struct{}
 }
 
-func (e busyEvents) call() {
-	e.w.Silence(clock.Now())
-	e.w.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) {}})
-}
-func (e busyEvents) Greeted(g codec.Greeting, sent time.Time) error { e.call(); return nil }
-func (e busyEvents) Answered(a clock.Answered, zxid int64, since time.Duration) {
-	e.call()
-	e.w.CloseSession()
-	e.fakeEvents.Answered(a, zxid, since)
-}
-func (e busyEvents) Fired(int32, string) { e.call() }
-func (e busyEvents) Expired()            { e.call(); e.w.Cut(ErrNoSession) }
+func (c *deafConn) Write(b []byte) (int, error) { <-c.hear; return c.Conn.Write(b) }
 
-// A connection holds no lock when it tells its session something.
-func TestEventsHoldNoLock(t *testing.T) {
+// TestCloseWaitsForWriter sees that nothing more is written once Close has returned: the frames belong to others then.
+func TestCloseWaitsForWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.cfg.Events = busyEvents{b.events, b.Conn}
-		b.greet(t)
-		b.answer(t, eventFrame(codec.EventDeleted, "/a"))
-		b.ask(codec.OpSync)
-		var xids []int32
-		for len(b.got) > 0 {
-			if f := <-b.got; f[1] == codec.OpDelete || f[1] == codec.OpSync {
-				xids = append(xids, f[0])
+		b := newBench(t, nil)
+		deaf := &deafConn{b.net, make(chan struct{}, 1)}
+		b.net = deaf
+		deaf.hear <- struct{}{} // the handshake
+		b.greet()
+		b.ask(codec.OpDelete, "/a")
+		b.Cut(net.ErrClosed)
+		synctest.Wait()
+		if len(b.over) > 0 {
+			t.Error("Close has returned before the writer")
+		}
+		close(deaf.hear)
+		b.ended()
+	})
+}
+
+// brokenConn is a connection of a user's dialer that breaks the contract of io.Reader, or that of io.Writer.
+type brokenConn struct {
+	net.Conn
+	reads, writes bool
+}
+
+func (c *brokenConn) Read(b []byte) (int, error) {
+	if c.reads {
+		return 0, nil
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *brokenConn) Write(b []byte) (int, error) {
+	if c.writes {
+		b = b[:len(b)/2]
+	}
+	return c.Conn.Write(b)
+}
+
+// TestBrokenConn sees that a Read which returns nothing again and again does not keep the processor busy, and that a short
+// Write does not leave half of a frame on the network. Both end the connection.
+func TestBrokenConn(t *testing.T) {
+	for want, c := range map[error]*brokenConn{io.ErrNoProgress: {reads: true}, io.ErrShortWrite: {writes: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, nil)
+			go func() { _, _ = io.Copy(io.Discard, b.server) }()
+			c.Conn = b.net
+			b.net = c
+			go b.serve()
+			if err := <-b.over; !errors.Is(err, want) {
+				t.Errorf("ended with %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+// TestCloseSession sends closeSession ahead of what waits, which is not sent any more. Its answer is news. Before the
+// greeting it would close another session, or none.
+func TestCloseSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.greet()
+		var waiting []chan Reply
+		for range mostCalls + 10 {
+			c, reply := call(codec.OpDelete, "/a")
+			b.Start(c)
+			waiting = append(waiting, reply)
+		}
+		inFlight := b.frames()
+		b.CloseSession()
+		if ops := b.ops(); !slices.Equal(ops, []int32{codec.OpClose}) {
+			t.Fatalf("sent %v, want closeSession", ops)
+		}
+		for _, reply := range waiting[mostCalls:] {
+			if r := ended(reply); r == nil || !errors.Is(r.Err, ErrNotSent) {
+				t.Errorf("a call that waited: %+v", r)
 			}
 		}
-		if len(xids) != 3 {
-			t.Fatalf("calls %v were sent, want 3", xids)
+		for _, f := range inFlight {
+			b.say(answerTo(f))
+			b.told()
 		}
-		b.answer(t, replyFrame(1, codec.CodeOK))
-		if len(b.events.answers) != 1 {
-			t.Errorf("%d answers count", len(b.events.answers))
+		b.say(replyFrame(mostCalls+1, codec.CodeOK))
+		if n := b.told(); !n.Closed {
+			t.Errorf("the news is %+v", n)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.start()
+		b.CloseSession()
+		b.say(greetingFrame(42, 6000))
+		go b.listen()
+		b.nothing()
+	})
+}
+
+// TestForsake ends every call once and in order, also those that are not sent.
+func TestForsake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.greet()
+		var order []int
+		start := func(i int, want func(Reply) bool) {
+			c, _ := call(codec.OpDelete, "/a")
+			c.Done = func(r Reply) {
+				if order = append(order, i); !want(r) {
+					t.Errorf("call %d ended with %+v", i, r)
+				}
+			}
+			b.Start(c)
+		}
+		sent := func(r Reply) bool { return errors.Is(r.Err, net.ErrClosed) && !errors.Is(r.Err, ErrNotSent) }
+		notSent := func(r Reply) bool { return errors.Is(r.Err, ErrNotSent) }
+		start(0, func(r Reply) bool { return r.Err == nil })
+		b.say(replyFrame(codec.Xid(b.next()), codec.CodeOK))
+		want := []int{0}
+		for i := range mostCalls {
+			start(i+1, sent)
+			want = append(want, i+1)
+		}
+		synctest.Wait()
+		start(mostCalls+1, notSent)
+		b.Cut(net.ErrClosed)
+		b.ended()
+		start(mostCalls+2, notSent)
+		if len(order) != 1 {
+			t.Errorf("%d calls have ended before Forsake", len(order))
+		}
+		b.Forsake()
+		start(mostCalls+3, notSent)
+		b.Forsake()
+		want = append(want, mostCalls+1, mostCalls+2, mostCalls+3)
+		if diff := cmp.Diff(want, order); diff != "" {
+			t.Errorf("ended (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Of the calls without an answer, the longest is told that it may be too long for the server, if it is long at all.
+func TestForsakeSuspectsLongest(t *testing.T) {
+	for _, sizes := range [][]int{{longCall + 100, longCall + 200, 100}, {200, 300, 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.greet()
+			for i, size := range sizes {
+				c, _ := call(codec.OpDelete, "/"+strings.Repeat("a", size))
+				c.Done = func(r Reply) {
+					want := size == slices.Max(sizes) && size > longCall
+					if errors.Is(r.Err, ErrLongest) != want || !errors.Is(r.Err, net.ErrClosed) {
+						t.Errorf("call %d of %v: %v", i, sizes, r.Err)
+					}
+				}
+				b.Start(c)
+			}
+			for range sizes {
+				b.next()
+			}
+			b.Cut(net.ErrClosed)
+			b.ended()
+			b.Forsake()
+		})
+	}
 }

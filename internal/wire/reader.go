@@ -2,113 +2,218 @@ package wire
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
-// ErrNoSession means that the server does not know the session that was asked for.
-var ErrNoSession = errors.New("the server has no such session")
+// News is what one frame from the server says.
+type News struct {
+	Kind int32  // of a watch's event, such as codec.EventDeleted; 0 if it is none
+	Path string // of that event
+
+	ByLeader bool           // an answer came through the leader
+	Proof    clock.Answered // what that proves
+	Zxid     int64          // its transaction
+	Since    time.Duration  // the time since the greeting
+
+	Accepted bool   // the server has taken the last identity
+	Refused  string // the scheme of an identity that the server has refused, or ""
+	Expired  bool   // the session has expired
+	Closed   bool   // the server has confirmed closeSession; it ends the connection now
+
+	ended *entry
+	reply Reply
+}
+
+// End ends the calls whose answer this is. It must be called, after what the news proves was taken.
+func (n News) End() {
+	if n.ended != nil {
+		n.ended.end(n.reply)
+	}
+}
+
+// Next waits for the next frame from the server. An error ends the connection.
+func (w *Conn) Next() (News, error) {
+	if w.due && !w.buffered() {
+		w.due = false
+		w.poke()
+	}
+	frame, err := w.frame()
+	if err != nil {
+		return News{}, err
+	}
+	return w.take(frame)
+}
+
+// buffered reports whether the next frame has come already. Then the writer is woken after it: so the calls that several
+// answers make room for leave in one write.
+func (w *Conn) buffered() bool {
+	if w.in.Buffered() < 4 {
+		return false
+	}
+	head, _ := w.in.Peek(4)
+	n := int(int32(binary.BigEndian.Uint32(head)))
+	return n >= 0 && n <= w.in.Buffered()-4
+}
 
 // frame returns the next frame without its length. The next call overwrites it.
 func (w *Conn) frame() ([]byte, error) {
 	var head [4]byte
-	if err := w.read(head[:], io.EOF); err != nil {
+	if _, err := io.ReadFull(w.in, head[:]); err != nil {
 		return nil, err
 	}
 	n := int(int32(binary.BigEndian.Uint32(head[:])))
 	if n < codec.ReplyHeader || n > codec.MaxFrame {
-		return nil, w.explain(badLength(n))
+		return nil, w.badLength(n, head)
 	}
 	w.mu.Lock()
-	w.lastHeard = clock.Now()
+	w.heardAt = clock.Now()
 	w.mu.Unlock()
 	body := w.body[:0]
 	for len(body) < n { // room is made as bytes come: a server can lie about the length
 		have := len(body)
-		body = slices.Grow(body, min(n-have, max(have, keptBody)))
+		body = slices.Grow(body, min(n-have, max(have, readBuffer)))
 		body = body[:min(n, cap(body))]
-		if err := w.read(body[have:], io.ErrUnexpectedEOF); err != nil {
+		if _, err := io.ReadFull(w.in, body[have:]); err == io.EOF {
+			return nil, io.ErrUnexpectedEOF
+		} else if err != nil {
 			return nil, err
 		}
 	}
-	if cap(body) <= keptBody {
+	if cap(body) <= readBuffer {
 		w.body = body
 	}
 	return body, nil
 }
 
-// read fills b. end is the error if the stream ends before the first byte. If read fails, it has ended the connection.
-func (w *Conn) read(b []byte, end error) error {
-	_, err := io.ReadFull(w.in, b)
-	if err == io.EOF {
-		err = end
+// badLength returns why a frame of an impossible length ends the connection. If it is an answer that is too long for this
+// client, it ends the call: that would be repeated, and end every connection. A server answers in order, so it is the
+// answer to the oldest request in flight, if that is a read.
+func (w *Conn) badLength(n int, head [4]byte) error {
+	if text := string(head[:]); !slices.ContainsFunc(head[:], func(b byte) bool { return b < ' ' || b > '~' }) {
+		return fmt.Errorf("%w: it begins with %q, so this is no ZooKeeper server", codec.ErrBadFrame, text)
 	}
-	if err != nil {
-		w.lose(err)
+	if n <= codec.MaxFrame {
+		return fmt.Errorf("%w: %d bytes long", codec.ErrBadFrame, n)
 	}
-	return err
-}
-
-// keptBody is up to which length the memory of a frame serves the next one too.
-const keptBody = 4 << 10
-
-// explain returns why a frame of an impossible length ends the connection. If it is an answer that is too long for this
-// client, it ends the call. A server answers in order, so it is the answer to the oldest request in flight, if that is a
-// read. Text is no answer.
-func (w *Conn) explain(bad badLength) error {
-	if bad <= codec.MaxFrame || bad.text() != "" {
-		return bad
-	}
+	why := fmt.Errorf("%w: an answer of %d bytes, and this client reads at most %d (%w)", ErrTooLong, n, codec.MaxFrame, codec.ErrBadFrame)
 	w.mu.Lock()
-	oldest, ok := w.flight.oldest()
-	w.mu.Unlock()
-	if !ok || oldest.Op != codec.OpGetChildren2 && oldest.Op != codec.OpGetData {
-		return bad
+	var e *entry
+	if len(w.flight) > 0 && (w.flight[0].Op == codec.OpGetChildren2 || w.flight[0].Op == codec.OpGetData) {
+		e, w.flight = w.flight[0].entry, w.flight[1:]
 	}
-	why := longAnswer(bad)
-	if one, ok := w.out.Find(oldest.Xid); ok {
-		w.out.Answered(clock.Now(), oldest.Xid, 0)
-		one.Done(outbox.Reply{Err: why})
+	w.mu.Unlock()
+	if e != nil {
+		e.end(Reply{Err: why})
 	}
 	return why
 }
 
-// longAnswer is the error for an answer of so many bytes.
-type longAnswer int
-
-func (n longAnswer) Error() string {
-	return fmt.Sprintf("too long: an answer of %d bytes, and this client reads at most %d", int(n), codec.MaxFrame)
-}
-
-func (n longAnswer) Is(target error) bool {
-	return target == outbox.ErrTooLong || target == codec.ErrBadFrame
-}
-
-// badLength is an ErrBadFrame for a frame of that length.
-type badLength int
-
-func (n badLength) Error() string {
-	if text := n.text(); text != "" {
-		return fmt.Sprintf("%v: it begins with %q, so this is no ZooKeeper server", codec.ErrBadFrame, text)
+// take takes one frame. Only what was decoded is believed, by callers and by the clock: a malformed answer proves nothing,
+// and its transaction could be any number.
+func (w *Conn) take(frame []byte) (n News, err error) {
+	d := codec.Decoder{Rest: frame}
+	xid, zxid, code := d.Int32(), d.Int64(), d.Int32()
+	switch xid {
+	case codec.XidEvent:
+		n.Kind, n.Path, err = codec.DecodeEvent(&d)
+		return n, err
+	case codec.XidAuth:
+		return w.identified(code)
 	}
-	return fmt.Sprintf("%v: %d bytes long", codec.ErrBadFrame, int(n))
-}
-
-func (n badLength) Is(target error) bool { return target == codec.ErrBadFrame }
-
-// text returns the four bytes of the length if they are text, as of a server that speaks HTTP, SSH or Redis's protocol.
-func (n badLength) text() string {
-	b := binary.BigEndian.AppendUint32(nil, uint32(n))
-	for _, c := range b {
-		if c < ' ' || c > '~' {
-			return ""
+	i, one, err := w.find(xid, code)
+	if err != nil {
+		return n, err
+	}
+	n.reply = Reply{Code: code, Zxid: zxid}
+	if code == codec.CodeOK {
+		n.reply.Answer, err = codec.DecodeAnswer(one.Op, &d)
+		if err == nil && one.entry != nil && one.entry.check != nil {
+			err = one.entry.check(&n.reply.Answer)
+		}
+		if err != nil {
+			return News{}, fmt.Errorf("%w: the answer to %s: %w", codec.ErrBadFrame, codec.OpName(one.Op), err)
 		}
 	}
-	return string(b)
+	if one.entry != nil && zxid > 0 { // what the answers to heartbeats show nobody has seen
+		w.cfg.Seen.Store(zxid)
+	}
+	w.learn(i, one, code, &n)
+	n.Zxid, n.ended = zxid, one.entry
+	n.Expired = code == codec.CodeSessionExpired
+	n.Closed = code == codec.CodeOK && one.Op == codec.OpClose
+	return n, nil
+}
+
+// identified takes the answer to an identity. A server takes them in order, and closes the connection after a refusal.
+func (w *Conn) identified(code int32) (n News, err error) {
+	switch {
+	case len(w.ids) == 0:
+		return n, fmt.Errorf("%w: an answer to an identity that was not presented", codec.ErrBadFrame)
+	case code != codec.CodeOK:
+		n.Refused = w.ids[0].Scheme
+		return n, nil
+	}
+	w.ids = w.ids[1:]
+	n.Accepted = len(w.ids) == 0
+	return n, nil
+}
+
+// find returns the frame in flight that an answer is for. A server answers in order. Of frames that were sent at the same
+// instant, which only the clock of testing/synctest has, any may come first.
+func (w *Conn) find(xid, code int32) (int, sending, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, s := range w.flight {
+		if s.Xid == xid && (i == 0 || s.At.Equal(w.flight[0].At) || hasty(s.Op, code)) {
+			return i, s, nil
+		}
+	}
+	return 0, sending{}, fmt.Errorf("%w: an answer to request %d, which is not due", codec.ErrBadFrame, xid)
+}
+
+// hasty reports whether a server may give this answer before others that are due: with enableEagerACLCheck it refuses
+// single writes before it queues them, and it refuses at once what it does not know.
+func hasty(op, code int32) bool {
+	switch op {
+	case codec.OpCreate, codec.OpCreate2, codec.OpDelete, codec.OpSetData, codec.OpSetACL:
+		return code == codec.CodeNoAuth || code == codec.CodeInvalidACL
+	case codec.OpCreateContainer, codec.OpCreateTTL:
+		return code == codec.CodeUnimplemented
+	}
+	return false
+}
+
+// learn takes an answer out of the flight, and notes what it proves.
+func (w *Conn) learn(i int, one sending, code int32, n *News) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := clock.Now()
+	if i == 0 {
+		w.flight[0] = sending{}
+		w.flight = w.flight[1:]
+	} else {
+		w.flight = slices.Delete(w.flight, i, i+1)
+	}
+	var agrees bool
+	n.Proof, n.ByLeader, agrees = w.link.Takes(one.Sending, code, now)
+	n.Since = now.Sub(w.greeted)
+	if agrees {
+		w.due = true
+		if now.Before(w.beatAt) {
+			w.beatAt = now
+		}
+	}
+	if one.entry != nil {
+		w.flying--
+		w.load -= len(one.entry.frame)
+		if next := w.waiting.next(); next != nil && w.roomLocked(next) {
+			w.due = true
+		}
+	}
 }

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
@@ -10,10 +12,13 @@ import (
 
 // SASL proves to a server who the client is, right behind the greeting and ahead of all else. Some servers refuse all
 // other requests before that, heartbeats too. So it is a part of the handshake, and the clock takes nothing from its
-// answers.
+// answers. The functions of the mechanism are the program's: they run under no lock, on a goroutine that is left behind if
+// the connection ends before they return. All connections of a manager share one SASL, so that they leave few behind.
 type SASL struct {
-	Name  string                                                          // of the mechanism
-	Start func(limit time.Duration) (x Exchange, first []byte, err error) // it returns within the limit
+	Name  string // of the mechanism
+	Start func(ctx context.Context, host string) (x Exchange, first []byte, err error)
+
+	running atomic.Int32 // calls of the mechanism
 }
 
 // Exchange is one exchange with a server. See session.SASLExchange.
@@ -30,35 +35,68 @@ type SASLError struct {
 func (e *SASLError) Error() string { return fmt.Sprintf("SASL by %s: %v", e.Mechanism, e.Why) }
 func (e *SASLError) Unwrap() error { return e.Why }
 
-// mostSteps bounds the steps of an exchange. Mechanisms have three at most.
-const mostSteps = 20
-
 // proof is an exchange that has begun. Without one, Exchange is nil.
 type proof struct {
 	Exchange
-	mechanism string
-	next      []byte // what to say next
+	*SASL
+	next []byte // what to say next
 }
 
-// begin begins an exchange, before anything is sent: if that fails, no server has made a session in vain. s may be nil.
-func (s *SASL) begin(limit time.Duration) (proof, error) {
+// step is what a function of the mechanism has returned.
+type step struct {
+	Exchange
+	say  []byte
+	last bool
+	err  error
+}
+
+// call calls a function of the mechanism. It does not wait longer than until ctx ends.
+func (s *SASL) call(ctx context.Context, f func() step) step {
+	if s.running.Add(1) > mostDeaf {
+		s.running.Add(-1)
+		return step{err: fmt.Errorf("the mechanism has not returned from %d calls whose connections have ended", mostDeaf)}
+	}
+	done := make(chan step, 1)
+	go func() {
+		defer s.running.Add(-1)
+		done <- f()
+	}()
+	select {
+	case got := <-done:
+		return got
+	case <-ctx.Done():
+		return step{err: context.Cause(ctx)}
+	}
+}
+
+// begin begins an exchange, before anything is sent: if that fails, no server has made a session in vain. Nobody has
+// refused the client then, so its error is no SASLError. s may be nil.
+func (s *SASL) begin(ctx context.Context, host string, limit time.Duration) (proof, error) {
 	if s == nil {
 		return proof{}, nil
 	}
-	x, first, err := s.Start(limit)
-	if err == nil && x == nil {
-		err = errors.New("the mechanism has begun nothing")
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	got := s.call(ctx, func() step {
+		x, first, err := s.Start(ctx, host)
+		return step{Exchange: x, say: first, err: err}
+	})
+	if got.err == nil && got.Exchange == nil {
+		got.err = errors.New("the mechanism has begun nothing")
 	}
-	if err != nil {
-		return proof{}, &SASLError{s.Name, err}
+	if got.err != nil {
+		return proof{}, fmt.Errorf("SASL by %s: %w", s.Name, got.err)
 	}
-	return proof{x, s.Name, first}, nil
+	return proof{got.Exchange, s, got.say}, nil
 }
 
 // run makes the exchange, in frames with the numbers that number returns.
-func (p proof) run(number func() int32, write func([]byte) error, read func() ([]byte, error)) error {
-	failed := func(why error) error { return &SASLError{p.mechanism, why} }
-	for last, step := false, 0; step < mostSteps; step++ {
+func (p proof) run(ctx context.Context, number func() int32, write func([]byte) error, read func() ([]byte, error)) error {
+	if p.Exchange == nil {
+		return nil
+	}
+	failed := func(why error) error { return &SASLError{p.Name, why} }
+	for last, n := false, 0; n < mostSteps; n++ {
 		xid := number()
 		if err := write(codec.SASLFrame(xid, p.next)); err != nil {
 			return err
@@ -76,25 +114,18 @@ func (p proof) run(number func() int32, write func([]byte) error, read func() ([
 		case last:
 			return nil
 		}
-		p.next, last, err = p.Challenge(answer)
-		switch {
-		case err != nil:
-			return failed(err)
+		got := p.call(ctx, func() step {
+			say, last, err := p.Challenge(answer)
+			return step{say: say, last: last, err: err}
+		})
+		switch p.next, last = got.say, got.last; {
+		case ctx.Err() != nil:
+			return context.Cause(ctx) // nobody has refused
+		case got.err != nil:
+			return failed(got.err)
 		case last && p.next == nil:
 			return nil
 		}
 	}
 	return failed(fmt.Errorf("no end after %d steps", mostSteps))
-}
-
-// prove makes the exchange on the connection. If it fails, the session is told why.
-func (w *Conn) prove(p proof) error {
-	if p.Exchange == nil {
-		return nil
-	}
-	err := p.run(w.out.Number, w.write, w.frame)
-	if why := (*SASLError)(nil); errors.As(err, &why) {
-		w.cfg.Events.Refused("sasl", why)
-	}
-	return err
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net"
 	"time"
@@ -9,14 +10,14 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Visit is a connection of its own that does one thing and ends. It sends the handshake, the
-// identities and closeSession together, without waiting for answers. So it closes a session even
-// if no answer gets through, and it never prolongs a session's life without ending it. With SASL it has to wait for the
-// answers of that exchange.
+// Visit is a connection of its own that does one thing and ends. It sends the handshake, the identities and closeSession
+// together, without waiting for answers. So it closes a session even if no answer gets through, and it never prolongs a
+// session's life without ending it. With SASL it has to wait for the answers of that exchange.
 type Visit struct {
 	Hello      codec.Hello
 	Identities []codec.Identity // some servers refuse all requests without
 	SASL       *SASL            // the same; nil: none
+	Host       string           // of the server, for SASL
 	Limit      time.Duration    // for the begin of SASL, which is done without if it takes longer
 }
 
@@ -28,14 +29,18 @@ type Outcome struct {
 	Refused  bool // the server refused an identity, or SASL has failed: and all that follows it
 }
 
-const (
-	visitXid   = 1
-	visitFrame = 64 << 10 // no answer to a visit is as long
-)
+const visitXid = 1
 
-// Run makes the visit. It returns when the server has confirmed closeSession or the connection
-// has ended. The caller must bound the time.
-func (v Visit) Run(c net.Conn) (out Outcome) {
+// Run makes the visit. It returns when the server has confirmed closeSession, when the connection has ended, or when ctx
+// has ended. It closes the connection.
+func (v Visit) Run(ctx context.Context, c net.Conn) (out Outcome) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer func() {
+		stop()
+		cancel()
+		c.Close()
+	}()
 	in := bufio.NewReader(c)
 	read := func() ([]byte, error) {
 		frame, err := codec.ReadFrame(in, visitFrame)
@@ -47,9 +52,17 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 		}
 		return frame[4:], nil
 	}
+	write := func(b []byte) error { _, err := c.Write(b); return err }
 	all := v.Hello.Frame()
-	if p, err := v.SASL.begin(v.Limit); err == nil && p.Exchange != nil {
-		if !v.prove(c, read, all, p, &out) {
+	if p, err := v.SASL.begin(ctx, v.Host, v.Limit); err == nil && p.Exchange != nil {
+		if write(all) != nil {
+			return out
+		}
+		if frame, err := read(); err != nil || v.take(&out, frame) != nil || out.Gone {
+			return out
+		}
+		if err := p.run(ctx, func() int32 { return visitXid }, write, read); err != nil {
+			out.Refused = errors.As(err, new(*SASLError))
 			return out
 		}
 		all = nil
@@ -57,7 +70,7 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 	for _, id := range v.Identities {
 		all = append(all, id.Frame()...)
 	}
-	if _, err := c.Write(append(all, codec.CloseFrame(visitXid)...)); err != nil {
+	if write(append(all, codec.CloseFrame(visitXid)...)) != nil {
 		return out
 	}
 	for !out.Gone {
@@ -67,20 +80,6 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 		}
 	}
 	return out
-}
-
-// prove makes the handshake with SASL. It reports whether the visit goes on.
-func (v Visit) prove(c net.Conn, read func() ([]byte, error), hello []byte, p proof, out *Outcome) bool {
-	if _, err := c.Write(hello); err != nil {
-		return false
-	}
-	if frame, err := read(); err != nil || v.take(out, frame) != nil || out.Gone {
-		return false
-	}
-	write := func(b []byte) error { _, err := c.Write(b); return err }
-	err := p.run(func() int32 { return visitXid }, write, read)
-	out.Refused = errors.As(err, new(*SASLError))
-	return err == nil
 }
 
 // take takes one frame from the server. The greeting says whether the session was still there.

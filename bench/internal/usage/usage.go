@@ -62,9 +62,6 @@ func (u *Usage) MemoryLeft() {
 	u.Memory()
 }
 
-// Kept is how many goroutines a manager may keep for its next requests and hooks.
-const Kept = 4
-
 // Above names the resources of which more are in use than in base; "" if there are none. Memory and
 // packets do not count.
 func (u Usage) Above(base Usage) string {
@@ -73,7 +70,7 @@ func (u Usage) Above(base Usage) string {
 		what     string
 		is, base int
 	}{
-		{"goroutines", u.Goroutines, base.Goroutines + Kept*base.Sessions},
+		{"goroutines", u.Goroutines, base.Goroutines},
 		{"open files", u.Files, base.Files},
 		{"watches", u.Watches, base.Watches},
 		{"nodes", u.Nodes, base.Nodes},

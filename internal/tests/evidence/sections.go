@@ -12,9 +12,8 @@ type section struct {
 
 // The directories that the tables speak of. Each list has what the packages in it need.
 var (
-	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
-		"internal/clock", "internal/codec", "internal/digestmd5", "internal/line", "internal/logbook", "internal/news",
-		"internal/room", "internal/rounds", "internal/watches"}
+	sessions = []string{"session", "internal/dial", "internal/wire", "internal/clock", "internal/codec", "internal/digestmd5",
+		"internal/misuse", "internal/rounds"}
 	queues = slices.Concat(sessions, []string{"queue", "internal/nodedata"})
 	locks  = slices.Concat(queues, []string{"internal/share", "zklock", "rwlock", "semaphore"})
 )

@@ -57,7 +57,7 @@ func everything() session.Trace {
 	return session.Trace{
 		Traceparent: func(context.Context) string { return "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
 		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-			return within(ctx), func(error) { r.Batch() }
+			return within(ctx), ended
 		},
 		Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 			w.Known()

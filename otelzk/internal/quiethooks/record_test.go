@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -22,6 +23,8 @@ type record struct {
 	step  string
 	now   []string // what this step has sent so far
 	lines []string // of the earlier steps
+
+	listed map[string]time.Time // when a listing was sent last
 }
 
 // over returns a dialer whose connections are recorded.
@@ -63,6 +66,15 @@ func (r *record) all() []string {
 func (r *record) add(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if strings.HasPrefix(line, zktest.OpGetChildren2.String()) { // callers of one moment share a listing, or not, as they come
+		if r.listed[line].Equal(time.Now()) {
+			return
+		}
+		if r.listed == nil {
+			r.listed = make(map[string]time.Time)
+		}
+		r.listed[line] = time.Now()
+	}
 	r.now = append(r.now, line)
 }
 

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -65,7 +63,7 @@ func (w *world) connect(dial dialer, opts ...session.Option) *session.Manager {
 	m, err := session.Connect(w.Context(), "zookeeper:2181", append([]session.Option{
 		session.WithDialer(dial), session.WithTimeout(time.Minute),
 		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
-		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(short) }),
+		session.WithBackoff(short, short),
 	}, opts...)...)
 	w.must(err)
 	return m

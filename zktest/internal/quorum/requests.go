@@ -60,8 +60,6 @@ func (m *Member) touch(session int64, timeout time.Duration) bool {
 // knows reports whether the server implements a kind of request.
 func (m *Member) knows(op int32) bool {
 	switch op {
-	case codec.OpCreateContainer:
-		return m.st.conf.Containers
 	case codec.OpPing, codec.OpClose, codec.OpSync, codec.OpMulti, codec.OpReconfig:
 		return true
 	default:

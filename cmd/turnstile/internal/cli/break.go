@@ -118,7 +118,7 @@ type brokenJSON struct {
 }
 
 func (a *App) breakLock(ctx context.Context, p string, o breakOptions) error {
-	m, err := a.connectToRead(ctx)
+	m, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -221,7 +221,7 @@ func TestBreakReplaced(t *testing.T) {
 	}{
 		{"before its data is written back", zktest.OpMulti, 1},
 		{"before it is read again", zktest.OpGetData, 2},
-		{"before it is deleted", zktest.OpMulti, 2},
+		{"before it is deleted", zktest.OpDelete, 1},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			srv := zktest.Start(t)

@@ -32,16 +32,16 @@ func (w *world) nth(n int32, match zktest.Match) zktest.Match {
 func TestBreakForceSparesNextHolder(t *testing.T) {
 	for _, c := range []struct {
 		what string
-		nth  int32 // of the transactions of break
+		op   zktest.Op
 	}{
-		{"before its version is raised", 1},
-		{"before it is deleted", 2},
+		{"before its version is raised", zktest.OpMulti},
+		{"before it is deleted", zktest.OpDelete},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			srv := zktest.Start(t)
 			w := newWorld(t, srv.Addr(), "/test")
 			w.own(t, reusedNode, `{"id":"web-3/1"}`)
-			held := srv.HoldRequest(w.nth(c.nth, zktest.On(zktest.OpMulti, w.top)))
+			held := srv.HoldRequest(w.nth(1, zktest.On(c.op, w.top)))
 			r := w.begin(t, "", "break", "--force", "--yes", w.top+"/plain")
 			<-held.Hit()
 			w.remove(t, reusedNode)
@@ -101,7 +101,7 @@ func TestBreakReplyLost(t *testing.T) {
 	srv := zktest.Start(t)
 	w := newWorld(t, srv.Addr(), "/test")
 	l := w.acquire(t, "l")
-	cut := srv.CutAfterCommit(zktest.Any(zktest.OpMulti))
+	cut := srv.CutAfterCommit(zktest.Any(zktest.OpDelete))
 	got := w.call(t.Context(), "break", "--force", "--yes", w.top+"/l")
 	got.want(t, 0)
 	<-cut.Hit()

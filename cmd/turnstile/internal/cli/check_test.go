@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -87,14 +88,31 @@ func TestCheck(t *testing.T) {
 func TestCheckRights(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
 		w.plant(t, "x", "")
-		if _, err := w.admin.Create(w.top+"/closed", nil, 0, zk.WorldACL(zk.PermRead)); err != nil {
-			t.Fatal(err)
+		for name, c := range map[string]struct {
+			has     int32
+			rights  ensemble.Rights
+			problem string
+		}{
+			"read":   {zk.PermRead, ensemble.Rights{Create: "no", Read: "yes", Delete: "unknown"}, "may not create nodes in "},
+			"unread": {zk.PermCreate | zk.PermDelete, ensemble.Rights{Create: "yes", Read: "no", Delete: "yes"}, "may not list "},
+			"keep":   {zk.PermCreate | zk.PermRead, ensemble.Rights{Create: "yes", Read: "yes", Delete: "no"}, "may not delete nodes in "},
+		} {
+			dir := path.Join(w.top, name)
+			if _, err := w.admin.Create(dir, nil, 0, zk.WorldACL(c.has)); err != nil {
+				t.Fatal(err)
+			}
+			r := w.check(t, codeUnusable, dir)
+			if r.Verdict != ensemble.Unusable || r.Rights != c.rights {
+				t.Errorf("%s: %+v", name, r)
+			}
+			wantText(t, r.Problems, c.problem+dir)
+			if c.has&zk.PermDelete == 0 {
+				continue
+			}
+			if err := w.admin.Delete(dir, -1); err != nil { // others list this server
+				t.Error(err)
+			}
 		}
-		r := w.check(t, codeUnusable, w.top+"/closed")
-		if r.Verdict != ensemble.Unusable || r.Rights.Create != "no" || r.Rights.Read != "yes" {
-			t.Errorf("%+v", r)
-		}
-		wantText(t, r.Problems, "may not create nodes in "+w.top+"/closed")
 	})
 }
 
@@ -113,7 +131,7 @@ func TestCheckLongestRequest(t *testing.T) {
 				t.Errorf("%d bytes, %s", n, r.Servers[0].MaxRequestError)
 			}
 			wantText(t, r.Warnings, "takes requests of at most 32768 bytes (jute.maxbuffer)")
-			wantText(t, r.Warnings, "session.WithMaxNodeBytes(32768)")
+			wantText(t, r.Warnings, "session.WithNodeLimits(8192, 32768)")
 		})
 	}
 }

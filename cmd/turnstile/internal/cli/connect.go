@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -43,11 +42,6 @@ func (a *App) connectTo(ctx context.Context, servers string, opts ...session.Opt
 	}
 	return nil, withCode(codeConnect, fmt.Errorf("no session with %s within %v: %w",
 		servers, a.connection.connect, lastCause(err)))
-}
-
-// connectToRead is Connect for commands that read: a read is given up after a few lost connections.
-func (a *App) connectToRead(ctx context.Context) (*session.Manager, error) {
-	return a.Connect(ctx, session.WithRetry(locks.Retry))
 }
 
 var errSilence = errors.New("no server has answered")

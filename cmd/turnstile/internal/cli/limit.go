@@ -162,7 +162,7 @@ type change struct {
 }
 
 func (a *App) resize(ctx context.Context, p string, n int, c change) error {
-	m, err := a.connectToRead(ctx)
+	m, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,10 +173,7 @@ func (a *App) resize(ctx context.Context, p string, n int, c change) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, a.connection.timeout+a.connection.connect, locks.ErrUnreachable)
 	defer cancel()
-	connect := func(ctx context.Context, more ...session.Option) (*session.Manager, error) {
-		return a.Connect(ctx, append(more, session.WithRetry(locks.Retry))...)
-	}
-	if m, err = a.useACL(limited, m, connect, p, c.acl, c.needs); err != nil {
+	if m, err = a.useACL(limited, m, a.Connect, p, c.acl, c.needs); err != nil {
 		return a.plain(clean(p), err)
 	}
 	s, err := semaphore.New(m, p, n)

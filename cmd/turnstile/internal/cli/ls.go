@@ -74,7 +74,7 @@ func boundFlags(cmd *cobra.Command, b *locks.Bounds) {
 
 // tree connects for a command that reads. The caller must call done.
 func (a *App) tree(ctx context.Context) (t *locks.Tree, done func(), err error) {
-	m, err := a.connectToRead(ctx)
+	m, err := a.Connect(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

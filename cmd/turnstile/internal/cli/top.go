@@ -82,7 +82,7 @@ func (o topOptions) check() error {
 func (o topOptions) budget() int { return max(1, int(float64(o.rate)*o.interval.Seconds())) }
 
 func (a *App) top(ctx context.Context, prefix string, o topOptions) error {
-	m, err := a.connectToRead(ctx)
+	m, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}

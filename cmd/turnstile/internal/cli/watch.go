@@ -73,7 +73,7 @@ contender as "show --json" prints them.`,
 }
 
 func (a *App) watch(ctx context.Context, p string, interval, length time.Duration) error {
-	m, err := a.connectToRead(ctx)
+	m, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -120,9 +120,17 @@ func (e *examination) rights(ctx context.Context, p *probe) {
 	_, _, err = p.s.Children(ctx, dir)
 	r.Rights.Read = allowed(err)
 	node := path.Join(dir, e.marker+"-rights")
-	_, err = p.s.Create(ctx, node, nil, session.Ephemeral)
-	if r.Rights.Create = allowed(err); r.Rights.Create == Yes {
-		r.Rights.Delete = allowed(p.s.Delete(ctx, node, -1))
+	// One transaction, which leaves nothing behind and reads nothing.
+	results, err := p.s.Multi(ctx, &zk.CreateRequest{Path: node}, &zk.DeleteRequest{Path: node, Version: -1})
+	switch {
+	case err == nil:
+		r.Rights.Create, r.Rights.Delete = Yes, Yes
+	case len(results) == 2 && errors.Is(results[1].Error, zk.ErrNoAuth): // the create was not refused
+		r.Rights.Create, r.Rights.Delete = Yes, No
+	default:
+		r.Rights.Create = allowed(err)
+	}
+	if r.Rights.Create == Yes {
 		e.kinds(ctx, p.s, node)
 	}
 }
@@ -135,7 +143,7 @@ func (e *examination) kinds(ctx context.Context, s *session.Session, node string
 	_, err := s.Create(ctx, node, nil, session.Container)
 	if e.report.Containers = known(err); err == nil {
 		// Servers remove a container only if it has had a child.
-		_, _ = s.Create(ctx, node+"/child", nil, session.Ephemeral)
+		_, _ = s.Enter(ctx, session.NewNode{Dir: node, Name: "child", Fixed: true})
 		_ = s.Delete(ctx, node+"/child", -1)
 		_ = s.Delete(ctx, node, -1)
 	}
@@ -149,7 +157,10 @@ func (e *examination) kinds(ctx context.Context, s *session.Session, node string
 func nearest(ctx context.Context, s *session.Session, p string) (string, error) {
 	for {
 		stat, err := s.Exists(ctx, p)
-		if err != nil || stat != nil || p == "/" {
+		switch {
+		case errors.Is(err, zk.ErrNoAuth): // there is a node, which this client may not read
+			return p, nil
+		case err != nil, stat != nil, p == "/":
 			return p, err
 		}
 		p = path.Dir(p)

@@ -63,7 +63,7 @@ func (r *Report) judgeRights() {
 		}
 	}
 	if r.Containers == No {
-		r.warn("The servers know no containers (ZooKeeper before 3.5.3). Directories of locks that are used no more stay for ever.")
+		r.problem("The servers know no containers, which locks need: they are older than ZooKeeper 3.5.5, or not ZooKeeper. Upgrade them.")
 	}
 }
 
@@ -175,7 +175,7 @@ func (r *Report) judgeLimits(usable []Server) {
 	for _, s := range usable {
 		if s.MaxRequest > 0 && s.MaxRequest < usualRequest {
 			r.warn("%s takes requests of at most %d bytes (jute.maxbuffer). The servers stop for good when a session ends whose nodes have paths that are much longer together. "+
-				"Start all servers with -Djute.maxbuffer=%d, or set session.WithMaxNodeBytes(%d) in all programs.", s.name(), s.MaxRequest, usualRequest, s.MaxRequest)
+				"Start all servers with -Djute.maxbuffer=%d, or set session.WithNodeLimits(8192, %d) in all programs.", s.name(), s.MaxRequest, usualRequest, s.MaxRequest)
 		}
 	}
 }

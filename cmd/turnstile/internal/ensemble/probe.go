@@ -108,7 +108,7 @@ func (p *probe) mark(ctx context.Context, dir, name string) {
 	}
 	node := path.Join(dir, fmt.Sprintf("%s-%s", name, strings.NewReplacer(":", "-", "/", "-").Replace(p.target.Address)))
 	begun := time.Now()
-	if _, err := p.s.Create(ctx, node, nil, session.Ephemeral); err != nil {
+	if _, err := p.s.Enter(ctx, session.NewNode{Dir: dir, Name: path.Base(node), Fixed: true}); err != nil {
 		return
 	}
 	took := time.Since(begun)

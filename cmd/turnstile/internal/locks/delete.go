@@ -26,8 +26,7 @@ var (
 func (t *Tree) Delete(ctx context.Context, c Contender) error {
 	sent := false
 	err := t.change(ctx, c, func(s *session.Session, version int32) error {
-		// A Multi is not repeated if its reply is lost, unlike Delete.
-		_, err := s.Multi(ctx, &zk.DeleteRequest{Path: c.Path, Version: version})
+		err := s.Delete(ctx, c.Path, version)
 		sent = sent || errors.Is(err, session.ErrUncertain)
 		return err
 	})

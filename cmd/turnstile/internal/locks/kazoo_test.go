@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // lease returns the name of a lease of kazoo.
@@ -82,9 +81,7 @@ func TestKazooGate(t *testing.T) {
 	gate := top + "/pool-__lock__/"
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).Addr(0)))
 	for _, p := range []string{gate + lease(1) + "__lock__0000000000", top + "/pool/" + lease(1), gate + lease(2) + "__lock__0000000001"} {
-		if _, err := s.Create(patient(t), p, []byte(strings.TrimPrefix(p, top)), session.Ephemeral); err != nil {
-			t.Fatal(err)
-		}
+		enter(t, s, p, strings.TrimPrefix(p, top))
 	}
 	for _, detail := range []Detail{Holders, All} {
 		l, err := tree.Read(patient(t), top+"/pool", detail)

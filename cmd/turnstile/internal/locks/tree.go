@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -25,20 +24,24 @@ type Tree struct {
 // probably end in the same way.
 const tries = 3
 
-// Retry is for session.WithRetry. A request is given up after a few tries: without that, a list that takes longer than
-// the session can wait would be asked for again and again.
-func Retry() backoff.BackOff { return &fewTries{BackOff: backoff.NewExponentialBackOff()} }
-
-type fewTries struct {
-	backoff.BackOff
+// attempt counts how often one request is tried. It is a value of the request's context.
+type attempt struct {
 	failed int
+	end    context.CancelCauseFunc
 }
 
-func (f *fewTries) NextBackOff() time.Duration {
-	if f.failed++; f.failed >= tries {
-		return backoff.Stop
+type attemptKey struct{}
+
+// countTries is a hook that ends a request after a few tries: without it, a list that takes longer than the session can
+// wait would be asked for again and again.
+func countTries(ctx context.Context, r session.RetryInfo) {
+	a, ok := ctx.Value(attemptKey{}).(*attempt)
+	if !ok {
+		return
 	}
-	return f.BackOff.NextBackOff()
+	if a.failed++; a.failed == tries {
+		a.end(r.Cause)
+	}
 }
 
 // BrokenError is the error of a read that lost its connection, or its session, each time that it was tried.
@@ -67,8 +70,9 @@ func (e *TooLongError) Unwrap() error { return e.Err }
 var ErrUnreachable = errors.New("no server answers")
 
 // NewTree returns the tree of a manager. A request waits for a session for patience at most, and then
-// fails with [ErrUnreachable]. 0 is without a limit.
+// fails with [ErrUnreachable]. 0 is without a limit. Call NewTree once for a manager.
 func NewTree(m *session.Manager, patience time.Duration) *Tree {
+	m.AddTrace(session.Trace{Retry: countTries})
 	return &Tree{m: m, patience: patience}
 }
 
@@ -89,19 +93,24 @@ func (t *Tree) Session(ctx context.Context) (*session.Session, error) {
 	return s, err
 }
 
-// do makes one reading request, again if its session is lost.
-func (t *Tree) do(ctx context.Context, what string, f func(*session.Session) error) error {
+// do makes one reading request, again if its session is lost. It is given up when its connection was lost a few times.
+func (t *Tree) do(ctx context.Context, what string, f func(context.Context, *session.Session) error) error {
 	for n := 1; ; n++ {
 		s, err := t.Session(ctx)
 		if err != nil {
 			return err
 		}
 		t.requests.Add(1)
-		err = f(s)
+		limited, end := context.WithCancelCause(ctx)
+		err = f(context.WithValue(limited, attemptKey{}, &attempt{end: end}), s)
+		gaveUp := context.Cause(limited)
+		end(nil)
 		switch {
+		case gaveUp != nil && ctx.Err() == nil:
+			return &BrokenError{what, gaveUp}
 		case errors.Is(err, session.ErrTooLong):
 			return &TooLongError{what, err}
-		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, session.ErrLost) && n == tries && t.patience > 0:
+		case errors.Is(err, session.ErrLost) && n == tries && t.patience > 0:
 			return &BrokenError{what, err}
 		case errors.Is(err, session.ErrLost):
 			continue
@@ -112,7 +121,7 @@ func (t *Tree) do(ctx context.Context, what string, f func(*session.Session) err
 
 // Children returns the children of a node, and its stat.
 func (t *Tree) Children(ctx context.Context, path string) (names []string, stat *zk.Stat, err error) {
-	err = t.do(ctx, "the list of the children of "+path, func(s *session.Session) (err error) {
+	err = t.do(ctx, "the list of the children of "+path, func(ctx context.Context, s *session.Session) (err error) {
 		names, stat, err = s.Children(ctx, path)
 		return err
 	})
@@ -121,7 +130,7 @@ func (t *Tree) Children(ctx context.Context, path string) (names []string, stat 
 
 // Get returns the data of a node, and its stat.
 func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	err = t.do(ctx, "the data of "+path, func(s *session.Session) (err error) {
+	err = t.do(ctx, "the data of "+path, func(ctx context.Context, s *session.Session) (err error) {
 		data, stat, err = s.Get(ctx, path)
 		return err
 	})
@@ -130,7 +139,7 @@ func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat
 
 // Exists returns the stat of a node, or nil.
 func (t *Tree) Exists(ctx context.Context, path string) (stat *zk.Stat, err error) {
-	err = t.do(ctx, "the stat of "+path, func(s *session.Session) (err error) {
+	err = t.do(ctx, "the stat of "+path, func(ctx context.Context, s *session.Session) (err error) {
 		stat, err = s.Exists(ctx, path)
 		return err
 	})

@@ -24,6 +24,14 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
+// enter makes an ephemeral node.
+func enter(t *testing.T, s *session.Session, p, data string) {
+	t.Helper()
+	if _, err := s.Enter(patient(t), session.NewNode{Dir: path.Dir(p), Name: path.Base(p), Data: []byte(data), Fixed: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newTree returns the tree of the shared server, below a path of the test's own.
 func newTree(t *testing.T) (*Tree, string) {
 	t.Helper()
@@ -188,9 +196,7 @@ func TestCuratorGate(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).Addr(0))
 	s := testserver.Session(t, m)
 	for _, p := range []string{"/locks/" + name("lock-", 0), "/leases/" + name("lease-", 1)} {
-		if _, err := s.Create(patient(t), top+p, []byte("10.0.0.2"), session.Ephemeral); err != nil {
-			t.Fatal(err)
-		}
+		enter(t, s, top+p, "10.0.0.2")
 	}
 	plant(t, top+"/locks/"+name("lock-", 1), "10.0.0.3")
 	l, err := tree.Read(patient(t), top, All)

@@ -17,7 +17,7 @@ import (
 const module = "github.com/turnstile-go/turnstile/"
 
 // packages are what users import.
-var packages = []string{"hooks", "session", "queue", "zklock", "rwlock", "semaphore", "election", "schedule", "fence", "otelzk", "lockz", "zktest"}
+var packages = []string{"session", "queue", "zklock", "rwlock", "semaphore", "election", "schedule", "fence", "otelzk", "lockz", "zktest"}
 
 var update = flag.Bool("update", false, "write the lists in testdata")
 

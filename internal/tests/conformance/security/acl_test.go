@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -96,10 +95,11 @@ func TestACLOfEveryNode(t *testing.T) {
 	t.Run("multi of a session", func(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		s, root := testserver.Session(t, m), testserver.Path(t)
-		expect.NoError(t, (*core.Session)(s).MakeParents(expect.Patient(t), root))
-		_, err := s.Multi(expect.Patient(t), &zk.CreateRequest{Path: root + "/a", Flags: zk.FlagEphemeral})
+		_, err := s.Create(expect.Patient(t), root, nil, session.Container)
 		expect.NoError(t, err)
-		checkACLs(t, admin(t), root, 1)
+		_, err = s.Multi(expect.Patient(t), &zk.CreateRequest{Path: root + "/a"})
+		expect.NoError(t, err)
+		checkACLs(t, admin(t), root, 0)
 	})
 	t.Run("chroot", func(t *testing.T) {
 		root := testserver.Path(t)
@@ -109,16 +109,6 @@ func TestACLOfEveryNode(t *testing.T) {
 		expect.NoError(t, mx.Lock(expect.Patient(t)))
 		checkACLs(t, admin(t), root, 1)
 	})
-}
-
-// If the server does not know containers, the persistent nodes in their place have the ACL.
-func TestACLWithoutContainers(t *testing.T) {
-	srv := zktest.Start(t, zktest.NoContainers())
-	m := testserver.Connect(t, srv.ConnectString(), owner(session.WithTimeout(20*time.Second))...)
-	mx, err := zklock.New(m, "/deep/er/lock")
-	expect.NoError(t, err)
-	expect.NoError(t, mx.Lock(expect.Patient(t)))
-	checkACLs(t, plain(t, srv.Addr()), "/deep", 1)
 }
 
 // A stranger can neither take a lock, nor see its holder, nor break it. Its calls fail at once
@@ -165,11 +155,10 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 				return multi.Lock(ctx)
 			},
 			"delete":       func() error { return s.Delete(ctx, lease.Path(), -1) },
-			"remove":       func() error { r := (*core.Session)(s).Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
-			"sweep":        func() error { r := (*core.Session)(s).Sweep(ctx, dir, all, nil); <-r.Done(); return r.Err() },
+			"remove":       func() error { r := s.Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
 			"read":         func() error { _, _, err := s.Get(ctx, lease.Path()); return err },
 			"write":        func() error { _, err := s.Set(ctx, dir, nil, -1); return err },
-			"make another": func() error { return (*core.Session)(s).MakeParents(ctx, dir+"/x") },
+			"make another": func() error { _, err := s.Create(ctx, dir+"/x", nil, session.Persistent); return err },
 			"guard":        func() error { _, err := s.Multi(ctx, lease.Guard()); return err },
 		} {
 			proxy.ResetRequests()
@@ -189,8 +178,6 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 	expect.NoError(t, ours.Lock(ctx))
 	expect.NoError(t, ours.Unlock())
 }
-
-func all(string) bool { return true }
 
 // Whether a stranger learns that a node exists depends on the server's version.
 func TestStrangerAsksWhetherANodeExists(t *testing.T) {

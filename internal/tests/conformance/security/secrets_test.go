@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
@@ -21,7 +20,7 @@ import (
 )
 
 // soon tries again at once, because these tests wait only for faults.
-func soon() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
+var soon = session.WithBackoff(time.Millisecond, time.Millisecond)
 
 // strike makes the i-th fault: connections cut at each step of a handshake and of an
 // acquisition, and sessions expired.
@@ -94,7 +93,7 @@ func TestSecrets(t *testing.T) {
 	p := testserver.Proxy(t)
 	opts := []session.Option{
 		session.WithTimeout(testserver.Patience),
-		session.WithRetry(soon),
+		soon,
 		session.WithAuth("digest", []byte(user+":"+password)),
 		session.WithACL(private...),
 		session.WithTLS(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{client}}),

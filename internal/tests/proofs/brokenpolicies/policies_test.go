@@ -35,7 +35,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, server: zktest.Start(t), trap: new(trap)}
 	// There is room for one node, so that a place that is counted and not given back is noticed.
-	w.ours = testserver.Connect(t, w.server.ConnectString(), session.WithTrace(w.hooks.trace()), session.WithMaxNodes(1),
+	w.ours = testserver.Connect(t, w.server.ConnectString(), session.WithTrace(w.hooks.trace()), session.WithNodeLimits(1, 1<<20),
 		session.WithLogger(slog.New(slog.DiscardHandler)))
 	w.other = testserver.Connect(t, w.server.ConnectString())
 	return w

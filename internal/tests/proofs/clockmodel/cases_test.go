@@ -203,7 +203,7 @@ var handshake = problem{
 	},
 }
 
-// half is what the client takes for half a tick: see tick.half in internal/core/dialer.go. minimum is the
+// half is what the client takes for half a tick: see tick.half in session/loop.go. minimum is the
 // minSessionTimeout of the servers, tickTold the value of WithTickTime.
 var half = problem{
 	name:  "what half a tick is",

@@ -48,14 +48,14 @@ func (c *serverClock) read(ctx context.Context, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	path := fmt.Sprintf("/clock%d", serial.Add(1))
-	if _, err := s.Create(ctx, path, nil, session.Ephemeral); err != nil {
+	node, err := s.Enter(ctx, session.NewNode{Dir: "/", Name: fmt.Sprintf("clock%d", serial.Add(1)), Fixed: true})
+	if err != nil {
 		return err
 	}
 	shortest := time.Hour
 	for range 10 {
 		before := time.Now()
-		stat, err := s.Set(ctx, path, nil, -1)
+		stat, err := s.Set(ctx, node.Path, nil, -1)
 		if err != nil {
 			return err
 		}

@@ -101,12 +101,12 @@ func (c *contest) seeStep(ctx context.Context, ahead time.Duration) error {
 	if err != nil {
 		return err
 	}
-	path := fmt.Sprintf("/clock%d", serial.Add(1))
-	if _, err := s.Create(ctx, path, nil, session.Ephemeral); err != nil {
+	node, err := s.Enter(ctx, session.NewNode{Dir: "/", Name: fmt.Sprintf("clock%d", serial.Add(1)), Fixed: true})
+	if err != nil {
 		return err
 	}
 	for {
-		stat, err := s.Set(ctx, path, nil, -1)
+		stat, err := s.Set(ctx, node.Path, nil, -1)
 		if err != nil {
 			return err
 		}

@@ -103,6 +103,21 @@ func timeOver(ctx context.Context, c *cell) (hold, error) {
 	return c.takeBefore(ctx)
 }
 
+// emptyAgain waits until no contender is left.
+func (c *cell) emptyAgain(ctx context.Context) error {
+	for {
+		nodes, err := c.site.contenders(ctx, c.base)
+		if err != nil || len(nodes) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("these are left: %v", nodes)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // closing closes ours while its place is kept.
 func closing(ctx context.Context, c *cell) (hold, error) {
 	if err := c.use(ctx, lazyMutex, keepFor); err != nil {
@@ -199,7 +214,11 @@ func (c *cell) listed(ctx context.Context, n int) error {
 
 // keepWith makes the lock that keeps its places for d, and the directory.
 func (c *cell) keepWith(ctx context.Context, of keeper, d time.Duration) error {
-	if err := c.makeDir(ctx, c.base); err != nil {
+	s, err := c.site.holders.Session(ctx) // out of the way of the faults
+	if err == nil {
+		_, err = s.Create(ctx, c.base, nil, session.Container)
+	}
+	if err != nil {
 		return err
 	}
 	acquire, err := of(c, d)

@@ -91,7 +91,7 @@ func hanging(c *cell) (string, []session.Option, error) {
 			return nil, ctx.Err()
 		}
 		return []string{c.proxy.Addr()}, nil
-	}, session.WithConnectTimeout(timeout))
+	})
 }
 
 // moving answers with another server each time that we have connected. The last one is gone then.

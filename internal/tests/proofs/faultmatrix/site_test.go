@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/saslserver"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -200,7 +199,7 @@ func (s *site) ask(ctx context.Context, question func() error) error {
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
-		case err == nil, ctx.Err() != nil, !core.Uncertain(err):
+		case err == nil, ctx.Err() != nil, !errors.Is(err, zk.ErrConnectionClosed):
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ var attacks = []struct {
 	says   string // what the log or an error says of it; "" if it goes unnoticed
 }{
 	{"none", nil, ""},
-	{"a greeting of 2 GB", []step{{name: "set length", on: aGreeting, arg: 0x7fffffff}}, "2147483647 bytes long"},
+	{"a greeting of 2 GB", []step{{name: "set length", on: aGreeting, arg: 0x7fffffff}}, "an answer of 2147483647 bytes"},
 	{"a greeting of negative length", []step{{name: "set length", on: aGreeting, arg: 0xffffffff}}, "-1 bytes long"},
 	{"a greeting cut short", []step{{name: "shorten", on: aGreeting, arg: 20}}, "handshake of 20 bytes"},
 	{"half a greeting, and nothing more", []step{{name: "lose bytes", on: aGreeting, arg: 20}}, ""},
@@ -35,7 +35,7 @@ var attacks = []struct {
 	{"a frame of no bytes", []step{{name: "set length", on: aListing}}, "0 bytes long"},
 	{"a frame of negative length", []step{{name: "set length", on: aListing, arg: 0xfffffff0}}, "-16 bytes long"},
 	{"a frame of 2 GB", []step{{name: "set length", on: aListing, arg: 0x7fffffff}}, "an answer of 2147483647 bytes"},
-	{"the reply to a create is lost", []step{{name: "drop", on: aCreated}}, "was due"},
+	{"the reply to a create is lost", []step{{name: "drop", on: aCreated}}, "which is not due"},
 	{"it is that of another request", []step{{name: "set xid", on: aCreated, arg: 7777}}, "an answer to request 7777"},
 	{"it comes twice", []step{{name: "repeat", on: aCreated}}, "an answer to request"},
 	{"it has no path", []step{{name: "shorten", on: aCreated, arg: 16}}, "impossible length"},
@@ -44,7 +44,7 @@ var attacks = []struct {
 	{"it names another's node, again and again", []step{{name: "set path", arg: 1}, {name: "set path"}, {name: "set path", arg: 1}}, "the server made"},
 	{"it names a directory", []step{{name: "set path", arg: 2}}, "the server made"},
 	{"it names nothing", []step{{name: "set path", arg: 4}}, "the server made"},
-	{"replies change places", []step{{name: "swap", on: aListing, after: 1}}, "was due"},
+	{"replies change places", []step{{name: "swap", on: aListing, after: 1}}, "which is not due"},
 	{"a reply of before comes again", []step{{name: "replay", on: aListing, arg: 1}}, "an answer to request"},
 	{"a listing without its end", []step{{name: "shorten", on: aListing, arg: 30}}, ""},
 	{"a listing of nothing", []step{{name: "shorten", on: aListing, after: 1, arg: 16}}, "impossible length"},

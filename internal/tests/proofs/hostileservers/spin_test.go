@@ -187,12 +187,12 @@ func revokeWaiter(_ *world, ctx context.Context, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	const node = lockPath + "/lock-1000000000"
-	if _, err := s.Create(ctx, node, nil, session.Ephemeral); err != nil {
+	node, err := s.Enter(ctx, session.NewNode{Dir: lockPath, Name: "lock-1000000000", Fixed: true})
+	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Delete(context.Background(), node, -1) }()
-	return zklock.Revoke(ctx, m, node)
+	defer func() { <-node.Remove(ctx).Done() }()
+	return zklock.Revoke(ctx, m, node.Path)
 }
 
 // A server gives the same wrong answer again and again. No call repeats its request as fast as the

@@ -170,7 +170,7 @@ func (w *world) connectVictim() *session.Manager {
 		var err error
 		w.within("Connect", patience, func() {
 			m, err = session.Connect(ctx, "victim", session.WithTimeout(timeout), session.WithTickTime(tick), session.WithDialer(w.middle.dial),
-				session.WithLogger(slog.New(slog.NewTextHandler(logWriter{w}, nil))))
+				session.WithLogger(slog.New(slog.NewTextHandler(logWriter{w}, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		})
 		cancel()
 		if err == nil {

@@ -3,7 +3,6 @@ package mutants
 // directories has the packages by the names that the tables use.
 var directories = map[string]string{
 	"clock":    "internal/clock",
-	"core":     "internal/core",
 	"wire":     "internal/wire",
 	"session":  "session",
 	"election": "election",
@@ -18,4 +17,5 @@ var directories = map[string]string{
 
 	"databases":  "internal/tests/databases", // a module of its own
 	"simulation": "internal/tests/proofs/simulation",
+	"hostile":    "internal/tests/proofs/hostileservers",
 }

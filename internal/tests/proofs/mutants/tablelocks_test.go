@@ -113,7 +113,7 @@ var locks = []mutant{
 	{
 		"a turn that is granted to nobody stays",
 		"it blocks everybody for as long as its session lasts",
-		one("share", "(*Turns).contend", without(doing("granted.Leave()"))), by("share", "TestGrantedToNobody"),
+		one("share", "(*Turns).contend", without(doing("s.sendLeaveLocked()"))), by("share", "TestGrantedToNobody"),
 	},
 	{
 		"a Lock behind a lost one enters the queue",
@@ -129,7 +129,7 @@ var locks = []mutant{
 	{
 		"the turn of a writer that becomes a reader is handed over",
 		"the next writer of the process holds beside the reader",
-		one("queue", "(*Turn).Beside", without(doing("t.last.Tell()"))), by("rwlock", "TestDowngradeHandsNothingOver"),
+		one("queue", "(*Turn).Beside", without(doing("t.last.end()"))), by("rwlock", "TestDowngradeHandsNothingOver"),
 	},
 	{
 		"a limit is set although the node of the Resize is gone",

@@ -10,6 +10,11 @@ var sessions = []mutant{
 		by("clock", "TestAnswerProvesWhatItsRequestDid").andSeeds("lease"),
 	},
 	{
+		"an answer proves the time at which it came",
+		"the server heard of the session when it took the request, and answers can come late by seconds",
+		one("clock", "(*trail).answered", put(argument("t.frames.add", "sent"), "now")), by("clock", "TestProof").andSeeds("lease"),
+	},
+	{
 		"half a tick is not taken off",
 		"the server's last list can be older than the frame that is counted",
 		one("clock", "(*trail).reach", put(argument("t.frames.sent"), "at")), by("clock", "TestProof"),
@@ -32,36 +37,40 @@ var sessions = []mutant{
 	{
 		"a late answer revives a session",
 		"what is lost comes back, and others hold its locks by then",
-		one("core", "(*wireEvents).Answered", never(test("s.Err()"))), by("core", "TestLateAnswers"),
+		one("session", "(*Session).take", always(test("s.Err()"))), by("session", "TestLateAnswers"),
 	},
 	{
 		"Err waits for a timer",
 		"after a pause of the process the first answer is wrong",
-		one("core", "(*Session).Err", never(test("s.remaining()"))), by("core", "TestErrComputedWhenAsked"),
+		one("session", "(*Session).Err", never(test("s.remaining()"))), by("session", "TestErrComputedWhenAsked"),
 	},
 	{
 		"the id of a greeting is not compared",
 		"another session answers, and the locks of the old one count on",
-		one("core", "(*wireEvents).Greeted", never(test("s.ID()"))), by("session", "TestAnotherSessionAnswers"),
+		one("session", "(*Session).greeted", put(value("other"), "false")), by("session", "TestAnotherSessionAnswers"),
 	},
 	{
 		"the timeout of the first greeting counts for ever",
 		"the servers go by a shorter one that a later connection was granted",
-		one("core", "(*Session).grant", always(test("g.TimeoutMillis", "s.greeting.TimeoutMillis"))),
-		by("core", "TestShorterTimeoutAtReconnect").andSeeds("lease"),
+		one("session", "(*Session).grant", always(test("g.TimeoutMillis", "s.greeting.TimeoutMillis"))),
+		by("session", "TestShorterTimeoutAtReconnect").andSeeds("lease"),
+	},
+	{
+		"any timeout that a server grants is believed",
+		"with a timeout of weeks the clock never runs out",
+		one("session", "(*Session).greeted", never(test("longestGrant"))), by("hostile", "TestAttacks"),
 	},
 	{
 		"watches are trusted across a reconnect",
 		"an event that came meanwhile is never told",
-		one("core", "(*Session).setConnected", without(doing("s.watches.Break()"))),
-		by("session", "TestWatchAgainAfterDisconnection").andSeeds("mutex"),
+		one("session", "(*Session).disconnected", without(doing("s.watches.breakAll()"))),
+		by("session", "TestWatchAgainAfterDisconnection"),
 	},
 	{
 		"no write before the search",
 		"a leader that has been cut off says that there is no node, and makes it later",
 		[]change{
-			{"core", "behindWrite", both(without(doing("call()")), always(test("agreed.Load()")),
-				put(argument("read", "agreed.Load"), "func() bool { return true }"))},
+			{"session", "(*entry).listBehindWrite", put(argument("s.list", "flight"), "nil")},
 			// A new connection begins with a write of its own, behind which the search would be.
 			{"clock", "(*beat).begin", put(result("owns"), "false")},
 		},
@@ -70,27 +79,33 @@ var sessions = []mutant{
 	{
 		"the node of another session is adopted",
 		"it goes with that session, and its lock is believed to be held",
-		one("core", "(*entry).owns", always(test("stat.EphemeralOwner"))), by("session", "TestEnterLosesName"),
+		one("session", "(*entry).owns", always(test("stat.EphemeralOwner"))), by("session", "TestEnterLosesName"),
 	},
 	{
 		"an Enter that fails leaves its node",
 		"it blocks everybody for as long as its session lasts",
-		one("core", "(*Session).Enter", without(doing("e.abandon()"))), by("session", "TestEnterIsCancelled"),
+		one("session", "(*entry).abandon", without(doing("e.clear()"))), by("session", "TestEnterIsCancelled"),
 	},
 	{
 		"who was in doubt does not look again when it leaves",
 		"a second node of a create that was sent twice stays",
-		one("core", "(*entry).remove", never(test("e.doubt"))), by("session", "TestEnterRemovesTwins"),
+		one("session", "(*entry).remove", never(test("e.doubt"))), by("session", "TestEnterRemovesTwins"),
 	},
 	{
 		"a delete without a connection is forgotten",
 		"a lock that was given up stays held",
-		one("core", "(*persistence).send", without(doing("append()", "s.owed"))), by("session", "TestRemoveAcrossDisconnection"),
+		one("session", "(*removals).owe", without(doing("append()", "q.owed"))), by("session", "TestOwedDeletesGoFirst"),
+	},
+	{
+		"a delete that is owed goes behind what others send",
+		"a process that locks again waits for its own node",
+		one("session", "(*Session).connected", swapped(doing("s.removals.resume()"), doing("wait", "s.accepted()"))),
+		by("zklock", "TestLockAgainAfterCut"),
 	},
 	{
 		"a lost session is not closed on the servers",
 		"its nodes keep others waiting",
-		one("core", "(*Session).tearDown", without(doing("s.closeOnServer()"))),
+		one("session", "(*Manager).run", without(doing("m.closer.add()"))),
 		by("session", "TestLostSessionIsClosedOnServer"),
 	},
 	{
@@ -101,8 +116,8 @@ var sessions = []mutant{
 	{
 		"a heartbeat goes behind the calls that wait",
 		"a session's own load costs the session",
-		one("wire", "(*Conn).send", put(value("out"), "append(w.out.Take(now, oldest), w.urgent...)")),
-		by("wire", "TestIdentitiesComeFirst"),
+		one("wire", "(*Conn).batch", put(test("w.beatAt"), "!now.Before(w.beatAt) && w.waiting.next() == nil")),
+		by("wire", "TestBeatsGoAhead"),
 	},
 	{
 		"a term outlives the leadership",

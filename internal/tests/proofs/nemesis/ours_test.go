@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/listing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -54,10 +52,7 @@ var limits = []int{1, 2, 3, 5}
 
 // ours is this module, with one manager for all locks.
 type ours struct {
-	m *session.Manager
-	// batches says that creates and deletes of several callers are sent as one transaction.
-	batches bool
-	sent    joined.Counter
+	m       *session.Manager
 	lazy    time.Duration // for how long the kept locks keep their places
 	handsOn bool          // the tried mutex has local hand-over
 	seed    uint64
@@ -74,22 +69,16 @@ func newOurs(s *settings) (client, error) {
 	servers, opts := s.variation()
 	log.Info("variation", "resolver", servers == "", "handsOn", o.handsOn)
 	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(s.timeout), session.WithLogger(log),
-		session.WithTrace(listing.Hooks(now)), session.WithTrace(o.sent.Hooks()))...)
+		session.WithTrace(listing.Hooks(now)))...)
 	if err != nil {
 		return nil, err
 	}
-	if s.worker%2 == 1 {
-		(*core.Manager)(m).SetWindow(1) // what comes while a request is under way goes in one transaction
-	}
-	o.m, o.batches = m, s.worker%2 == 1
+	o.m = m
 	return o, nil
 }
 
 func (o *ours) close() error {
 	_ = o.m.Close()
-	if o.batches && o.sent.None() {
-		return errors.New("no request was sent in one transaction with others")
-	}
 	return nil
 }
 

@@ -4,13 +4,13 @@ package nemesis
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -79,7 +79,7 @@ func (w witnesses) changed(ctx context.Context, server int, node string) (zxid i
 		if err == nil {
 			return stat.Mzxid, nil
 		}
-		if !core.Uncertain(err) {
+		if !errors.Is(err, session.ErrLost) {
 			return 0, err
 		}
 	}

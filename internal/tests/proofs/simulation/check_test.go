@@ -27,7 +27,6 @@ type checks struct {
 	granted  map[place]int       // how often each node was
 	order    int                 // of the grants: counts them
 	said     map[string]bool     // of which conflicts
-	tokens   map[string]string   // by directory and fencing token: the node
 	kept     *keptPlaces
 }
 
@@ -70,7 +69,7 @@ type holding struct {
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int), said: make(map[string]bool), tokens: make(map[string]string), kept: newKeptPlaces(w)}
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int), said: make(map[string]bool), kept: newKeptPlaces(w)}
 }
 
 func (cs *checks) fail(format string, args ...any) {

@@ -52,12 +52,14 @@ func (cs *checks) drop(c *call) {
 // finish checks the result of a call.
 func (cs *checks) finish(c *call, ok bool, err error) {
 	now := time.Now()
+	_, since := c.m.sessionSince()
 	cs.mu.Lock()
 	c.finished = true
 	if !ok && c.entry != nil && c.entry.end.IsZero() {
 		c.entry.end = now
 	}
-	somebody := c.present || c.attempts > 1 || cs.othersLocked(c)
+	ghost := c.attempts > 0 && since.After(c.began) // its node of a session that was lost stands until the servers close that
+	somebody := c.present || c.attempts > 1 || ghost || cs.othersLocked(c)
 	cs.mu.Unlock()
 	closed := errors.Is(err, session.ErrClosed)
 	switch {

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -129,7 +130,10 @@ func (w *world) countFrom(dir string, next int32) {
 	}
 	s, err := w.operator.m.Session(ctx)
 	if err == nil {
-		err = (*core.Session)(s).MakeParents(ctx, dir)
+		_, err = s.Create(ctx, dir, nil, session.Container)
+	}
+	if errors.Is(err, zk.ErrNodeExists) {
+		err = nil
 	}
 	w.sleep(operatorSlot, 200*time.Millisecond) // until all servers have it
 	if err == nil {

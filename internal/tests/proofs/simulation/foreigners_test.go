@@ -97,12 +97,13 @@ func (f *foreigners) come() {
 	f.all = append(f.all, one)
 	cs.mu.Unlock()
 	data := []string{"", queue.RevokeMessage, "\xff\xfe", `{"maxLeases":-1}`, `{"id":7}`, strings.Repeat("x", 5000)}[f.rng.IntN(6)]
-	mode := session.Ephemeral
-	if f.rng.IntN(3) == 0 {
-		mode = session.Persistent
-	}
-	err := f.ask(time.Second, func(ctx context.Context, s *session.Session) error {
-		_, err := s.Create(ctx, one.path, []byte(data), mode)
+	persistent := f.rng.IntN(3) == 0
+	err := f.ask(time.Second, func(ctx context.Context, s *session.Session) (err error) {
+		if persistent {
+			_, err = s.Create(ctx, one.path, []byte(data), session.Persistent)
+		} else {
+			_, err = s.Enter(ctx, session.NewNode{Dir: one.dir, Name: name, Data: []byte(data), Fixed: true})
+		}
 		return err
 	})
 	f.w.trace.add("oper", "foreign %s: %v", one.path, err == nil)

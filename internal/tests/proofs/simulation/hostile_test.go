@@ -16,22 +16,21 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// This file has programs that misuse locks: hooks that panic or block, Unlock without Lock, and sessions
-// that may have hardly any nodes.
+// This file has programs that misuse locks: hooks that block, functions of a Do that panic, Unlock without Lock, and
+// sessions that may have hardly any nodes.
 
-var panicsFlag = flag.Bool("panics", true, "hooks and functions given to Do panic, in the kinds that have that")
+var panicsFlag = flag.Bool("panics", true, "functions given to Do panic, in the kinds that have that")
 
-// tripwire makes the hooks of one call panic, or end their goroutines, and the function given to Do. Or else it makes one
-// hook block.
+// tripwire makes the function of one Do panic, or end its goroutine. Or else it makes one hook of a call block.
 type tripwire struct {
 	left   atomic.Int64 // hooks until then
 	inside bool         // the function given to Do does it
 	exit   bool
-	block  time.Duration // for how long a hook blocks; 0 if hooks panic
+	block  time.Duration // for how long a hook blocks; 0 if none does
 }
 
-// errTripped is what they panic with.
-var errTripped = errors.New("a hook panics")
+// errTripped is what functions panic with.
+var errTripped = errors.New("the function of a Do panics")
 
 // trip ends the goroutine.
 func (t *tripwire) trip() {
@@ -41,8 +40,8 @@ func (t *tripwire) trip() {
 	panic(errTripped)
 }
 
-// tripped calls f, whose hooks and function may panic, and recovers, as net/http does for its handlers. It reports whether
-// the function did. Hooks do not matter: the library survives them.
+// tripped calls f, whose function of a Do may panic, and recovers, as net/http does for its handlers. It reports whether
+// that function did.
 func (k *worker) tripped(f func()) bool {
 	if !k.world.kind.hostile || !*panicsFlag || k.rng.IntN(8) > 0 {
 		f()
@@ -72,7 +71,7 @@ func (k *worker) tripped(f func()) bool {
 	return !ended
 }
 
-// survives calls f, whose hooks may panic. That ends no call.
+// survives calls f, whose hooks may block. That ends no call.
 func (k *worker) survives(what string, f func()) {
 	if k.tripped(f) {
 		k.world.checks.fail("%s: a hook ends %s", k.name, what)
@@ -85,15 +84,7 @@ func trip(ctx context.Context) {
 	if !ok {
 		return
 	}
-	t := k.wire.Load()
-	if t == nil {
-		return
-	}
-	switch left := t.left.Add(-1); {
-	case left >= 0:
-	case t.block == 0:
-		t.trip()
-	case left == -1:
+	if t := k.wire.Load(); t != nil && t.block > 0 && t.left.Add(-1) == -1 {
 		k.blocked.Add(int64(t.block))
 		k.log("a hook blocks for %v", t.block)
 		time.Sleep(t.block)
@@ -104,7 +95,7 @@ func trip(ctx context.Context) {
 // prompt.
 const longestBlock = 100
 
-// hostileTo returns the hooks, and others, with tripwires. Those of Hold only block, since the checks listen to them.
+// hostileTo returns the hooks, and others, with tripwires.
 func hostileTo(t session.Trace) session.Trace {
 	traceparent, request, hold := t.Traceparent, t.Request, t.Hold
 	after := func(ctx context.Context, f func(error)) func(error) {
@@ -125,9 +116,7 @@ func hostileTo(t session.Trace) session.Trace {
 	}
 	t.Hold = func(ctx context.Context, h session.HoldInfo) func(error) {
 		end := hold(ctx, h)
-		if t := ctx.Value(workerKey{}).(*worker).wire.Load(); t != nil && t.block > 0 {
-			trip(ctx)
-		}
+		trip(ctx)
 		return end
 	}
 	t.Acquire = func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
@@ -253,7 +242,7 @@ func (cs *checks) aboveLimit(c *call) bool {
 
 // strangers reports whether there was a call of another kind of lock in a directory of this one, or a Resize that lowers. Until
 // the calm, the node of any earlier call may still be there: without a leader no session expires. A call
-// that a hook has ended can leave work behind that ends later.
+// whose function has panicked can leave work behind that ends later.
 func (cs *checks) strangers(c *call) bool {
 	since := cs.w.calmSince()
 	chaos := since.IsZero() || c.began.Before(since)

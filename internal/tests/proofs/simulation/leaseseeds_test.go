@@ -21,7 +21,7 @@ import (
 // late here. When the rival gets the lock, the holder must know that it has lost it.
 func TestLeaseSeeds(t *testing.T) {
 	began, n := time.Now(), seedCount()
-	granted, failed, after := 0, 0, make(map[string]int)
+	granted, late, failed, after := 0, 0, 0, make(map[string]int)
 	for i := range n {
 		seed := uint64(*firstFlag) + uint64(i)
 		a := newAttack(seed)
@@ -29,6 +29,9 @@ func TestLeaseSeeds(t *testing.T) {
 		if a.granted {
 			granted++
 			after[a.name]++
+			if a.late > 0 {
+				late++
+			}
 		}
 		if a.overlap > 0 {
 			failed++
@@ -39,7 +42,7 @@ func TestLeaseSeeds(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the rival got the lock in %d: %v", granted, after)
+	t.Logf("the rival got the lock in %d, with late answers in %d: %v", granted, late, after)
 	longtest.Covered(t, "%d seeds of the lease clock", n)
 	if granted < n/2 {
 		t.Errorf("the rival got the lock in %d of %d seeds only: these attacks show little", granted, n)
@@ -64,6 +67,7 @@ type attack struct {
 
 	srv            *zktest.Server
 	timeout        time.Duration
+	late           time.Duration // by which every answer is; 0 in most seeds
 	told           bool
 	leader, home   int // servers: the holder is at home, a follower
 	way            *way
@@ -86,7 +90,7 @@ func newAttack(seed uint64) *attack {
 }
 
 func (a *attack) String() string {
-	return fmt.Sprintf("%s, timeout %v, tick told: %v", a.name, a.timeout, a.told)
+	return fmt.Sprintf("%s, timeout %v, tick told: %v, answers late by %v", a.name, a.timeout, a.told, a.late)
 }
 
 var attacks = []struct {
@@ -101,6 +105,7 @@ var attacks = []struct {
 	{"with a deposed leader", (*attack).depose},
 	{"shorter timeout", (*attack).shorter},
 	{"throttled, then cut off", (*attack).throttled},
+	{"held up, then cut off", (*attack).heldUp},
 }
 
 // upTo draws a duration.
@@ -118,7 +123,17 @@ func (a *attack) run(t *testing.T) {
 	a.home = (a.leader + 1 + a.rng.IntN(2)) % 3
 	one := attacks[a.rng.IntN(len(attacks))]
 	a.name = one.name
-	a.way = newWay(a.srv.DialerTo(a.home), a.upTo(5*time.Millisecond))
+	switch late := 500*time.Millisecond + a.upTo(1500*time.Millisecond); {
+	case a.name == "held up, then cut off": // all of a proof has to come between two lists
+		a.late = 500*time.Millisecond + a.upTo(300*time.Millisecond)
+	case a.rng.IntN(4) == 0:
+		a.late = late
+	}
+	if a.late > 0 {
+		a.timeout *= 3 // a lease has to last for several answers
+	}
+	delay := a.upTo(5 * time.Millisecond)
+	a.way = newWay(a.srv.DialerTo(a.home), [2]time.Duration{delay, delay + a.late})
 	a.holder, a.other = a.connect(t, a.way.dial), a.connect(t, a.elsewhere())
 	defer a.way.end()
 	defer a.holder.Close()
@@ -190,7 +205,7 @@ func (a *attack) traffic() {
 			return
 		}
 		for ctx.Err() == nil && s.Err() == nil {
-			short, done := context.WithTimeout(ctx, time.Second)
+			short, done := context.WithTimeout(ctx, time.Second+a.late)
 			switch rng.IntN(4) {
 			case 0:
 				_ = s.Sync(short, "/")
@@ -242,12 +257,17 @@ func (a *attack) isolate(i int) {
 	}
 }
 
-// aim waits for a list that puts off the end of the session, and then until shortly before the next
-// list. The end is on a tick, so only every second list moves it.
-func (a *attack) aim() {
-	s, err := a.holder.Session(context.Background())
+// nominalTick is that of the servers, by their own clocks.
+const nominalTick = 2 * time.Second
+
+// awaitList waits for a list that puts off the end of the session. The end is on a tick, so only every second list moves it.
+func (a *attack) awaitList() (tick time.Duration) {
+	tick = time.Duration(float64(nominalTick) / a.rate)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the session can be lost, and the way closed
+	defer cancel()
+	s, err := a.holder.Session(ctx)
 	if err != nil {
-		return
+		return tick
 	}
 	last, _ := a.srv.Expiry(s.ID())
 	for range 3000 {
@@ -256,8 +276,12 @@ func (a *attack) aim() {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	const nominal = 2 * time.Second
-	tick := time.Duration(float64(nominal) / a.rate)
+	return tick
+}
+
+// aim waits for such a list, and then until shortly before the next one.
+func (a *attack) aim() {
+	tick := a.awaitList()
 	if a.rng.IntN(3) == 0 {
 		time.Sleep(a.upTo(tick))
 		return
@@ -267,7 +291,7 @@ func (a *attack) aim() {
 
 // nudge sends the requests of a proof: perhaps a request through the leader, and a write.
 func (a *attack) nudge() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*(time.Second+a.late))
 	defer cancel()
 	s, err := a.holder.Session(ctx)
 	if err != nil {
@@ -305,6 +329,20 @@ func (a *attack) lateThenCut() {
 	a.way.open()
 	a.nudge()
 	time.Sleep(a.upTo(20 * time.Millisecond))
+	a.isolate(a.home)
+}
+
+// heldUp lets nothing through to the server from shortly before one list to shortly after the next but one. So that list and
+// the one before it do not have the session, while answers to earlier frames still come. Then it lets the session prove what it
+// can before the next list.
+func (a *attack) heldUp() {
+	half := a.awaitList() / 2
+	early := a.upTo(20 * time.Millisecond)
+	time.Sleep(half - early)
+	a.way.close(true, false)
+	time.Sleep(early + 2*half + a.upTo(30*time.Millisecond))
+	a.way.open()
+	time.Sleep(a.late + 110*time.Millisecond + a.upTo(80*time.Millisecond)) // a sync, the gap, and a write
 	a.isolate(a.home)
 }
 
@@ -350,7 +388,11 @@ func (a *attack) depose() {
 // shorter moves the holder to a server that grants a shorter timeout, and cuts it off.
 func (a *attack) shorter() {
 	to := 3 - a.leader - a.home
-	a.srv.SetSessionTimeoutsOf(to, 4*time.Second, 4*time.Second)
+	granted := 4 * time.Second
+	if a.late > 0 {
+		granted = a.timeout / 2
+	}
+	a.srv.SetSessionTimeoutsOf(to, granted, granted)
 	a.way.to(a.srv.DialerTo(to))
 	a.way.cut()
 	time.Sleep(200*time.Millisecond + a.upTo(2*time.Second))

@@ -83,18 +83,15 @@ type kind struct {
 	narrow bool
 	// fewNodes says that sessions of some managers may have few nodes.
 	fewNodes bool
-	// hostile says that hooks panic, that sessions have few nodes, and that workers that hold
+	// hostile says that functions of a Do panic, that sessions have few nodes, and that workers that hold
 	// nothing call Unlock.
 	hostile bool
-	// blocking says that hooks block for a while, too.
+	// blocking says that hooks block for a while.
 	blocking bool
 	// asyncs are the modes of locks whose Unlock waits for no server.
 	asyncs []string
 	// observed says that observers are compared with the server.
 	observed bool
-	// batched says that the window of each manager has one call, so that creates and deletes of its workers are sent
-	// together.
-	batched bool
 	// sasl says that the servers insist on SASL.
 	sasl bool
 }
@@ -146,7 +143,7 @@ type inside struct {
 }
 
 // kinds has those last that were added last: see kindOf.
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, localKind, resizedKind, mixedKind, batchedKind, keptKind, electionKind, everythingKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, localKind, resizedKind, mixedKind, keptKind, electionKind, everythingKind}
 
 var mutexKind = kind{
 	name:   "mutex",

@@ -26,7 +26,7 @@ func newOperator(w *world) *operator {
 		session.WithTimeout(10*time.Minute),
 		session.WithTickTime(w.plan.tick),
 		session.WithDialer(o.end.dial),
-		session.WithRetry(retry(w.seed, operatorSlot)),
+		backoff(w.seed, operatorSlot),
 		session.WithLogger(quiet()))...)
 	if err != nil {
 		w.checks.fail("operator: %v", err)
@@ -97,8 +97,7 @@ func (o *operator) disturb(d time.Duration) {
 	}
 }
 
-// removeDirectories removes the directories of locks that are no containers. A manager whose connection has ended three times
-// in a row on the create of a container takes it that its servers have none.
+// removeDirectories removes the directories of locks that are no containers.
 func (o *operator) removeDirectories() {
 	if o.m == nil {
 		return

@@ -87,6 +87,9 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 	k.now("Resize " + dir)
 	k.log("Resize %s to %d", dir, n)
 	w.checks.resizing(k, true)
+	k.calls++
+	resizer := &worker{world: w, m: k.m, id: -100 - k.id} // its nodes are none of the worker's calls
+	byGoroutine.Store(goroutine(), &series{of: resizer, call: k.calls})
 	err := change(ctx, n)
 	w.checks.resizing(k, false)
 	w.limits.end(dir, err == nil)

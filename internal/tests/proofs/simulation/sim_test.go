@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -41,7 +40,6 @@ type world struct {
 
 	shortened atomic.Bool  // sessions may have been granted less than they asked for
 	strict    atomic.Int64 // the server that grants less now, counted from 1; 0: none does
-	joined    joined.Counter
 
 	mu    sync.Mutex
 	phase phase
@@ -71,7 +69,6 @@ type plan struct {
 	chaos             time.Duration
 	slow              int // of 1000 frames, how many are slow
 	busy              time.Duration
-	window            int // of calls in flight: see *core.Manager.SetWindow
 }
 
 func newPlan(seed uint64) plan {
@@ -99,24 +96,7 @@ func newPlan(seed uint64) plan {
 		p.timeouts = append(p.timeouts, timeout)
 		p.knows = append(p.knows, knowledge(r.IntN(3)))
 	}
-	p.window = windowOf(seed)
 	return p
-}
-
-// windowOf returns how many calls may be in flight on each connection of a seed. Most seeds have no bound. With a bound,
-// the order in which goroutines come at one instant decides which call waits, and the scheduler decides that order. So
-// a run that failed might not be the same again.
-func windowOf(seed uint64) int {
-	if kindOf(seed).batched {
-		return 1 // what comes while a request is under way goes in one transaction
-	}
-	switch seed % 8 {
-	case 3:
-		return 2 // nearly all calls wait
-	case 7:
-		return 0 // as users have it
-	}
-	return -1
 }
 
 // knowledge is how a manager knows the servers' tick.
@@ -186,7 +166,6 @@ type outcome struct {
 	grants   int
 	strikes  map[string]int
 	reused   int // places that were used again after they had been kept
-	joined   int // creates and deletes that were sent with others
 }
 
 // runSeed does one run in a bubble of its own.
@@ -204,9 +183,6 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 		w.plan.workers, w.plan.paths = max(2, w.plan.workers), w.plan.paths[:1]
 	case w.kind.handovers > 0:
 		w.plan.workers += 2
-	case w.kind.batched:
-		w.plan.workers += 3
-		w.plan.paths = []string{"/locks/a", "/locks/b", "/locks/c"}
 	}
 	out = &outcome{seed: seed}
 	defer func() {
@@ -302,7 +278,6 @@ func (w *world) run(out *outcome) {
 	w.tearDown()
 	out.failures, out.virtual = w.checks.failed(), time.Since(began)
 	out.grants, out.strikes, out.reused = w.checks.grants, faults.strikes, w.checks.kept.reused()
-	out.joined = int(w.joined.Joined())
 }
 
 // Round trips of a second, or commits that take a second and a half: one of the two.

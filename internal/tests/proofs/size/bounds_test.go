@@ -103,7 +103,7 @@ func frames(to io.Writer, from io.Reader, f func(a, b int32)) {
 }
 
 // mostInFlight is the window, in calls.
-const mostInFlight = 64
+const mostInFlight = 128
 
 // However many goroutines create nodes, at most the window is in flight.
 func TestCallsInFlight(t *testing.T) {

@@ -20,7 +20,7 @@ func TestKeptPlacesAtTheEndOfAConnection(t *testing.T) {
 	proxy := zktest.StartProxy(t, e.Addr(0))
 	// A place is kept for a timeout, and for a minute at most. On a busy machine all of this can take most of that.
 	n := longtest.Pick(1000, 8000)
-	u := newUser(t, proxy.Addr(), session.WithTimeout(70*time.Second), session.WithMaxNodes(2*n+2)) // half of them may be kept
+	u := newUser(t, proxy.Addr(), session.WithTimeout(70*time.Second), session.WithNodeLimits(2*n+2, 1<<20)) // half of them may be kept
 	u.during(fmt.Sprint(n, " kept places"), func(ctx context.Context) {
 		each(t, n, func(i int) error {
 			mx, err := zklock.New(u.Manager, fmt.Sprint("/kept/", i), zklock.WithLazyRelease(time.Minute))

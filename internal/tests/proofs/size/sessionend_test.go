@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/session"
@@ -24,15 +27,27 @@ func TestSessionEndFitsServers(t *testing.T) {
 			defer m.Close()
 			s, err := m.Session(t.Context())
 			must(t, err)
-			path := func(i int) string {
-				name := fmt.Sprintf("/n%06d", i)
-				return name + strings.Repeat("x", length-len(name))
+			name := func(i int) string {
+				head := fmt.Sprintf("n%06d", i)
+				return head + strings.Repeat("x", length-len("/")-len(head))
 			}
 			made, refused := 0, error(nil)
-			for refused == nil {
-				if _, refused = s.Create(t.Context(), path(made), nil, session.Ephemeral); refused == nil {
-					made++
+			for next := 0; refused == nil; {
+				var all errgroup.Group // those that enter together share listings
+				var entered atomic.Int64
+				for range 64 {
+					node := session.NewNode{Dir: "/", Name: name(next), Fixed: true}
+					next++
+					all.Go(func() error {
+						_, err := s.Enter(t.Context(), node)
+						if err == nil {
+							entered.Add(1)
+						}
+						return err
+					})
 				}
+				refused = all.Wait()
+				made += int(entered.Load())
 			}
 			if !errors.Is(refused, session.ErrTooManyNodes) {
 				t.Fatal(refused)

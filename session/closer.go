@@ -1,0 +1,177 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/dial"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// closer closes the sessions of a manager that have ended on the servers, however long an outage lasts. A session that was
+// lost here can live on there, and its nodes would block all waiters: also for a timeout more after an outage, because a
+// new leader counts timeouts anew. One goroutine closes all of them, for as long as there are some.
+//
+// A handshake touches the session, so an attempt that breaks could lengthen its life. Therefore closer begins when the loop
+// cannot greet the session any more, dials the server first that has greeted a session after it, and asks for the shortest
+// timeout: then the touch shortens the life.
+type closer struct {
+	m       *Manager
+	life    context.Context // ends with the time that Close has
+	end     context.CancelFunc
+	running sync.WaitGroup // the goroutine, and that of learnTick
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	left    []*Session
+	active  bool
+	ending  bool        // the manager has ended
+	greeted dial.Target // has greeted a session since the last one of left has ended
+}
+
+func (c *closer) init(m *Manager) {
+	c.m, c.wake = m, make(chan struct{}, 1)
+	c.life, c.end = context.WithCancel(context.Background())
+}
+
+// add takes a session that has ended, unless it is gone from the servers.
+func (c *closer) add(s *Session) {
+	if s.isGone() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left, c.greeted = append(c.left, s), dial.Target{}
+	if !c.active {
+		c.active = true
+		c.running.Go(c.run)
+	}
+}
+
+// beside runs f in a goroutine for which Close waits, unless Close waits already.
+func (c *closer) beside(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ending {
+		c.running.Go(f)
+	}
+}
+
+func (c *closer) hasWork() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.left) > 0
+}
+
+// greetedBy takes a server that has greeted a session.
+func (c *closer) greetedBy(to dial.Target) {
+	c.mu.Lock()
+	c.greeted = to
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *closer) run() {
+	waits := c.m.cfg.waits
+	waits.Most = min(waits.Most, time.Second)
+	for tries := 0; c.life.Err() == nil; {
+		c.mu.Lock()
+		if c.active = len(c.left) > 0; !c.active {
+			c.mu.Unlock()
+			return
+		}
+		s, to := c.left[0], c.greeted
+		c.mu.Unlock()
+		if to.Addr == "" && c.m.open.Err() == nil { // while no server greets another session, none would greet this one
+			select {
+			case <-c.wake:
+			case <-c.m.open.Done():
+			}
+			continue
+		}
+		if tries++; tries%2 == 0 {
+			to = dial.Target{} // another server
+		}
+		gone := s.isGone() || c.m.closeOnServer(c.life, s, to)
+		c.mu.Lock()
+		c.left = slices.Delete(c.left, 0, 1) // which clears the element: nothing keeps the session in memory
+		if !gone {
+			c.left = append(c.left, s) // it holds no other session up
+		}
+		c.mu.Unlock()
+		if gone {
+			tries = 0
+			waits.Reset()
+			continue
+		}
+		_ = rounds.Until(c.life, nil, waits.Next())
+	}
+}
+
+// finish waits until all sessions are closed on the servers, or until ctx ends. Then its error says which are not.
+func (c *closer) finish(ctx context.Context) error {
+	c.mu.Lock()
+	c.ending = true
+	c.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.running.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	c.end()
+	select {
+	case <-ended:
+	case <-time.After(flushTime): // a function of the program does not return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, s := range c.left {
+		errs = append(errs, fmt.Errorf("session: close %s: no server has confirmed it; it ends by expiry", hex(s.ID())))
+	}
+	return errors.Join(errs...)
+}
+
+// closeOnServer closes a session over a connection of its own. It reports whether the session is gone.
+func (m *Manager) closeOnServer(ctx context.Context, s *Session, first dial.Target) bool {
+	s.mu.Lock()
+	hello := codec.Hello{TimeoutMillis: 1, Session: s.greeting.Session, Password: s.greeting.Password[:], LastZxid: 0}
+	identify := !s.unidentified && !errors.Is(s.err, zk.ErrAuthFailed) // otherwise the identities would be refused again
+	s.mu.Unlock()
+	out := m.visit(ctx, first, hello, identify)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unidentified = s.unidentified || out.Refused
+	s.gone = s.gone || out.Gone
+	return s.gone
+}
+
+// visit makes a connection of its own to close a session. It bounds the time for one server.
+func (m *Manager) visit(ctx context.Context, first dial.Target, hello codec.Hello, identify bool) (out wire.Outcome) {
+	c, to, err := m.dialer.DialNow(ctx, first)
+	if err != nil {
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.timeout/3)
+	defer cancel()
+	v := wire.Visit{Hello: hello}
+	if identify {
+		v.Identities, v.SASL, v.Host, v.Limit = m.cfg.auths, m.cfg.sasl, to.Host, m.cfg.timeout/6
+	}
+	return v.Run(ctx, c)
+}

@@ -1,0 +1,441 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// errPending stands for the reply to a create that has not come when its caller has gone.
+var errPending = errors.New("the create is in flight")
+
+// creation is a create in flight.
+type creation struct {
+	e   *entry
+	l   *link
+	ctx context.Context // for hooks
+
+	mu    sync.Mutex
+	reply *wire.Reply // nil before the create has ended
+	left  bool        // nobody waits for it: what it makes is removed
+}
+
+// end takes the reply, before any event or answer that follows.
+func (c *creation) end(r wire.Reply) {
+	if r.Err == nil && r.Code == codec.CodeOK {
+		c.e.s.room.made(c.e.place, c.e.s.cfg.inward(r.Path))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reply = &r; c.left {
+		go c.e.settle(c.ctx, c.l, r)
+	}
+}
+
+// take returns the reply. If it has not come, it says so, and the create is on its own.
+func (c *creation) take() wire.Reply {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reply != nil {
+		return *c.reply
+	}
+	c.left = true
+	return wire.Reply{Err: errPending}
+}
+
+// send sends the create and the listing together, and between them a read of the directory if one was asked for. It does not
+// matter which of them the server handles first, since a listing counts only if it shows the node.
+func (e *entry) send(ctx context.Context, l *link) (_ *Listing, made wire.Reply, err error) {
+	c := &creation{e: e, l: l, ctx: context.WithoutCancel(ctx)}
+	one := making(e.s.cfg.outward(e.asked), e.Data, e.s.cfg.acl, e.mode)
+	_, listing, err := e.s.list(ctx, l, e.Dir, e.options(), flight{{op: "create", path: e.asked, sent: one, ended: c.end}})
+	if made = c.take(); made.Err == nil && made.Code == codec.CodeOK {
+		e.node, e.upTo = e.s.cfg.inward(made.Path), made.Zxid
+	}
+	return listing, made, err
+}
+
+func (e *entry) options() ListOptions {
+	return ListOptions{Data: e.Directory, Watch: e.Directory, Children: e.Watch}
+}
+
+// shown returns a listing that shows the node. It lists again if there is none, or if it does not: it can be older than the
+// node. It returns nothing if the node is gone.
+func (e *entry) shown(ctx context.Context, listing *Listing, unlisted error) (*Listing, error) {
+	if err := e.checkNumber(); err != nil {
+		return nil, err
+	}
+	name := path.Base(e.node)
+	if unlisted == nil && slices.Contains(listing.Names, name) {
+		return listing, nil
+	}
+	if listing != nil {
+		e.forget(listing)
+	}
+	listing, err := e.s.List(ctx, e.Dir, e.options())
+	switch {
+	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(listing.Names, name): // somebody has deleted it
+		e.forget(listing)
+		if e.Fixed {
+			e.s.room.end(e.place)
+		} else {
+			e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
+		}
+		e.node = ""
+		e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.Fixed)
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	return listing, nil
+}
+
+// forget ends the watch on the children that a listing has set.
+func (e *entry) forget(l *Listing) {
+	if l != nil && l.Children != nil {
+		l.Children.Forget()
+	}
+}
+
+// checkNumber fails at the end of the directory's counter. The next numbers would be the same again, or below all others.
+func (e *entry) checkNumber() error {
+	if n := e.number(path.Base(e.node)); !e.Fixed && e.node != "" && (n < 0 || n == math.MaxInt32) {
+		return opError("create", e.asked, fmt.Errorf("%w: it gave %d", ErrSequence, n))
+	}
+	return nil
+}
+
+// number returns the number of a node of ours.
+func (e *entry) number(name string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, path.Base(e.asked)))
+	return n
+}
+
+// What became of a create whose reply was lost is found out by a listing behind a write that a quorum has agreed to. Both
+// leave together. The session is on another connection by then, and no server carries out what came over an earlier one.
+// So what the listing does not show will never come.
+//
+// A listing behind a sync does not tell. A leader that has been cut off from the others goes on for several ticks. It answers
+// the sync and the listing of its own client alone, also while the create waits for its quorum. When the others are back, the
+// node is made, and stays for as long as the session.
+
+// searches are listings behind a write that are under way, so that many creates that were lost with one connection do not list
+// a long directory many times.
+type searches struct {
+	mu sync.Mutex
+	m  map[searchKey]*search
+}
+
+type searchKey struct {
+	over    *link // all creates that were lost with earlier connections can share it
+	dir     string
+	options ListOptions
+}
+
+type search struct {
+	ended   chan struct{}
+	listing *Listing // and err: read once ended is closed
+	err     error
+	gaveUp  bool // its caller has gone, so another one lists
+}
+
+// share lists, or waits for another call that does.
+func (all *searches) share(ctx context.Context, key searchKey, list func() (*Listing, error)) (*Listing, error) {
+	for {
+		all.mu.Lock()
+		one := all.m[key]
+		if one == nil {
+			one = &search{ended: make(chan struct{})}
+			if all.m == nil {
+				all.m = make(map[searchKey]*search)
+			}
+			all.m[key] = one
+			all.mu.Unlock()
+			listing, err := list()
+			one.listing, one.err, one.gaveUp = listing.copied(), err, ctx.Err() != nil
+			all.mu.Lock()
+			delete(all.m, key)
+			all.mu.Unlock()
+			close(one.ended)
+			return listing, err
+		}
+		all.mu.Unlock()
+		select {
+		case <-one.ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if !one.gaveUp {
+			out := one.listing.copied()
+			if out != nil {
+				out.Directory.share()
+				out.Children.share()
+			}
+			return out, one.err
+		}
+	}
+}
+
+// listBehindWrite lists the directory behind a write. It shares that with others whose creates were lost with an earlier
+// connection.
+func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, error) {
+	s := e.s
+	return repeat(ctx, s, "getChildren", e.Dir, true, func(l *link) (*Listing, bool, error) {
+		list := func() (*Listing, error) {
+			_, listing, err := s.list(ctx, l, e.Dir, o, flight{{op: "multi", path: "/", sent: checking(s.cfg.outward(e.asked))}})
+			return listing, err
+		}
+		if e.lost == nil || e.lost == l { // a listing that is under way can be older than the create
+			listing, err := list()
+			return listing, false, err
+		}
+		listing, err := s.searches.share(ctx, searchKey{l, e.Dir, o}, list)
+		return listing, false, err
+	})
+}
+
+// seek looks for the node of a create whose reply was lost. If it is there, the entry takes it, and seek returns a listing
+// that shows it. Of several, it takes the one with the lowest number, and the others are removed. If there is none, seek
+// returns nothing: there will be none.
+func (e *entry) seek(ctx context.Context) (*Listing, error) {
+	listing, err := e.listBehindWrite(ctx, e.options())
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	var ours []string
+	if listing != nil {
+		ours = e.ours(listing.Names)
+	}
+	for _, name := range ours {
+		node := path.Join(e.Dir, name)
+		if e.node != "" {
+			e.s.Remove(ctx, node)
+			listing.Names = slices.DeleteFunc(listing.Names, func(other string) bool { return other == name })
+			continue
+		}
+		stat, err := e.s.Exists(ctx, node) // another client can have copied the id, and its node goes when that client likes
+		if err != nil {
+			return nil, err
+		}
+		if e.owns(stat) {
+			e.node, e.upTo = node, stat.Czxid
+			e.s.room.made(e.place, node)
+		}
+	}
+	if e.node == "" {
+		e.forget(listing)
+		return nil, nil
+	}
+	return listing, e.checkNumber()
+}
+
+// ours returns the names of a listing that only nodes of the entry can have, by their numbers.
+func (e *entry) ours(names []string) (ours []string) {
+	for _, name := range names {
+		if checkMade(e.asked, e.mode, path.Join(e.Dir, name)) == nil {
+			ours = append(ours, name)
+		}
+	}
+	slices.SortFunc(ours, func(a, b string) int { return e.number(a) - e.number(b) })
+	return ours
+}
+
+// owns reports whether a node is one that the entry has made. stat is nil if there is none.
+func (e *entry) owns(stat *zk.Stat) bool {
+	return stat != nil && stat.EphemeralOwner == e.s.ID() && (!e.Fixed || stat.Czxid > e.after && stat.Czxid <= e.upTo)
+}
+
+// abandon follows when the entry has failed, and returns err. A create that is in flight sees to itself.
+func (e *entry) abandon(ctx context.Context, err error) error {
+	if !e.pending {
+		e.clear(ctx)
+	}
+	return err
+}
+
+// doubts notes that nobody knows what became of a create.
+func (e *entry) doubts(l *link, r wire.Reply) {
+	e.doubt, e.lost = true, nil
+	if r.Err != nil {
+		e.lost = l
+	}
+}
+
+// settle takes the reply to a create whose caller has gone.
+func (e *entry) settle(ctx context.Context, l *link, r wire.Reply) {
+	err := e.s.verdict(r)
+	switch {
+	case err == nil:
+		e.node, e.upTo = e.s.cfg.inward(r.Path), r.Zxid
+	case outcomeOf(err) == inDoubt:
+		e.doubts(l, r)
+	}
+	e.clear(ctx)
+	if e.Fixed {
+		e.s.fixed.unlock(e.asked)
+	}
+}
+
+// clear has all removed that the entry has made, or may have made. No create is in flight. ctx is for hooks alone.
+func (e *entry) clear(ctx context.Context) {
+	if e.founded {
+		e.s.giveBack(e.s.cfg.outward(e.Dir)) // that does nothing while there is a node in it
+	}
+	switch {
+	case e.s.Err() != nil: // the node goes with the session
+	case e.node != "":
+		r := e.remove(ctx)
+		if e.checkNumber() != nil { // the directory is deleted when it is empty, so that its counter begins again
+			go func() {
+				<-r.Done()
+				_, _ = e.s.write(e.s.life, "delete", e.Dir, deleting(e.s.cfg.outward(e.Dir), anyVersion))
+			}()
+		}
+	case e.doubt: // once more, also if a search has found nothing
+		e.sweep(ctx)
+	default:
+		e.s.room.end(e.place)
+	}
+}
+
+// remove has the node removed for certain. If a reply was lost at some time, it looks for further nodes of the entry.
+func (e *entry) remove(ctx context.Context) *Removal {
+	if !e.Fixed {
+		r := e.s.Remove(ctx, e.node)
+		if e.doubt {
+			e.place = nil // that of r
+			e.sweep(ctx)
+		}
+		return r
+	}
+	r := &Removal{
+		ctx: context.WithoutCancel(ctx), path: e.node, place: e.place, done: make(chan struct{}), cut: closedNow, find: e.erase,
+	}
+	e.s.removals.begin(r)
+	return r
+}
+
+// sweep finds and deletes all nodes of the entry.
+func (e *entry) sweep(ctx context.Context) {
+	find := e.erase
+	if !e.Fixed {
+		find = e.eraseAll
+	}
+	e.s.removals.begin(&Removal{ctx: context.WithoutCancel(ctx), path: e.asked, done: make(chan struct{}), cut: closedNow, find: find})
+}
+
+// eraseAll deletes all nodes with the id of the entry.
+func (e *entry) eraseAll(ctx context.Context) error {
+	listing, err := e.listBehindWrite(ctx, ListOptions{})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	if listing != nil {
+		for _, name := range e.ours(listing.Names) {
+			node := path.Join(e.Dir, name)
+			_, err := repeat(ctx, e.s, "delete", node, true, func(l *link) (wire.Reply, bool, error) {
+				return e.s.try(ctx, l, flight{{op: "delete", path: node, sent: deleting(e.s.cfg.outward(node), anyVersion), first: true}})
+			})
+			if ignoreNoNode(err) != nil {
+				return err
+			}
+		}
+	}
+	e.s.room.end(e.place)
+	return nil
+}
+
+// erase deletes the node with the fixed name if the entry has made it. It does not simply repeat a delete whose reply was
+// lost: the node of another session can stand there by then.
+func (e *entry) erase(ctx context.Context) error {
+	s := e.s
+	stat, err := s.existsBehindWrite(ctx, e.asked)
+	if err != nil {
+		return err
+	}
+	if e.owns(stat) {
+		e.after, e.upTo = stat.Czxid-1, stat.Czxid
+		_, err = s.write(ctx, "delete", e.asked, deleting(s.cfg.outward(e.asked), anyVersion))
+		if err = ignoreNoNode(err); err != nil {
+			return err
+		}
+	}
+	s.room.end(e.place)
+	return nil
+}
+
+// existsBehindWrite is Exists behind a write.
+func (s *Session) existsBehindWrite(ctx context.Context, at string) (*zk.Stat, error) {
+	full := s.cfg.outward(at)
+	return repeat(ctx, s, "exists", at, true, func(l *link) (*zk.Stat, bool, error) {
+		r, _, err := s.try(ctx, l, flight{
+			{op: "multi", path: "/", sent: checking(full)},
+			{op: "exists", path: at, sent: reading(codec.OpExists, full, false)},
+		})
+		return r.Stat, false, ignoreNoNode(err)
+	})
+}
+
+// fixedNames keeps calls of Enter with one fixed name apart, so that each can tell its node from those of the others.
+type fixedNames struct {
+	mu sync.Mutex
+	m  map[string]chan struct{} // by path: closed when the name is free
+}
+
+func (f *fixedNames) unlock(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.m[path])
+	delete(f.m, path)
+}
+
+// takeName takes a fixed name, which unlock gives back, and waits until removals of it have ended: a delete that is repeated
+// must not hit the new node. It fails if the servers refuse such a removal.
+func (s *Session) takeName(ctx context.Context, path string) (err error) {
+	wait := func(c <-chan struct{}) error {
+		select {
+		case <-c:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.life.Done():
+			return s.Err()
+		}
+	}
+	for taken := false; !taken; {
+		s.fixed.mu.Lock()
+		busy := s.fixed.m[path]
+		if taken = busy == nil; taken {
+			if s.fixed.m == nil {
+				s.fixed.m = make(map[string]chan struct{})
+			}
+			s.fixed.m[path] = make(chan struct{})
+		}
+		s.fixed.mu.Unlock()
+		if !taken {
+			if err := wait(busy); err != nil {
+				return err
+			}
+		}
+	}
+	for r := s.removals.at(path); r != nil && err == nil; r = s.removals.at(path) {
+		if err = wait(r.Done()); err == nil {
+			err = r.Err()
+		}
+	}
+	if err != nil {
+		s.fixed.unlock(path)
+	}
+	return err
+}

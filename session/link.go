@@ -1,0 +1,243 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/dial"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// link is one connection of a session.
+type link struct {
+	conn *wire.Conn
+	to   dial.Target
+	cut  chan struct{} // closed when the connection has the session no more
+	over chan struct{} // closed when all of its calls have ended
+}
+
+// Session timeouts that no server grants unless it is asked for them. With a timeout of weeks the clock would never run
+// out. A timeout of a millisecond is over at once.
+const (
+	longestGrant  = time.Hour
+	shortestGrant = 10 * time.Millisecond
+)
+
+// newLink makes a connection that asks for the session, with the timeout that was granted, or for a new one.
+func (s *Session) newLink(c net.Conn, to dial.Target) *link {
+	s.mu.Lock()
+	s.to = to
+	hello := codec.Hello{TimeoutMillis: int32(s.cfg.timeout.Milliseconds())}
+	if g := &s.greeting; g.Session != 0 {
+		hello = codec.Hello{TimeoutMillis: g.TimeoutMillis, Session: g.Session, Password: bytes.Clone(g.Password[:])}
+	}
+	s.mu.Unlock()
+	return &link{to: to, cut: make(chan struct{}), over: make(chan struct{}), conn: wire.New(c, wire.Config{
+		Hello: hello, Seen: &s.seen, Owned: &s.room.all, Identities: s.cfg.auths, SASL: s.cfg.sasl, Host: to.Host,
+		Limit: s.m.dialer.HandshakeLimit(s.stake), Half: s.m.tick.half, Clock: s.clock,
+	})}
+}
+
+// serve serves the connection until it has ended. The watches break before anything else is told of that, and the calls
+// without an answer end last: with the loss, if this is one.
+func (l *link) serve(s *Session) {
+	defer close(l.over)
+	defer l.conn.Forsake()
+	greeting, sent, err := l.conn.Greet()
+	if err == nil {
+		err = s.greeted(greeting, sent, l.to)
+	}
+	if err == nil {
+		err = l.conn.Open()
+	}
+	greeted := err == nil
+	if greeted {
+		s.connected(l)
+	}
+	for err == nil {
+		var news wire.News
+		if news, err = l.conn.Next(); err == nil {
+			err = s.take(news)
+			news.End()
+		}
+	}
+	why := l.conn.Close(err)
+	s.cfg.log.Debug("zookeeper connection ended", "server", l.to.String(), "err", why)
+	var refused *wire.SASLError
+	switch {
+	case errors.Is(why, wire.ErrNoSession):
+		s.expired()
+	case errors.As(why, &refused):
+		s.lose(&refusal{"sasl", why})
+	case errors.Is(why, codec.ErrBadFrame):
+		s.m.dialer.Distrust()
+	}
+	switch {
+	case s.Err() != nil: // the reason is known, or the manager is closed
+	case greeted:
+		s.m.outage.begin()
+		s.m.outage.failed(l.to, &dial.Failure{Step: dial.StepConnected, To: l.to, Err: why})
+	default:
+		s.m.outage.failed(l.to, &dial.Failure{Step: dial.StepHandshake, To: l.to, Err: why})
+	}
+	s.disconnected(l, why)
+}
+
+// greeted takes the answer to a handshake. It compares the session id every time: a different id is a loss.
+func (s *Session) greeted(g codec.Greeting, sent time.Time, by dial.Target) error {
+	if granted := g.Timeout(); granted > max(s.cfg.timeout, longestGrant) || granted < min(s.cfg.timeout, shortestGrant) {
+		return fmt.Errorf("%w: a session timeout of %v, after %v was asked for", codec.ErrBadFrame, granted, s.cfg.timeout)
+	}
+	s.mu.Lock()
+	first := s.greeting.Session == 0
+	if first {
+		s.greeting = g
+		s.clock.Prove(sent) // a quorum agrees to each new session
+	}
+	other := s.greeting.Session != g.Session
+	s.mu.Unlock()
+	if other {
+		s.lose(lossReplaced)
+		return wire.Replaced(g.Session)
+	}
+	if err := s.grant(g, first); err != nil {
+		s.lose(err) // the servers count by that timeout already
+		return err
+	}
+	if !first && s.Err() == nil {
+		s.clock.Heard(sent)
+	}
+	if first {
+		s.m.closer.greetedBy(by)
+	}
+	return s.Err() // the connection may have come back too late
+}
+
+// grant takes the timeout of a greeting if it is the first, or if it is less than the present one. A server that has
+// restarted can have another limit, and the session expires by it from now on.
+func (s *Session) grant(g codec.Greeting, first bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {
+		return nil
+	}
+	s.greeting.TimeoutMillis = g.TimeoutMillis
+	timeout, half := g.Timeout(), s.m.tick.half(g.Timeout())
+	margin, ok := clock.Margin(s.cfg.margin, timeout, half)
+	s.clock.SetLease(timeout - margin)
+	if first && s.err == nil {
+		s.lookInLocked(timeout / looksPerTimeout) // also before it is live: a server may never answer an identity
+	}
+	if !ok {
+		return &shortLease{timeout, margin, half}
+	}
+	s.m.outage.terms(s.cfg, g.Session, s.to, timeout, margin)
+	return nil
+}
+
+// connected takes that the connection has the session. Deletes that are owed are its first calls. A session with identities
+// is live when a server has accepted them.
+func (s *Session) connected(l *link) {
+	s.mu.Lock()
+	over := s.err != nil
+	if !over {
+		s.now = l
+	}
+	wait := len(s.cfg.auths) > 0 && !s.live
+	s.mu.Unlock()
+	if over {
+		return
+	}
+	s.removals.resume(l)
+	if !wait {
+		s.accepted()
+	}
+}
+
+// accepted takes that the session is live on the present connection: requests may be sent.
+func (s *Session) accepted() {
+	s.mu.Lock()
+	if s.now == nil || s.err != nil || s.isUp {
+		s.mu.Unlock()
+		return
+	}
+	again := s.live
+	s.live, s.isUp = true, true
+	close(s.up)
+	s.mu.Unlock()
+	s.m.outage.connected(s, again)
+	s.m.transition(Connected, s, nil)
+	s.m.learnTick()
+}
+
+// disconnected takes that the connection has ended.
+func (s *Session) disconnected(l *link, why error) {
+	s.mu.Lock()
+	had := s.now == l
+	if had {
+		s.now, s.down = nil, why
+		if s.isUp {
+			s.isUp, s.up = false, make(chan struct{})
+		}
+	}
+	changed, failure := had && s.live && s.err == nil, s.linkFailureLocked()
+	s.mu.Unlock()
+	s.watches.breakAll() // no watch is trusted across a reconnect: events may have come and gone
+	close(l.cut)
+	switch {
+	case !changed:
+	case s.cfg.lossOnSuspend:
+		s.lose(fmt.Errorf("%w: %w", lossSuspend, failure))
+	default:
+		s.cfg.log.Log(context.Background(), s.m.outage.breakLevel(), "zookeeper session suspended", "session", hex(s.ID()),
+			"server", l.to.String(), "cause", failure.Reason(), "remaining", s.Remaining().Round(time.Millisecond).String())
+		s.m.transition(Suspended, s, failure)
+	}
+}
+
+// isUp reports whether the connection has the session.
+func (l *link) isUp(s *Session) bool { return s.link() == l }
+
+// take takes what a frame from the server says.
+func (s *Session) take(n wire.News) error {
+	if n.Kind != 0 {
+		s.watches.fired(n.Kind, n.Path)
+	}
+	if n.ByLeader && s.Err() == nil { // an answer that comes when the clock has run out revives nothing
+		s.latest.Store(max(s.latest.Load(), n.Zxid)) // one connection follows the other
+		s.m.dialer.Answered(n.Since)
+		s.clock.Take(n.Proof)
+	}
+	switch {
+	case n.Accepted:
+		s.accepted()
+	case n.Refused != "": // it can take long to find a server that accepts the identity
+		s.lose(&refusal{n.Refused, nil})
+	case n.Expired:
+		s.expired()
+	case n.Closed:
+		s.mu.Lock()
+		s.gone = true
+		s.mu.Unlock()
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// expired takes that a server says that the session has expired. If the session was of use, that server is too. So the next
+// session need not wait before it dials.
+func (s *Session) expired() {
+	if s.latest.Load() > 0 {
+		s.m.dialer.Useful()
+	}
+	s.mu.Lock()
+	s.gone = true
+	s.mu.Unlock()
+	s.lose(lossExpired)
+}

@@ -1,0 +1,157 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// logged returns a logger from the level info on, with what it has written.
+func logged() (session.Option, *logText) {
+	var text logText
+	return session.WithLogger(slog.New(slog.NewTextHandler(&text, nil))), &text
+}
+
+// Each change of state has a line with its reason. The loss of a session has its line before anybody hears of the loss, and
+// so before the lines of its locks. "session closed" comes when Close knows it, and before Close returns.
+func TestLogOfStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := logged()
+		srv := zktest.Start(t)
+		m, s := virtually(t, "h:1", srv.Dialer(), log)
+		s.AfterEnd(func() { m.Logger().Warn("lock lost") })
+		time.Sleep(time.Second)
+		srv.Disconnect()
+		time.Sleep(time.Second)
+		must(t, srv.Expire(t.Context(), s.ID()))
+		time.Sleep(time.Second)
+		held := srv.HoldReply(zktest.Any(zktest.OpClose))
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close() }()
+		<-held.Hit()
+		synctest.Wait()
+		if strings.Contains(text.String(), "session closed") {
+			t.Error("closed before the server has said so")
+		}
+		held.Release()
+		must(t, <-closed)
+		rest := text.String()
+		for _, line := range []string{
+			"INFO msg=\"zookeeper session opened\"",
+			"WARN msg=\"zookeeper session suspended\"", "cause=\"the server closed the connection\"", "remaining=",
+			"INFO msg=\"zookeeper session reconnected\"", "outage=",
+			"WARN msg=\"zookeeper session lost\"", "cause=\"expired by the server\"",
+			"WARN msg=\"lock lost\"",
+			"INFO msg=\"zookeeper session opened\"",
+			"INFO msg=\"zookeeper session closed\"",
+		} {
+			_, after, ok := strings.Cut(rest, line)
+			if !ok {
+				t.Fatalf("no %s, or not in this order:\n%s", line, text)
+			}
+			rest = after
+		}
+	})
+}
+
+// While there has never been a connection, warnings with growing gaps say what failed.
+func TestLogWithoutAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := logged()
+		m, err := session.Open("h:1,i:1", log, session.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
+			return nil, errors.New("no route to " + addr)
+		}))
+		must(t, err)
+		defer m.Close()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if want := `err="dial h:1: no route to h:1; dial i:1: no route to i:1"`; strings.Count(text.String(), want) != 1 {
+			t.Errorf("after 3 s, want %s in\n%s", want, text)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := strings.Count(text.String(), "\n"); n < 10 || n > 30 {
+			t.Errorf("%d lines in an hour", n)
+		}
+	})
+}
+
+// A connection that breaks again and again has ten lines in ten minutes. A loss has its line all the same, and after a
+// quiet while a break has too.
+func TestLogOfFlapping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := logged()
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer(), log)
+		breaks := func(n int) {
+			for range n {
+				time.Sleep(2 * time.Second)
+				srv.Disconnect()
+			}
+			time.Sleep(2 * time.Second)
+		}
+		count := func(line string, want int) {
+			t.Helper()
+			if n := strings.Count(text.String(), line); n != want {
+				t.Errorf("%d lines %s, want %d", n, line, want)
+			}
+		}
+		breaks(40)
+		count("session suspended", 10)
+		count("session reconnected", 10)
+		time.Sleep(10 * time.Minute)
+		breaks(1)
+		count("session suspended", 11)
+		breaks(20)
+		must(t, srv.Expire(t.Context(), s.ID()))
+		time.Sleep(time.Second)
+		count("session lost", 1)
+	})
+}
+
+// A process without a file descriptor left when its connection breaks keeps its session and its node, says why in the log,
+// and is connected within a second after there are some again.
+func TestNoDescriptorLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := logged()
+		srv := zktest.Start(t)
+		var full atomic.Bool
+		m, s := virtually(t, "h:1", func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if full.Load() {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("socket", syscall.EMFILE)}
+			}
+			return srv.Dialer()(ctx, network, addr)
+		}, log)
+		node := enter(t, s, "/d/own")
+		time.Sleep(time.Minute)
+		full.Store(true)
+		srv.Disconnect()
+		time.Sleep(4 * time.Second)
+		if m.State() != session.Suspended || !errors.Is(m.Status().Failure, syscall.EMFILE) {
+			t.Errorf("%v: %v", m.State(), m.Status().Failure)
+		}
+		if !strings.Contains(text.String(), "dial h:1: no file descriptor is left") {
+			t.Errorf("no reason in\n%s", text)
+		}
+		full.Store(false)
+		time.Sleep(time.Second)
+		if m.State() != session.Connected {
+			t.Errorf("%v a second later", m.State())
+		}
+		stat, err := s.Exists(t.Context(), node.Path)
+		if err != nil || stat == nil {
+			t.Errorf("the node: %v, %v", stat, err)
+		}
+	})
+}

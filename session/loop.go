@@ -1,0 +1,132 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/dial"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+)
+
+// run is the loop of the manager: one session after another, and for each one connection after another.
+func (m *Manager) run() {
+	defer close(m.stopped)
+	m.outage.begin()
+	waits := m.cfg.waits
+	var s *Session
+	for m.open.Err() == nil {
+		s = newSession(m)
+		for s.Err() == nil {
+			conn, to, err := m.dialer.Dial(s.life, func() time.Duration { return m.hurry(s) })
+			switch {
+			case err == nil:
+				m.serve(s, conn, to)
+			case s.life.Err() == nil:
+				m.outage.failed(to, err)
+			}
+		}
+		if m.open.Err() != nil {
+			m.transition(Closed, s, s.Err())
+		} else if s.wasLive() {
+			waits.Reset()
+			m.transition(Lost, s, s.Err())
+			m.transition(Connecting, nil, nil)
+		} else {
+			m.unusable(s, s.Err())
+		}
+		m.outage.begin()
+		m.closer.add(s)
+		_ = rounds.Until(m.open, nil, waits.Next())
+	}
+	m.transition(Closed, nil, ErrClosed)
+	m.outage.end()
+	ctx, cancel := context.WithDeadline(context.Background(), cmp.Or(m.closeBy, time.Now().Add(closeTime)))
+	defer cancel()
+	m.closeErr = m.closer.finish(ctx)
+	m.dialer.Close(ctx)
+	switch {
+	case m.closeErr != nil:
+		m.cfg.log.Warn("zookeeper session not closed on the servers", "err", m.closeErr)
+	case s != nil && s.wasLive() && errors.Is(s.Err(), ErrClosed):
+		m.cfg.log.Info("zookeeper session closed", "session", hex(s.ID()))
+	}
+}
+
+// hurry is the stake of a session for the waits between dials. They are short also while a lost session may live on, because
+// it is closed when a server has greeted the next one.
+func (m *Manager) hurry(s *Session) time.Duration {
+	if s.ID() == 0 && m.closer.hasWork() {
+		return m.cfg.timeout
+	}
+	return s.stake()
+}
+
+// askTime bounds how long the loop waits for a connection whose session has ended: for the answer to closeSession, and
+// then for the connection's goroutines. The connection can be the program's, whose methods need not return.
+const askTime = time.Second
+
+// serve serves a connection in a goroutine, which reads from it, until it has ended. It leaves the goroutine behind if that
+// does not end with the session.
+func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
+	l := s.newLink(c, to)
+	m.outage.waits(to)
+	go l.serve(s)
+	select {
+	case <-l.over:
+		return
+	case <-s.life.Done():
+	}
+	if m.open.Err() != nil {
+		m.closeBy = time.Now().Add(closeTime)
+	}
+	if m.open.Err() != nil && l.isUp(s) {
+		l.conn.CloseSession()
+		_ = rounds.Until(context.Background(), l.over, askTime)
+	}
+	go l.conn.Cut(net.ErrClosed)
+	_ = rounds.Until(context.Background(), l.over, askTime)
+}
+
+// tick is what a manager knows of the servers' tick.
+type tick struct {
+	told     time.Duration // the value of WithTickTime, or 0
+	learning atomic.Bool
+	shortest atomic.Int64 // the shortest session timeout that a server grants, or 0 if not known yet
+}
+
+// shortestHalf is the shortest half tick that is learned: half of ZooKeeper's default tick. An operator may have set
+// minSessionTimeout below two ticks. WithTickTime can set a shorter one.
+const shortestHalf = time.Second
+
+// half returns half a tick, or more, for a session with the given timeout.
+func (t *tick) half(timeout time.Duration) time.Duration {
+	if t.told > 0 {
+		return t.told / 2
+	}
+	if m := time.Duration(t.shortest.Load()); m > 0 {
+		return min(timeout/4, max(m/4, shortestHalf))
+	}
+	return timeout / 4
+}
+
+// learnTick asks for a session timeout of 1 ms, once per manager. Servers raise that to their minSessionTimeout, which is
+// two ticks by default. It tries until a server has answered.
+func (m *Manager) learnTick() {
+	if m.tick.told > 0 || m.tick.learning.Swap(true) {
+		return
+	}
+	m.closer.beside(func() {
+		for waits := m.cfg.waits; m.open.Err() == nil; _ = rounds.Until(m.open, nil, waits.Next()) {
+			out := m.visit(m.open, dial.Target{}, codec.Hello{TimeoutMillis: 1}, true)
+			if out.Greeting.TimeoutMillis > 0 {
+				m.tick.shortest.Store(int64(out.Greeting.Timeout()))
+				return
+			}
+		}
+	})
+}

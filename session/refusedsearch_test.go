@@ -1,0 +1,94 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// The reply to a create is lost, and the servers refuse the listing that would tell whether the node is there. Enter
+// ends with that refusal or with its context, others of the session are not held up, those of the same name included,
+// and Close returns.
+func TestRefusedSearchEnds(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		fixed, cancelled bool
+	}{{"numbered", false, false}, {"numbered, cancelled", false, true}, {"fixed", true, false}, {"fixed, cancelled", true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				_, founder := virtually(t, "h:1", srv.Dialer(), session.WithACL(zk.ACL{Perms: zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}))
+				_, err := founder.Create(t.Context(), "/shut", nil, session.Persistent)
+				must(t, err)
+				m, s := virtually(t, "h:1", srv.Dialer())
+				f := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/shut/"))
+				if c.cancelled {
+					srv.Refuse(true)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				ended := make(chan error, 1)
+				shut := session.NewNode{Dir: "/shut", Name: "n-", Fixed: c.fixed}
+				go func() {
+					_, err := s.Enter(ctx, shut)
+					ended <- err
+				}()
+				<-f.Hit()
+				want := zk.ErrNoAuth
+				if c.cancelled {
+					time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+					cancel()
+					want = context.Canceled
+				}
+				srv.Refuse(false)
+				select {
+				case err := <-ended:
+					wantErr(t, "Enter", err, want)
+				case <-time.After(10 * time.Second):
+					t.Error("Enter has not ended after 10 s")
+				}
+				other, cancelOther := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancelOther()
+				n, err := s.Enter(other, session.NewNode{Dir: "/open", Name: "n-"})
+				must(t, err)
+				must(t, gone(n.Remove(other)))
+				_, err = s.Enter(other, shut)
+				wantErr(t, "another Enter there", err, zk.ErrNoAuth)
+				began := time.Now()
+				must(t, m.Close())
+				if d := time.Since(began); d > time.Second {
+					t.Errorf("Close took %v", d)
+				}
+			})
+		})
+	}
+}
+
+// Only Enter searches. A Create whose reply was lost is uncertain: the session sends nothing more about it, and another
+// Create at the same path is not held up.
+func TestUncertainCreateSearchesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, founder := virtually(t, "h:1", srv.Dialer(), session.WithACL(zk.ACL{Perms: zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}))
+		_, err := founder.Create(t.Context(), "/shut", nil, session.Persistent)
+		must(t, err)
+		_, s := virtually(t, "h:1", srv.Dialer())
+		srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/shut/"))
+		_, err = s.Create(t.Context(), "/shut/n", nil, session.Persistent)
+		wantErr(t, "Create", err, session.ErrUncertain)
+		must(t, s.Sync(t.Context(), "/"))
+		srv.ResetRequests()
+		_, err = s.Create(t.Context(), "/shut/n", nil, session.Persistent)
+		wantErr(t, "a second Create", err, zk.ErrNodeExists)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		if n := srv.Count(zktest.Any(zktest.OpGetChildren, zktest.OpGetChildren2, zktest.OpExists, zktest.OpGetData)); n > 0 {
+			t.Errorf("%d reads after an uncertain Create", n)
+		}
+	})
+}

@@ -1,0 +1,343 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// Removal is a delete that is guaranteed, and may be in progress: see [Session.Remove]. Its methods may be called by any
+// number of goroutines at once. They panic if no [Session] has made the Removal.
+type Removal struct {
+	_ misuse.NoCopy
+
+	ctx   context.Context // for hooks
+	path  string
+	place *place // what is counted of the node; may be nil
+	done  chan struct{}
+	err   error // set before done is closed
+	cut   <-chan struct{}
+	// find, if it is not nil, finds out what there is to delete, and deletes it. It is for nodes of which a reply was lost.
+	find func(context.Context) error
+
+	// Guarded by the lock of removals.
+	refused bool
+	slow    rounds.Backoff
+	next    time.Time // when it is tried again after a refusal
+}
+
+var closedNow = func() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
+
+func (r *Removal) check() *Removal {
+	if r == nil || r.done == nil {
+		panic("session: Removal not made by Session.Remove")
+	}
+	return r
+}
+
+// Done returns a channel that is closed when the servers have said that the node is gone, when they have refused for the
+// first time, or when the session has ended. After a refusal the session goes on trying, more slowly.
+func (r *Removal) Done() <-chan struct{} { return r.check().done }
+
+// Cut returns a channel that is closed when the connection ends that was there when the removal began. It is closed
+// already if there was none. The next connection sends the delete before the requests of others. So a caller that waits for
+// Done, but not for an outage, waits for Cut too.
+func (r *Removal) Cut() <-chan struct{} { return r.check().cut }
+
+// Err returns nil if the servers have said that the node is gone, and also before Done is closed. Otherwise it returns
+// what the servers have refused, such as zk.ErrNoAuth, or the error of the session, which matches [ErrLost] or
+// [ErrClosed]. An ephemeral node goes with its session.
+func (r *Removal) Err() error {
+	select {
+	case <-r.check().done:
+		return r.err
+	default:
+		return nil
+	}
+}
+
+// Remove deletes the node at path for certain. It returns at once and needs no further call: the session repeats the
+// delete in the background, across reconnects, until the servers say that the node is gone, or the session ends. If
+// there is no such node, the removal succeeds. If there is a connection, what the caller sends next comes after the
+// delete.
+//
+// If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that at once. The session goes on to retry
+// slowly: first after about a second, later after at most the session timeout or 30 s.
+//
+// A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node ever
+// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a Trace only: the removal
+// begins and goes on also if ctx has ended. With a path that is not valid, the Removal fails at once with [ErrInvalid].
+func (s *Session) Remove(ctx context.Context, path string) *Removal {
+	misuse.Context(ctx, "session: Session.Remove")
+	s.check()
+	r := &Removal{ctx: context.WithoutCancel(ctx), path: path, place: s.room.at(path), done: make(chan struct{}), cut: closedNow}
+	if err := misuse.ValidatePath(path); err != nil {
+		r.err = err
+		close(r.done)
+		return r
+	}
+	s.removals.begin(r)
+	return r
+}
+
+// Removing reports whether a removal of a path by this session is under way: one of Remove or of [Node.Remove] that the
+// servers have not confirmed. It sends nothing.
+func (s *Session) Removing(path string) bool { return s.check().removals.at(path) != nil }
+
+// removals are the deletes of a session that are under way. One goroutine repeats those that have failed, while there are
+// any: when a connection breaks, there can be thousands.
+type removals struct {
+	s *Session
+
+	mu      sync.Mutex
+	all     map[string][]*Removal // by path
+	owed    []*Removal            // the next connection sends them before anything else
+	kept    []*Removal            // the goroutine sees to them
+	running bool
+	over    bool          // the session has ended
+	wake    chan struct{} // of the goroutine
+}
+
+// begin sends a delete, or has the next connection send it. It takes no goroutine.
+func (q *removals) begin(r *Removal) {
+	l := q.s.link()
+	q.mu.Lock()
+	if q.all == nil {
+		q.all = make(map[string][]*Removal)
+		q.wake = make(chan struct{}, 1)
+		context.AfterFunc(q.s.life, q.end)
+	}
+	q.all[r.path] = append(q.all[r.path], r)
+	if q.over {
+		q.mu.Unlock()
+		q.finish(r, q.s.Err())
+		return
+	}
+	q.mu.Unlock()
+	switch {
+	case r.find != nil && r.place == nil: // there is nothing to delete before it is found
+		q.keep(r)
+	case l == nil:
+		q.owe(r)
+	default:
+		r.cut = l.cut
+		q.send(l, r)
+	}
+}
+
+func (q *removals) at(path string) *Removal {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if all := q.all[path]; len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// owe has the next connection send a delete. If one has come meanwhile, it sends it.
+func (q *removals) owe(r *Removal) {
+	q.mu.Lock()
+	q.owed = append(q.owed, r)
+	q.mu.Unlock()
+	if l := q.s.link(); l != nil {
+		q.resume(l)
+	}
+}
+
+// resume sends the deletes that are owed.
+func (q *removals) resume(l *link) {
+	q.mu.Lock()
+	owed := q.owed
+	q.owed = nil
+	q.mu.Unlock()
+	for _, r := range owed {
+		q.send(l, r)
+	}
+}
+
+// send sends a delete. It goes ahead of what waits.
+func (q *removals) send(l *link, r *Removal) {
+	s := q.s
+	ended := s.traceRequest(r.ctx, "delete", r.path)
+	s.room.leave(r.place)
+	l.conn.Start(&wire.Call{Frame: deleting(s.cfg.outward(r.path), anyVersion).frame, First: true, Done: func(reply wire.Reply) {
+		err := s.verdict(reply)
+		gone := reply.Err == nil && (reply.Code == codec.CodeOK || reply.Code == codec.CodeNoNode)
+		if gone {
+			s.room.end(r.place)
+		} else {
+			s.room.stay(r.place)
+		}
+		ended(err)
+		switch {
+		case gone:
+			q.finish(r, nil)
+		case s.Err() != nil:
+			q.finish(r, s.Err())
+		case reply.Err != nil && r.find == nil:
+			s.traceRetry(r.ctx, "delete", 1, err)
+			q.owe(r)
+		default:
+			q.refuse(r, err)
+			q.keep(r)
+		}
+	}})
+}
+
+// keep has the goroutine see to a removal.
+func (q *removals) keep(r *Removal) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.kept = append(q.kept, r)
+	if !q.running {
+		q.running = true
+		go q.run()
+	}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run repeats the removals that the servers have refused, and those whose node has to be found, one after another.
+func (q *removals) run() {
+	for waits := q.s.cfg.waits; ; {
+		r, next, ok := q.due(time.Now())
+		switch {
+		case !ok:
+			return
+		case r == nil:
+			_ = rounds.Until(q.s.life, q.wake, time.Until(next))
+			continue
+		}
+		err := q.again(r)
+		switch {
+		case err == nil, q.s.Err() != nil:
+			q.finish(r, q.s.orNil(err))
+			waits.Reset()
+			continue
+		case outcomeOf(err) == answered:
+			q.refuse(r, err)
+		default:
+			_ = rounds.Until(q.s.life, nil, waits.Next())
+		}
+		q.keep(r)
+	}
+}
+
+// again repeats one removal.
+func (q *removals) again(r *Removal) error {
+	if r.find != nil {
+		return r.find(r.ctx)
+	}
+	_, err := repeat(r.ctx, q.s, "delete", r.path, true, func(l *link) (wire.Reply, bool, error) {
+		return q.s.try(r.ctx, l, flight{{op: "delete", path: r.path, sent: deleting(q.s.cfg.outward(r.path), anyVersion), first: true}})
+	})
+	if err = ignoreNoNode(err); err == nil {
+		q.s.room.end(r.place)
+	}
+	return err
+}
+
+// orNil returns err, or the session's error if there is one and err is not nil.
+func (s *Session) orNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return s.Err()
+}
+
+// due takes a removal that is to be tried now, or returns when the next one is. It reports false, and the goroutine ends, if
+// there is none.
+func (q *removals) due(now time.Time) (r *Removal, next time.Time, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running = len(q.kept) > 0 && !q.over; !q.running {
+		return nil, next, false
+	}
+	for i, one := range q.kept {
+		if !one.next.After(now) {
+			q.kept = slices.Delete(q.kept, i, i+1)
+			return one, now, true
+		}
+		if next.IsZero() || one.next.Before(next) {
+			next = one.next
+		}
+	}
+	return nil, next, true
+}
+
+// refuse reports the first refusal by the servers. The removal goes on slowly, because the permission may come back.
+func (q *removals) refuse(r *Removal, err error) {
+	if outcomeOf(err) != answered {
+		return
+	}
+	if errors.Is(err, zk.ErrNoAuth) {
+		err = q.s.missing("delete", r.path, err)
+	}
+	q.mu.Lock()
+	most := min(30*time.Second, q.s.Timeout())
+	if r.slow.Most == 0 {
+		r.slow = rounds.Backoff{First: min(2*time.Second, most), Most: most}
+	}
+	r.next = time.Now().Add(max(r.slow.Next(), min(500*time.Millisecond, most/2)))
+	first := !r.refused
+	r.refused = true
+	q.mu.Unlock()
+	if first {
+		r.err = opError("delete", r.path, err)
+		close(r.done)
+		q.s.cfg.log.Error("zookeeper refuses to remove a node; the removal is tried again slowly", "path", r.path, "err", err)
+	}
+}
+
+// finish ends a removal. err is nil if the servers have said that the node is gone, and else the session's error.
+func (q *removals) finish(r *Removal, err error) {
+	q.mu.Lock()
+	all := q.all[r.path]
+	i := slices.Index(all, r)
+	if i >= 0 {
+		if all = slices.Delete(all, i, i+1); len(all) > 0 {
+			q.all[r.path] = all
+		} else {
+			delete(q.all, r.path)
+		}
+	}
+	q.mu.Unlock()
+	switch {
+	case i < 0: // it has ended with the session
+	case !r.refused:
+		r.err = err
+		close(r.done)
+	case err == nil:
+		q.s.cfg.log.Info("zookeeper has removed a node that it had refused to remove", "path", r.path)
+	}
+}
+
+// end ends all removals with the session.
+func (q *removals) end() {
+	q.mu.Lock()
+	q.over = true
+	var all []*Removal
+	for _, some := range q.all {
+		all = append(all, some...)
+	}
+	q.owed, q.kept = nil, nil
+	q.mu.Unlock()
+	for _, r := range all {
+		q.finish(r, q.s.Err())
+	}
+}

@@ -1,0 +1,322 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// Create makes a node that stays when the session ends, and returns its path. It makes missing nodes above it as well, as
+// containers. For a sequential mode the path ends with a number. [Session.Enter] makes ephemeral nodes.
+//
+// Create waits for a connection, and returns when the server has answered, ctx has ended or the session has ended. It is sent
+// once: if the reply was lost, or ctx ends before it, the error matches [ErrUncertain]. Otherwise errors are those of
+// go-zookeeper (zk.ErrNodeExists, zk.ErrNoAuth …), ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
+func (s *Session) Create(ctx context.Context, at string, data []byte, mode CreateMode) (string, error) {
+	misuse.Context(ctx, "session: Session.Create")
+	s.check()
+	if err := errors.Join(validateCreate(at, mode), mode.validate(), checkData(data)); err != nil {
+		return "", err
+	}
+	parent, made := path.Dir(strings.TrimSuffix(at, "/")), false
+	for pace := (rounds.Pace{Backoff: s.cfg.waits}); ; {
+		r, err := s.write(ctx, "create", at, making(s.cfg.outward(at), data, s.cfg.acl, mode))
+		if err == nil {
+			return s.cfg.inward(r.Path), nil
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			var now bool
+			if now, err = s.makeDirectory(ctx, s.cfg.outward(parent)); err == nil {
+				made = made || now
+				err = pace.Wait(ctx, s.life.Done()) // servers can remove an empty directory at any time
+			}
+			if err == nil {
+				continue
+			}
+		}
+		if made {
+			s.giveBack(s.cfg.outward(parent))
+		}
+		return "", err
+	}
+}
+
+// Set replaces the data of a node if the node has the given version (-1: any version), and returns the new stat. It is sent
+// once, as Create is, and returns and fails as Create does.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Set")
+	s.check()
+	if err := errors.Join(misuse.ValidatePath(path), checkData(data)); err != nil {
+		return nil, err
+	}
+	r, err := s.write(ctx, "setData", path, setting(s.cfg.outward(path), data, version))
+	return r.Stat, err
+}
+
+// Delete removes a node if it has the given version (-1: any version). It is sent once, as Create is, and returns and fails
+// as Create does. For a delete that is repeated there is [Session.Remove].
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	misuse.Context(ctx, "session: Session.Delete")
+	s.check()
+	if err := misuse.ValidatePath(path); err != nil {
+		return err
+	}
+	_, err := repeat(ctx, s, "delete", path, false, func(l *link) (wire.Reply, bool, error) {
+		p := s.room.at(path) // a node that is created at the path later stays
+		return s.try(ctx, l, flight{{op: "delete", path: path, sent: deleting(s.cfg.outward(path), version), ended: func(r wire.Reply) {
+			s.erased(r, r.Code == codec.CodeOK || r.Code == codec.CodeNoNode, p)
+		}}})
+	})
+	return err
+}
+
+// erased takes the end of a request of the user that deletes nodes, some of which may be the session's own. gone says that an
+// answer means that they are gone. If there is no answer, the session finds out what counts: the user may not.
+func (s *Session) erased(r wire.Reply, gone bool, nodes ...*place) {
+	for _, p := range nodes {
+		switch {
+		case p == nil:
+		case r.Err == nil && gone:
+			s.room.end(p)
+		case r.Err != nil && !errors.Is(r.Err, wire.ErrNotSent):
+			go func() {
+				stat, err := s.existsBehindWrite(s.life, p.path)
+				if err == nil && stat == nil || s.room.at(p.path) != p {
+					s.room.end(p)
+				}
+			}()
+		}
+	}
+}
+
+// write sends a request once.
+func (s *Session) write(ctx context.Context, op, path string, one sent) (wire.Reply, error) {
+	return repeat(ctx, s, op, path, false, func(l *link) (wire.Reply, bool, error) {
+		return s.try(ctx, l, flight{{op: op, path: path, sent: one}})
+	})
+}
+
+// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest], *[zk.SetDataRequest], *[zk.DeleteRequest]
+// or *[zk.CheckVersionRequest] with a path below the chroot. Multi does not change the operations. A create without an ACL
+// gets that of [WithACL]. Multi creates neither ephemeral nodes nor containers, nor nodes with a TTL.
+//
+// Multi returns the result of each operation, and the first error among them. It is sent once, as Create is, and otherwise
+// returns and fails as Create does.
+func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	misuse.Context(ctx, "session: Session.Multi")
+	s.check()
+	e := codec.NewFrame()
+	e.Int32(0)
+	e.Int32(codec.OpMulti)
+	deleted, kinds := make([]*place, len(ops)), make([]int32, len(ops))
+	for i, op := range ops {
+		part, err := s.operation(op)
+		if err != nil {
+			return nil, fmt.Errorf("multi: operation %d: %w", i, err)
+		}
+		if d, ok := op.(*zk.DeleteRequest); ok {
+			deleted[i] = s.room.at(d.Path)
+		}
+		kinds[i] = codec.Op(part)
+		e.MultiHeader(kinds[i], false, -1)
+		e.B = append(e.B, part[codec.RequestHead:]...)
+	}
+	e.MultiHeader(codec.OpError, true, -1)
+	one := sent{e.Frame(), func(a *codec.Answer) error { return checkResults(kinds, a.Results) }}
+	if n := len(one.frame); len(ops) == 0 || n > maxData+misuse.MaxPath {
+		return nil, misuse.Invalidf("multi of %d operations and %d bytes", len(ops), n)
+	}
+	r, err := repeat(ctx, s, "multi", "/", false, func(l *link) (wire.Reply, bool, error) {
+		return s.try(ctx, l, flight{{op: "multi", path: "/", sent: one, ended: func(r wire.Reply) {
+			s.erased(r, r.Code == codec.CodeOK && firstError(r.Results) == nil, deleted...)
+		}}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []zk.MultiResponse
+	for _, one := range r.Results {
+		result := zk.MultiResponse{String: one.Path, Stat: one.Stat}
+		if one.Path != "" {
+			result.String = s.cfg.inward(one.Path)
+		}
+		if one.Code != codec.CodeOK {
+			result.Error = errorOf(one.Code)
+			if err == nil && !errors.Is(result.Error, codeError(codec.CodeRuntimeInconsistency)) {
+				err = opError("multi", "/", result.Error)
+			}
+		}
+		all = append(all, result)
+	}
+	if refused := firstError(r.Results); err == nil && refused != nil {
+		err = opError("multi", "/", refused)
+	}
+	return all, err
+}
+
+func (s *Session) operation(op any) (frame []byte, err error) {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		acl, mode := op.Acl, CreateMode{flag: op.Flags}
+		if len(acl) == 0 {
+			acl = s.cfg.acl
+		}
+		if op.Flags != zk.FlagPersistent && op.Flags != zk.FlagSequence {
+			err = misuse.Invalidf("flags %d of a create in a multi: only persistent nodes, with or without a number", op.Flags)
+		}
+		return making(s.cfg.outward(op.Path), op.Data, acl, mode).frame, errors.Join(err, validateCreate(op.Path, mode))
+	case *zk.SetDataRequest:
+		return setting(s.cfg.outward(op.Path), op.Data, op.Version).frame, misuse.ValidatePath(op.Path)
+	case *zk.DeleteRequest:
+		return deleting(s.cfg.outward(op.Path), op.Version).frame, misuse.ValidatePath(op.Path)
+	case *zk.CheckVersionRequest:
+		e := head(codec.OpCheck, s.cfg.outward(op.Path))
+		e.Int32(op.Version)
+		return e.Frame(), misuse.ValidatePath(op.Path)
+	}
+	return nil, misuse.Invalidf("%T is not an operation of a multi", op)
+}
+
+func setting(full string, data []byte, version int32) sent {
+	e := head(codec.OpSetData, full)
+	e.Buffer(data)
+	e.Int32(version)
+	return sent{e.Frame(), nil}
+}
+
+// directories are those that calls of a session are making. When a directory of many contenders is missing, all of them find that
+// out at once, and one makes it.
+type directories struct {
+	mu sync.Mutex
+	m  map[string]*directory // by path, with the chroot
+}
+
+type directory struct {
+	made chan struct{} // closed when the making has ended
+	err  error         // read once made is closed; nil also if its caller has given up
+}
+
+// makeDirectory makes a directory, or waits for another call that is making it. made says that the directory was missing, and
+// that this call has made it. A caller that then puts nothing into it should give it back.
+func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, err error) {
+	d := &s.directories
+	d.mu.Lock()
+	one := d.m[full]
+	if one != nil {
+		d.mu.Unlock()
+		select {
+		case <-one.made:
+			return false, one.err
+		case <-ctx.Done():
+			return false, opError("create", s.cfg.inward(full), ctx.Err())
+		case <-s.life.Done():
+			return false, opError("create", s.cfg.inward(full), s.Err())
+		}
+	}
+	if d.m == nil {
+		d.m = make(map[string]*directory)
+	}
+	one = &directory{made: make(chan struct{})}
+	d.m[full] = one
+	d.mu.Unlock()
+	made, err = s.buildDirectory(ctx, full)
+	if ctx.Err() == nil {
+		one.err = err
+	}
+	d.mu.Lock()
+	delete(d.m, full)
+	d.mu.Unlock()
+	close(one.made)
+	return made, err
+}
+
+// buildDirectory makes a directory and every missing node above it, as containers, which the server removes when they have
+// become empty again. It begins with the leaf: a client that may create nodes in a directory need not have that right further
+// up. full has the chroot. If it fails, it gives back what it has made.
+func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, err error) {
+	at, parent := s.cfg.inward(full), full[:strings.LastIndexByte(full, '/')]
+	above := false // the parent was made, and nothing in it as far as is known
+	defer func() {
+		switch {
+		case err == nil:
+		case made && above:
+			s.giveBack(full, parent)
+		case made:
+			s.giveBack(full)
+		case above:
+			s.giveBack(parent)
+		}
+	}()
+	for pace := (rounds.Pace{Backoff: s.cfg.waits}); ; {
+		_, err := repeat(ctx, s, "create", at, true, func(l *link) (wire.Reply, bool, error) {
+			r, doubt, err := s.try(ctx, l, flight{{op: "create", path: at, sent: making(full, nil, s.cfg.acl, Container)}})
+			made = made || doubt && err != nil
+			return r, doubt, err
+		})
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, zk.ErrNodeExists):
+			return made, nil
+		case errors.Is(err, zk.ErrNoAuth): // a server checks the right to create before it checks whether the node exists
+			if stat, _ := s.Exists(ctx, at); stat != nil {
+				return false, nil
+			}
+			return made, s.missing("create", at, err)
+		case !errors.Is(err, zk.ErrNoNode) || parent == "":
+			return made, err
+		}
+		now, err := s.makeDirectory(ctx, parent)
+		if above = above || now; err != nil {
+			return made, err
+		}
+		if err := pace.Wait(ctx, s.life.Done()); err != nil {
+			return made, opError("create", at, err)
+		}
+	}
+}
+
+// missing completes the error for a right that is missing: it names the right, the directory, and the identities.
+func (s *Session) missing(right, at string, err error) error {
+	who := []string{}
+	for _, id := range s.cfg.auths {
+		name, _, _ := strings.Cut(string(id.Credential), ":")
+		if id.Scheme != "digest" {
+			name = ""
+		}
+		who = append(who, strings.TrimSuffix(id.Scheme+":"+name, ":"))
+	}
+	if s.cfg.sasl != nil {
+		who = append(who, "sasl by "+s.cfg.sasl.Name)
+	}
+	who = append(who, "world")
+	return fmt.Errorf("no right to %s in %s for %s: %w", right, path.Dir(at), strings.Join(who, ", "), err)
+}
+
+// giveBack removes directories that a call has made, one after the other, in the background: those that are not in use after a
+// session timeout. Servers before 3.10 remove a container only if it has had a child. A caller that has little time, and tries
+// again, finds the directory until then.
+func (s *Session) giveBack(all ...string) {
+	const asMade = 0 // the version of a node whose data nobody has set
+	time.AfterFunc(s.Timeout(), func() {
+		ctx, cancel := context.WithTimeout(s.life, s.Timeout())
+		defer cancel()
+		for _, full := range all {
+			at := s.cfg.inward(full)
+			_, _ = repeat(ctx, s, "delete", at, true, func(l *link) (wire.Reply, bool, error) {
+				return s.try(ctx, l, flight{{op: "delete", path: at, sent: deleting(full, asMade)}})
+			})
+		}
+	})
+}
