@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ type result struct {
 
 // call runs the program with an environment of name=value.
 func call(ctx context.Context, env []string, args ...string) result {
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr buffer // the log and a child can write at the same time
 	app := &App{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: lookup(env)}
 	code := app.Run(ctx, args)
 	return result{code, stdout.String(), stderr.String()}
