@@ -104,13 +104,11 @@ func repeat[T any](ctx context.Context, s *Session, op, path string, again bool,
 		case what == answered, errors.Is(err, ErrTooLong):
 			return r, opError(op, path, err)
 		case errors.Is(err, errNotSent):
-			_ = rounds.Until(ctx, s.life.Done(), 0) // ready waits for the next connection
 			select {
 			case <-l.cut:
-			case <-ctx.Done():
-			case <-s.life.Done():
+				continue // ready waits for the next connection
+			default: // a watch was shared with a call whose connection had ended; this one stands
 			}
-			continue
 		}
 		s.traceRetry(ctx, op, tries, err)
 		if err := rounds.Until(ctx, s.life.Done(), waits.Next()); err != nil {
