@@ -96,8 +96,9 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	got, _, err := s.tryAll(ctx, l, append(f, listing))
 	last := got[len(f)]
 	if err == nil && out.Directory != nil {
-		err = s.isSet(ctx, out.Directory)
-		out.Data, out.DataStat = slices.Clip(slices.Clone(out.Directory.reply.Data)), copyStat(out.Directory.reply.Stat)
+		if err = s.isSet(ctx, out.Directory); err == nil {
+			out.Data, out.DataStat = slices.Clip(slices.Clone(out.Directory.reply.Data)), copyStat(out.Directory.reply.Stat)
+		}
 	} else if o.Data {
 		out.Data, out.DataStat = slices.Clip(got[len(before)].Data), got[len(before)].Stat
 	}

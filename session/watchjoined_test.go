@@ -56,3 +56,36 @@ func TestJoinWatchOfEndedConnection(t *testing.T) {
 		})
 	}
 }
+
+// A call may end while another one sets the watch that both share. It does not look at the answer, which can come at the same
+// time: the race detector sees that.
+func TestCancelledListBesideWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type slow struct{}
+		goOn := make(chan struct{})
+		e, _ := virtualEntry(t, session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+				if i.Op == "getData" && ctx.Value(slow{}) != nil {
+					<-goOn
+				}
+				return ctx, nil
+			},
+		}))
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, _, _, err := e.s.Watch(context.WithValue(t.Context(), slow{}, true), e.d)
+			first <- err
+		}()
+		synctest.Wait() // it has made the watch, and has not sent the request
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := e.s.List(ctx, e.d, session.ListOptions{Data: true, Watch: true})
+			second <- err
+		}()
+		synctest.Wait()
+		cancel()
+		close(goOn)
+		wantErr(t, "List", <-second, context.Canceled)
+		must(t, <-first)
+	})
+}
