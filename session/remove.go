@@ -30,9 +30,9 @@ type Removal struct {
 	find func(context.Context) error
 
 	// Guarded by the lock of removals.
-	refused bool
-	slow    rounds.Backoff
-	next    time.Time // when it is tried again after a refusal
+	told bool // how it has ended, or that it was refused: only the first closes done
+	slow rounds.Backoff
+	next time.Time // when it is tried again after a refusal
 }
 
 var closedNow = func() <-chan struct{} {
@@ -294,8 +294,8 @@ func (q *removals) refuse(r *Removal, err error) {
 		r.slow = rounds.Backoff{First: min(2*time.Second, most), Most: most}
 	}
 	r.next = time.Now().Add(max(r.slow.Next(), min(500*time.Millisecond, most/2)))
-	first := !r.refused
-	r.refused = true
+	first := !r.told // the session can have ended since the answer
+	r.told = true
 	q.mu.Unlock()
 	if first {
 		r.err = opError("delete", r.path, err)
@@ -316,10 +316,12 @@ func (q *removals) finish(r *Removal, err error) {
 			delete(q.all, r.path)
 		}
 	}
+	first := !r.told
+	r.told = true
 	q.mu.Unlock()
 	switch {
 	case i < 0: // it has ended with the session
-	case !r.refused:
+	case first:
 		r.err = err
 		close(r.done)
 	case err == nil:
