@@ -312,13 +312,7 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 func (c *contender) leave(ctx context.Context, why error) {
 	c.shown.show(nil)
 	removal := c.remove(ctx)
-	if c.view != nil { // those ahead may stay for long
-		for _, w := range c.view.on {
-			if w != nil {
-				w.Forget()
-			}
-		}
-	}
+	c.view.forgetBut(nil) // those ahead may stay for long
 	for _, answer := range []error{ErrBusy, ErrConflict, session.ErrInvalid, zk.ErrNoAuth} {
 		if errors.Is(why, answer) {
 			select {

@@ -105,6 +105,17 @@ func (v *view) watchOn(name string) *session.Watch {
 	return nil
 }
 
+// forgetBut forgets the watches that are not among those to keep. v may be nil.
+func (v *view) forgetBut(keep []*session.Watch) {
+	if v != nil {
+		for _, w := range v.on {
+			if w != nil && !slices.Contains(keep, w) {
+				w.Forget()
+			}
+		}
+	}
+}
+
 // stands reports whether a node ahead is there, as far as is known: by the listing, or by its watch.
 func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
 

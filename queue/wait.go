@@ -20,7 +20,6 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 		return err
 	}
 	last := c.view
-	c.show(v, make([]*session.Watch, len(v.Watch)))
 	paths, on := []string{c.node.Path}, []int{-1}
 	watches := make([]*session.Watch, len(v.Watch))
 	for i, b := range v.Watch {
@@ -28,6 +27,8 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 			paths, on = append(paths, c.q.nodePath(b.Node.Name)), append(on, i)
 		}
 	}
+	last.forgetBut(watches)
+	c.show(v, slices.Clone(watches)) // with those that leave has to forget if the others fail
 	all, err := c.s.WatchNodes(ctx, paths...)
 	if err != nil {
 		return err
