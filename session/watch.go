@@ -365,7 +365,8 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 	if w, err = s.watch(ctx, onAbsence, path); err != nil {
 		return nil, nil, nil, err
 	}
-	if w.reply.Stat != nil { // the node has been created since
+	if w.reply.Stat != nil { // the node has been created since, so the watch is on its data
+		w.Forget()
 		seen := newWatch(nil, watchKey{})
 		close(seen.ready)
 		seen.fire(WatchChanged)

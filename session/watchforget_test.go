@@ -125,3 +125,27 @@ func TestCancelledWatchIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// A node that is created while a call learns that it is absent tells so, and leaves no watch on its data.
+func TestWatchChildrenOfNewNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		held := srv.HoldRequest(zktest.On(zktest.OpExists, e.d+"/new"))
+		got := make(chan *session.Watch, 1)
+		go func() {
+			_, _, w, err := e.s.WatchChildren(t.Context(), e.d+"/new")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- w
+		}()
+		<-held.Hit()
+		e.makes("new")
+		held.Release()
+		w := <-got
+		must(t, e.s.Sync(t.Context(), "/"))
+		if n := watched(t, srv); n != "0" || w.Event() != session.WatchChanged {
+			t.Errorf("%s watches, event %v", n, w.Event())
+		}
+	})
+}
