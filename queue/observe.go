@@ -51,11 +51,7 @@ func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, er
 			return
 		}
 		o := observer{q: q, kind: kind, pace: rounds.Pace{Backoff: rounds.Brief(q.m.Backoff())}}
-		defer func() {
-			if o.watch != nil {
-				o.watch.Forget()
-			}
-		}()
+		defer o.forget()
 		for told, last := false, int64(0); ; {
 			first, err := o.next(ctx)
 			if err == nil && told && last == first.Token { // names can come again, and tokens cannot
@@ -105,7 +101,7 @@ func (o *observer) next(ctx context.Context) (first Contender, err error) {
 	}
 	err = o.q.inSession(WithoutMaxWait(ctx), &o.pace, func(ctx context.Context, s *session.Session) (err error) {
 		if first, err = o.look(ctx, s); err != nil {
-			o.watch = nil
+			o.forget()
 		}
 		return err
 	})
@@ -116,6 +112,14 @@ func (o *observer) next(ctx context.Context) (first Contender, err error) {
 		return Contender{}, failed("contenders of", o.q.dir, err)
 	}
 	return first, nil
+}
+
+// forget forgets the watch, if there is one. So the next look lists.
+func (o *observer) forget() {
+	if o.watch != nil {
+		o.watch.Forget()
+		o.watch = nil
+	}
 }
 
 // look returns the first contender, or the zero value, and sets a watch that ends when that may change.
