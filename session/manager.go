@@ -296,7 +296,10 @@ func (m *Manager) Close() error {
 func (m *Manager) transition(to State, s *Session, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !canFollow(m.state, to) {
+	switch {
+	case !canFollow(m.state, to):
+		return
+	case to == Connected && s.Err() != nil, to == Suspended && s != m.session: // the loop can be at the next session already
 		return
 	}
 	c := Change{From: m.state, To: to, Err: why, At: time.Now()}
