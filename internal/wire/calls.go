@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -47,13 +48,13 @@ var (
 
 // entry is a request that waits or is in flight, with the calls that want its answer.
 type entry struct {
-	frame []byte
-	check func(*codec.Answer) error
-	calls []*Call
-	key   string // of a list that others may share; "" once it has left
-	turn  int    // which of its slots counts
-	first bool
-	left  bool
+	frame      []byte
+	check      func(*codec.Answer) error
+	calls      []*Call
+	key        string // of a listing that others may share
+	first      bool
+	left       bool
+	prev, next *entry // in its queue
 }
 
 func (e *entry) end(r Reply) {
@@ -72,67 +73,30 @@ type waiting struct {
 	lists           map[string]*entry
 }
 
-// queue has entries, first in, first out. A slot is void if its entry has another turn by now.
-type queue struct {
-	slots []slot
-	head  int // where the first is
-	void  int
-}
-
-type slot struct {
-	*entry
-	turn int
-}
-
-func (s slot) isVoid() bool { return s.turn != s.entry.turn }
+// queue has entries, first in, first out.
+type queue struct{ first, last *entry }
 
 func (q *queue) push(e *entry) {
-	e.turn++
-	q.slots = append(q.slots, slot{e, e.turn})
+	if e.prev = q.last; e.prev == nil {
+		q.first = e
+	} else {
+		e.prev.next = e
+	}
+	q.last = e
 }
 
-// first returns the first entry, or nil.
-func (q *queue) first() *entry {
-	for q.head < len(q.slots) {
-		if s := q.slots[q.head]; !s.isVoid() {
-			return s.entry
-		}
-		q.void--
-		q.drop()
+func (q *queue) remove(e *entry) {
+	if e.prev == nil {
+		q.first = e.next
+	} else {
+		e.prev.next = e.next
 	}
-	return nil
-}
-
-// drop removes the first slot. The memory is used again, and that of a burst is let go behind it.
-func (q *queue) drop() {
-	q.slots[q.head] = slot{}
-	q.head++
-	switch left := len(q.slots) - q.head; {
-	case left == 0 && cap(q.slots) > mostCalls:
-		q.slots, q.head = nil, 0
-	case q.head > left:
-		n := copy(q.slots, q.slots[q.head:])
-		clear(q.slots[n:])
-		q.slots, q.head = q.slots[:n], 0
+	if e.next == nil {
+		q.last = e.prev
+	} else {
+		e.next.prev = e.prev
 	}
-}
-
-// cancel voids the slot of an entry. There are never many more void slots than others.
-func (q *queue) cancel(e *entry) {
-	e.turn++
-	if q.void++; q.void > mostShare && q.void > (len(q.slots)-q.head)/2 {
-		q.slots = slices.Clip(slices.DeleteFunc(q.slots[q.head:], slot.isVoid))
-		q.head, q.void = 0, 0
-	}
-}
-
-func (q *queue) all() (out []*entry) {
-	for _, s := range q.slots[q.head:] {
-		if !s.isVoid() {
-			out = append(out, s.entry)
-		}
-	}
-	return out
+	e.prev, e.next = nil, nil
 }
 
 func (w *waiting) of(e *entry) *queue {
@@ -148,7 +112,7 @@ func (w *waiting) add(c *Call) {
 		key = string(c.Frame[8:]) // behind the length and the number
 		if e := w.lists[key]; e != nil && len(e.calls) < mostShare {
 			e.calls, c.entry = append(e.calls, c), e
-			w.others.cancel(e)
+			w.others.remove(e)
 			w.others.push(e)
 			return
 		}
@@ -166,34 +130,15 @@ func (w *waiting) add(c *Call) {
 }
 
 // next returns the entry that leaves next, or nil.
-func (w *waiting) next() *entry {
-	if e := w.deletes.first(); e != nil {
-		return e
-	}
-	return w.others.first()
-}
+func (w *waiting) next() *entry { return cmp.Or(w.deletes.first, w.others.first) }
 
-// take removes an entry that next has returned.
+// take removes an entry, which leaves, or never will.
 func (w *waiting) take(e *entry) {
-	w.of(e).drop()
-	w.forget(e)
-	e.left = true
-}
-
-func (w *waiting) forget(e *entry) {
+	w.of(e).remove(e)
 	if e.key != "" && w.lists[e.key] == e {
 		delete(w.lists, e.key)
 	}
-	e.key = ""
-}
-
-func (w *waiting) clear() []*entry {
-	all := append(w.deletes.all(), w.others.all()...)
-	*w = waiting{}
-	for _, e := range all {
-		e.left = true
-	}
-	return all
+	e.left = true
 }
 
 // Start sends calls, one right behind the other, when there is room for them. It does not block. Calls that come before
@@ -230,9 +175,7 @@ func (w *Conn) Withdraw(c *Call) bool {
 	}
 	e.calls = slices.Delete(e.calls, i, i+1)
 	if len(e.calls) == 0 {
-		w.waiting.of(e).cancel(e)
-		w.waiting.forget(e)
-		e.left = true
+		w.waiting.take(e)
 	}
 	return true
 }

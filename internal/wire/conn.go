@@ -247,7 +247,11 @@ func (w *Conn) Forsake() {
 func (w *Conn) stop() {
 	w.mu.Lock()
 	w.over = true
-	all := w.waiting.clear()
+	var all []*entry
+	for e := w.waiting.next(); e != nil; e = w.waiting.next() {
+		w.waiting.take(e)
+		all = append(all, e)
+	}
 	w.mu.Unlock()
 	for _, e := range all {
 		e.end(Reply{Err: ErrNotSent})
