@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -158,7 +159,7 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Look")
 	effort := Effort{Position: -1}
-	err := q.inSession(ctx, q.newPace(), func(ctx context.Context, s *session.Session) error {
+	err := q.inSession(ctx, rounds.NewPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) error {
 		c := q.newContender(s, &r)
 		err := c.lookFirst(ctx)
 		effort.Position = c.position
@@ -178,7 +179,7 @@ func (q *Queue) begin(
 	if r.Data == nil {
 		r.Data = q.nodeData(ctx, r)
 	}
-	err = q.inSession(ctx, q.newPace(), func(ctx context.Context, s *session.Session) (err error) {
+	err = q.inSession(ctx, rounds.NewPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) (err error) {
 		effort.Attempts++
 		c := q.newContender(s, r)
 		c.shown = shown

@@ -52,7 +52,7 @@ type contender struct {
 func (q *Queue) newContender(s *session.Session, r *Request) *contender {
 	return &contender{
 		place: place{q: q, s: s, kind: r.Kind, lock: r.Name}, r: r,
-		position: -1, pace: rounds.Pace{Backoff: rounds.New(q.m.Backoff())}, least: math.MaxInt,
+		position: -1, pace: *rounds.NewPace(q.m.Backoff()), least: math.MaxInt,
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *contender) configured(ctx context.Context, l *session.Listing) ([]strin
 	if k == nil {
 		return l.Names, nil
 	}
-	pace := c.q.newPace()
+	pace := rounds.NewPace(c.q.m.Backoff())
 	for tries := 1; ; tries++ {
 		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
 			c.limit = l.Directory

@@ -58,7 +58,7 @@ func (q *Queue) Contenders(ctx context.Context, kind *Kind) (out []Contender, er
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Contenders")
 	if err = kind.Check(); err == nil {
-		err = q.inSession(ctx, q.newPace(), func(ctx context.Context, s *session.Session) (err error) {
+		err = q.inSession(ctx, rounds.NewPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) (err error) {
 			out, err = q.contendersIn(ctx, s, kind)
 			return err
 		})
@@ -148,7 +148,7 @@ func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err err
 	if err := kind.Check(); err != nil {
 		return Contender{}, errQueue(err)
 	}
-	err = q.inSession(ctx, &rounds.Pace{Backoff: rounds.Brief(q.m.Backoff())}, func(ctx context.Context, s *session.Session) error {
+	err = q.inSession(ctx, rounds.BriefPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) error {
 		nodes, _, err := q.listed(ctx, s, kind)
 		if err != nil || len(nodes) == 0 {
 			first = Contender{}

@@ -50,7 +50,7 @@ func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, er
 			yield(Contender{}, errQueue(err))
 			return
 		}
-		o := observer{q: q, kind: kind, pace: rounds.Pace{Backoff: rounds.Brief(q.m.Backoff())}}
+		o := observer{q: q, kind: kind, pace: *rounds.BriefPace(q.m.Backoff())}
 		defer o.forget()
 		for told, last := false, int64(0); ; {
 			first, err := o.next(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -87,7 +88,7 @@ func (t *Turn) follow(own *session.Watch) {
 		}
 		t.last.end(errTold) // another client may have asked for the lock: nobody else gets it before that is known
 		if t.changes == nil {
-			t.changes = t.q.newPace()
+			t.changes = rounds.NewPace(t.q.m.Backoff())
 		}
 		t.changes.Rested(time.Since(set))
 		ctx, cancel := t.during()

@@ -79,9 +79,6 @@ func Identity() string { return nodedata.Identity() }
 // nodePath returns the path of a child.
 func (q *Queue) nodePath(name string) string { return path.Join(q.dir, name) }
 
-// newPace returns the pace of a loop that goes by the manager's backoff.
-func (q *Queue) newPace() *rounds.Pace { return &rounds.Pace{Backoff: rounds.New(q.m.Backoff())} }
-
 // staying returns the names of a listing without those of nodes that this session is removing: they are gone in a moment.
 func (q *Queue) staying(s *session.Session, names []string) []string {
 	removing := func(name string) bool { return s.Removing(q.nodePath(name)) }

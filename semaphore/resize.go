@@ -129,7 +129,7 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 	}
 	defer func() { left(ctx, t.Leave(ctx)) }()
 	on, version := t.Session(), t.Config().Version
-	for pace := newPace(s.q); ; {
+	for pace := rounds.NewPace(s.q.Manager().Backoff()); ; {
 		err := s.replace(ctx, on, t.Path(), version, to, !to.Default)
 		if !errors.Is(err, errMoved) {
 			return err
@@ -200,7 +200,7 @@ func (s *Semaphore) replace(
 	dir, child := s.q.Path(), s.q.Path()+"/"+pin
 	l.Version = version + 1
 	data := l.encode()
-	for pace := newPace(s.q); ; {
+	for pace := rounds.NewPace(s.q.Manager().Backoff()); ; {
 		stat, err := on.Exists(ctx, child)
 		if err != nil {
 			return err
@@ -250,7 +250,7 @@ func (s *Semaphore) readLimit(ctx context.Context) (most int, err error) {
 // way, or that somebody else has changed the limit.
 func again(ctx context.Context, q *queue.Queue, f func(ctx context.Context) error) error {
 	ctx, waited := queue.BeginWait(ctx)
-	for pace := newPace(q); ; {
+	for pace := rounds.NewPace(q.Manager().Backoff()); ; {
 		err := f(ctx)
 		if !errors.Is(err, errMoved) && !errors.Is(err, session.ErrLost) {
 			return waited(err)
@@ -259,9 +259,4 @@ func again(ctx context.Context, q *queue.Queue, f func(ctx context.Context) erro
 			return waited(err)
 		}
 	}
-}
-
-// newPace returns the pace of a loop that goes by the manager's backoff.
-func newPace(q *queue.Queue) *rounds.Pace {
-	return &rounds.Pace{Backoff: rounds.New(q.Manager().Backoff())}
 }

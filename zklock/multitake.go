@@ -22,7 +22,7 @@ func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 		return multiHold{}, m.acquiring(err)
 	}
 	ctx, end := queue.BeginWait(ctx)
-	for pace := (&rounds.Pace{Backoff: rounds.New(m.holds.Manager.Backoff())}); ; {
+	for pace := rounds.NewPace(m.holds.Manager.Backoff()); ; {
 		l, err := m.take(ctx, try)
 		if !errors.Is(err, errLostEarlier) {
 			return multiHold{l}, end(err)

@@ -35,7 +35,7 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 		return fmt.Errorf("revoke %s: %w", nodePath, err)
 	}
 	ctx, end := queue.BeginWait(ctx)
-	for pace := (&rounds.Pace{Backoff: rounds.New(m.Backoff())}); ; {
+	for pace := rounds.NewPace(m.Backoff()); ; {
 		s, err := m.Session(ctx)
 		if err == nil {
 			err = ask(ctx, s, nodePath)

@@ -126,7 +126,7 @@ func (d *Dialer) Dial(ctx context.Context, left Remaining) (net.Conn, Target, er
 	if useful || !d.waited {
 		d.cfg.Waits.Reset()
 		d.waited = true
-	} else if err := pause(ctx, hurried(d.cfg.Waits.Next(), left())); err != nil {
+	} else if err := rounds.Until(ctx, nil, hurried(d.cfg.Waits.Next(), left())); err != nil {
 		return nil, Target{}, err
 	}
 	to, round, err := d.hosts.next(ctx, &d.turn)
@@ -187,21 +187,6 @@ func (d *Dialer) Useful() { d.useful.Store(true) }
 
 // Distrust is the opposite of Useful: a server has sent something wrong, and the next dial waits.
 func (d *Dialer) Distrust() { d.useful.Store(false) }
-
-// pause waits for d. If ctx ends before, it returns the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 { // timers that are due at once can crash the race detector: see .ci/race
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains of it. A bounded wait
 // keeps some jitter, because the clients of a server that went down should not all come back at the same time.

@@ -128,7 +128,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.stake.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &network{slow: map[string]time.Duration{"a:1": forever, "b:1": forever}}
-				d := newDialer(t, n, "a:1,b:1", func(cfg *Config) { cfg.Timeout, cfg.Waits = c.timeout, rounds.New(1, 1) })
+				d := newDialer(t, n, "a:1,b:1", func(cfg *Config) { cfg.Timeout, cfg.Waits = c.timeout, rounds.Backoff{First: 1, Most: 1} })
 				for round, want := range c.dials {
 					for range 2 {
 						start := time.Now()

@@ -3,13 +3,13 @@ package dial
 import (
 	"context"
 	"errors"
-	"github.com/turnstile-go/turnstile/internal/rounds"
 	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakedns"
 )
 
@@ -44,7 +44,7 @@ func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	slow, err := n.slow[addr], n.errs[addr]
 	n.mu.Unlock()
 	defer func() { n.mu.Lock(); n.busy--; n.mu.Unlock() }()
-	if late := pause(ctx, slow); late != nil {
+	if late := rounds.Until(ctx, nil, slow); late != nil {
 		return nil, late
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (n *network) counts() (open, busy int) {
 // newDialer returns a dialer for servers such as "h1:1,h2:1". change may be nil.
 func newDialer(t *testing.T, n *network, servers string, change func(*Config)) *Dialer {
 	t.Helper()
-	cfg := Config{Dial: n.dial, Timeout: 10 * time.Second, Waits: rounds.New(50*time.Millisecond, 5*time.Second)}
+	cfg := Config{Dial: n.dial, Timeout: 10 * time.Second, Waits: rounds.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}}
 	var err error
 	if cfg.Servers, _, err = Parse(servers); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakedns"
 )
 
@@ -243,7 +244,7 @@ func (r *registry) resolve(ctx context.Context) ([]string, error) {
 	r.busy++
 	slow, busy := r.slow, r.busy
 	r.mu.Unlock()
-	late := pause(ctx, slow)
+	late := rounds.Until(ctx, nil, slow)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy--

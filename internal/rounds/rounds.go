@@ -1,6 +1,6 @@
 // Package rounds keeps loops that try again from spinning:
 //
-//	pace := rounds.Pace{Backoff: rounds.New(manager.Backoff())}
+//	pace := rounds.NewPace(manager.Backoff())
 //	for {
 //		done, err := try()
 //		if done || err != nil {
@@ -19,6 +19,8 @@ package rounds
 import (
 	"context"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // Pace spaces the rounds of one loop. The first two rounds follow at once. From then on there is a
@@ -38,6 +40,16 @@ const (
 	// is reset. The wait before the round does not count.
 	lasting = 10 * time.Second
 )
+
+// NewPace returns a Pace with waits of a [Backoff] from first to most.
+func NewPace(first, most time.Duration) *Pace {
+	return &Pace{Backoff: Backoff{First: first, Most: most}}
+}
+
+// BriefPace is NewPace without waits of more than a second.
+func BriefPace(first, most time.Duration) *Pace {
+	return NewPace(min(first, longest), min(most, longest))
+}
 
 // Wait waits before the next round, but no longer than until end is closed or ctx ends. It returns
 // ctx's error if ctx has ended, and nil otherwise.
@@ -66,4 +78,55 @@ func (p *Pace) Rested(d time.Duration) {
 	if d >= shortest {
 		p.Reset()
 	}
+}
+
+// Backoff draws waits between tries that are never given up. Each is between zero and a bound, which grows from First to
+// Most by doubling. With a zero Most, the bound grows from 50 ms to a second. It is for one goroutine at a time. A copy
+// draws on its own if it is made before the first wait.
+type Backoff struct {
+	First, Most time.Duration
+
+	waits *backoff.ExponentialBackOff // nil before the first wait
+}
+
+// Jitter is how much of a wait is drawn. A simulation that has to be repeated sets it to 0 before it begins: each wait is half
+// of its bound then.
+var Jitter = 1.0
+
+const (
+	shortest = 50 * time.Millisecond
+	longest  = time.Second
+)
+
+// Next returns the next wait. (With this factor, ExponentialBackOff draws between zero and twice its interval.)
+func (b *Backoff) Next() time.Duration {
+	if b.waits == nil {
+		first, most := b.First, b.Most
+		if most == 0 {
+			first, most = shortest, longest
+		}
+		b.waits = &backoff.ExponentialBackOff{
+			InitialInterval: first / 2, MaxInterval: most / 2, Multiplier: 2, RandomizationFactor: Jitter,
+		}
+	}
+	return b.waits.NextBackOff()
+}
+
+// Reset begins again with First.
+func (b *Backoff) Reset() { b.waits = nil }
+
+// Until waits for d, or until end is closed. If ctx ends before, it returns the error of ctx.
+func Until(ctx context.Context, end <-chan struct{}, d time.Duration) error {
+	if d <= 0 { // timers that are due at once can crash the race detector: see .ci/race
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-end:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }

@@ -49,7 +49,7 @@ func TestGrows(t *testing.T) {
 // The pace is reset by Reset, by a round that has rested, and after a long round.
 func TestAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rounds.Pace{Backoff: rounds.New(time.Hour, time.Hour)}
+		p := *rounds.NewPace(time.Hour, time.Hour)
 		for _, anew := range []func(){p.Reset, func() { p.Rested(50 * time.Millisecond) }, func() { time.Sleep(10 * time.Second) }} {
 			for i := range 3 {
 				if d := wait(t, &p); (d > 0) != (i == 2) {
@@ -68,7 +68,7 @@ func TestAnew(t *testing.T) {
 // A wait ends with its context and with the channel.
 func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rounds.Pace{Backoff: rounds.New(time.Hour, time.Hour)}
+		p := *rounds.NewPace(time.Hour, time.Hour)
 		for range 2 {
 			wait(t, &p)
 		}
@@ -86,7 +86,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// The bound of the waits doubles from First to Most, and begins again. Brief bounds it by a second.
+// The bound of the waits doubles from First to Most, and begins again. BriefPace bounds it by a second.
 func TestBackoff(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -94,9 +94,9 @@ func TestBackoff(t *testing.T) {
 		longest []time.Duration
 	}{
 		{"zero value", rounds.Backoff{}, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}},
-		{"bounds", rounds.New(time.Second, 3*time.Second), []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second}},
-		{"brief", rounds.Brief(300*time.Millisecond, time.Minute), []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, time.Second, time.Second}},
-		{"brief and long", rounds.Brief(time.Minute, time.Hour), []time.Duration{time.Second, time.Second}},
+		{"bounds", rounds.NewPace(time.Second, 3*time.Second).Backoff, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second}},
+		{"brief", rounds.BriefPace(300*time.Millisecond, time.Minute).Backoff, []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, time.Second, time.Second}},
+		{"brief and long", rounds.BriefPace(time.Minute, time.Hour).Backoff, []time.Duration{time.Second, time.Second}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			most := make([]time.Duration, len(c.longest))

@@ -38,7 +38,7 @@ type locker[L Lease] struct {
 // Lock returns when it holds the lock. If the servers refuse, it goes on to try: after an operator has repaired that, the
 // program need not restart.
 func (l *locker[L]) Lock() {
-	for waits := rounds.New(time.Second, 5*time.Second); ; {
+	for waits := (rounds.Backoff{First: time.Second, Most: 5 * time.Second}); ; {
 		held, err := l.holds.take(context.Background(), false, viaLock, l.get)
 		if err == nil && l.onLost != nil {
 			held.lease.AfterEnd(func() {

@@ -25,7 +25,7 @@ func (d *Resolver) Lookup(ctx context.Context, host string) ([]string, error) {
 	d.Asked++
 	slow := d.Slow[host]
 	d.mu.Unlock()
-	if err := rounds.Pause(ctx, slow); err != nil {
+	if err := rounds.Until(ctx, nil, slow); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
