@@ -222,11 +222,7 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 		case what == unsent:
 			s.traceRetry(ctx, "create", tries, refusal)
 			if errors.Is(refusal, errNotSent) {
-				select {
-				case <-l.cut:
-				case <-ctx.Done():
-				case <-s.life.Done():
-				}
+				_ = s.await(ctx, l.cut)
 				continue
 			}
 		case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty

@@ -98,8 +98,9 @@ func checking(full string) sent {
 // delete, another client's node.
 func checkMade(asked string, m CreateMode, made string) error {
 	rest, ok := strings.CutPrefix(made, asked)
+	number, err := strconv.ParseInt(rest, 10, 32)
 	if m.sequential() {
-		ok = ok && isSequence(rest)
+		ok = ok && err == nil && fmt.Sprintf("%010d", number) == rest
 	} else {
 		ok = ok && rest == ""
 	}
@@ -121,12 +122,6 @@ func checkResults(kinds []int32, results []codec.Result) error {
 		}
 	}
 	return nil
-}
-
-// isSequence reports whether s is a number as servers print it, with "%010d".
-func isSequence(s string) bool {
-	n, err := strconv.ParseInt(s, 10, 32)
-	return err == nil && fmt.Sprintf("%010d", n) == s
 }
 
 // checkNames returns what is wrong with the names of children. A name with a slash, or a relative one, would lead

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,8 @@ func (s *Session) disconnected(l *link, why error) {
 			s.isUp, s.up = false, make(chan struct{})
 		}
 	}
-	changed, failure := had && s.live && s.err == nil, s.linkFailureLocked()
+	changed := had && s.live && s.err == nil
+	failure := &dial.Failure{Step: dial.StepConnected, To: s.to, Err: cmp.Or(s.down, net.ErrClosed)}
 	s.mu.Unlock()
 	s.watches.breakAll() // no watch is trusted across a reconnect: events may have come and gone
 	close(l.cut)
@@ -200,9 +202,6 @@ func (s *Session) disconnected(l *link, why error) {
 		s.m.transition(Suspended, s, failure)
 	}
 }
-
-// isUp reports whether the connection has the session.
-func (l *link) isUp(s *Session) bool { return s.link() == l }
 
 // take takes what a frame from the server says.
 func (s *Session) take(n wire.News) error {

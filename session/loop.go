@@ -84,7 +84,7 @@ func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
 	if m.open.Err() != nil {
 		m.closeBy = time.Now().Add(closeTime)
 	}
-	if m.open.Err() != nil && l.isUp(s) {
+	if m.open.Err() != nil && s.link() == l {
 		l.conn.CloseSession()
 		_ = rounds.Until(context.Background(), l.over, askTime)
 	}

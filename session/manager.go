@@ -104,6 +104,7 @@ func start(cfg *config) *Manager {
 	})
 	m.outage.log, m.outage.unresolved = cfg.log, m.dialer.Unresolved
 	m.closer.init(m)
+	m.trace.now.Store(new(Trace))
 	for _, t := range cfg.traces {
 		m.trace.add(t)
 		if t.State != nil {
@@ -132,8 +133,10 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	s, err := m.await(ctx)
-	if last := m.outage.failure(); ctx.Err() != nil && err != nil && last != nil {
-		err = fmt.Errorf("%w: %v", err, last) //nolint:errorlint // callers match the end of ctx, and not the last dial
+	if err != nil && ctx.Err() != nil {
+		if last := m.outage.failure(); last != nil {
+			err = fmt.Errorf("%w: %v", err, last) //nolint:errorlint // callers match the end of ctx, and not the last dial
+		}
 	}
 	return s, err
 }
@@ -248,7 +251,7 @@ func (m *Manager) AddTrace(t Trace) {
 
 // Trace returns the hooks to call at present: those of [WithTrace] and those of AddTrace, together. It is for packages that
 // make locks. It never returns nil, and nobody may change the result.
-func (m *Manager) Trace() *Trace { return m.check().trace.load() }
+func (m *Manager) Trace() *Trace { return m.check().trace.now.Load() }
 
 // TellLoss has f called later, by the goroutine of the manager that tells of losses. It returns at once. All calls are made
 // in the order of TellLoss. It is for packages that make locks: f calls the hooks for a lock that was lost, so hooks that

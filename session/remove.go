@@ -172,14 +172,14 @@ func (q *removals) resume(l *link) {
 func (q *removals) send(l *link, r *Removal) {
 	s := q.s
 	ended := s.traceRequest(r.ctx, "delete", r.path)
-	s.room.leave(r.place)
+	s.room.leave(r.place, true)
 	l.conn.Start(&wire.Call{Frame: deleting(s.cfg.outward(r.path), anyVersion).frame, First: true, Done: func(reply wire.Reply) {
 		err := s.verdict(reply)
 		gone := reply.Err == nil && (reply.Code == codec.CodeOK || reply.Code == codec.CodeNoNode)
 		if gone {
 			s.room.end(r.place)
 		} else {
-			s.room.stay(r.place)
+			s.room.leave(r.place, false)
 		}
 		ended(err)
 		switch {
@@ -225,9 +225,12 @@ func (q *removals) run() {
 		}
 		err := q.again(r)
 		switch {
-		case err == nil, q.s.Err() != nil:
-			q.finish(r, q.s.orNil(err))
+		case err == nil:
+			q.finish(r, nil)
 			waits.Reset()
+			continue
+		case q.s.Err() != nil:
+			q.finish(r, q.s.Err())
 			continue
 		case outcomeOf(err) == answered:
 			q.refuse(r, err)
@@ -250,14 +253,6 @@ func (q *removals) again(r *Removal) error {
 		q.s.room.end(r.place)
 	}
 	return err
-}
-
-// orNil returns err, or the session's error if there is one and err is not nil.
-func (s *Session) orNil(err error) error {
-	if err == nil {
-		return nil
-	}
-	return s.Err()
 }
 
 // due takes a removal that is to be tried now, or returns when the next one is. It reports false, and the goroutine ends, if

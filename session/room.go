@@ -69,23 +69,19 @@ func (r *room) made(p *place, path string) {
 	r.there.Add(1)
 }
 
-// leave notes that the delete of a node has left: what is created behind it on this connection finds the room. stay takes
-// that back, because the delete was refused, or its connection has ended before the answer.
-func (r *room) leave(p *place) { r.setLeaving(p, true) }
-
-func (r *room) stay(p *place) { r.setLeaving(p, false) }
-
-func (r *room) setLeaving(p *place, leaving bool) {
+// leave notes that the delete of a node has left: what is created behind it on this connection finds the room. Without left
+// it takes that back, because the delete was refused, or its connection has ended before the answer. p may be nil.
+func (r *room) leave(p *place, left bool) {
 	if p == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p.gone || p.leaving == leaving {
+	if p.gone || p.leaving == left {
 		return
 	}
-	p.leaving = leaving
-	if leaving {
+	p.leaving = left
+	if left {
 		r.countLocked(p, -1)
 	} else {
 		r.countLocked(p, 1)

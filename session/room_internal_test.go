@@ -21,11 +21,11 @@ func TestRoom(t *testing.T) {
 	take("/c", true, true) // its number counts
 	take("/d", false, false)
 	r.made(a, "/a")
-	r.leave(a)
-	r.leave(a)
+	r.leave(a, true)
+	r.leave(a, true)
 	d := take("/d", false, true) // behind the delete
-	r.stay(a)                    // its answer was lost
-	r.stay(a)
+	r.leave(a, false)            // its answer was lost
+	r.leave(a, false)
 	if r.nodes != 4 || r.there.Load() != 1 || r.all.Load() != 4 {
 		t.Errorf("%d nodes, %d there, %d in all", r.nodes, r.there.Load(), r.all.Load())
 	}

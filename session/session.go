@@ -1,10 +1,8 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,12 +198,26 @@ func (s *Session) ready(ctx context.Context) (*link, error) {
 		if isUp {
 			return now, nil
 		}
-		select {
-		case <-up:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-s.life.Done():
+		if err := s.await(ctx, up); err != nil {
+			return nil, err
 		}
+	}
+}
+
+// await waits until something is done. It returns the error of ctx or of the session if that ends first.
+func (s *Session) await(ctx context.Context, done <-chan struct{}) (err error) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-s.life.Done():
+		err = s.Err()
+	}
+	select {
+	case <-done: // also if all have come
+		return nil
+	default:
+		return err
 	}
 }
 
@@ -260,9 +272,4 @@ func (s *Session) whyOut() error {
 		return stoodStill(late)
 	}
 	return lossClock
-}
-
-// linkFailureLocked returns why the last connection ended.
-func (s *Session) linkFailureLocked() *dial.Failure {
-	return &dial.Failure{Step: dial.StepConnected, To: s.to, Err: cmp.Or(s.down, net.ErrClosed)}
 }

@@ -6,26 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// traces are the hooks of a manager: those of WithTrace, and those that AddTrace adds later, combined to one.
+// traces are the hooks of a manager: those of WithTrace, and those that AddTrace adds later, combined to one. That one does
+// not change: hooks that are added later make a new Trace.
 type traces struct {
 	adding sync.Mutex
-	now    atomic.Pointer[Trace]
+	now    atomic.Pointer[Trace] // never nil
 }
-
-// load returns the hooks to call. They do not change: hooks that are added later make a new Trace.
-func (h *traces) load() *Trace {
-	if t := h.now.Load(); t != nil {
-		return t
-	}
-	return &noHooks
-}
-
-var noHooks Trace
 
 func (h *traces) add(t Trace) {
 	h.adding.Lock()
 	defer h.adding.Unlock()
-	all := combine(*h.load(), t)
+	all := combine(*h.now.Load(), t)
 	h.now.Store(&all)
 }
 
@@ -135,7 +126,7 @@ func endNothing(error) {}
 
 // traceRequest calls the hook for a request, and returns the function to call at its end.
 func (s *Session) traceRequest(ctx context.Context, op, path string) func(error) {
-	hook := s.m.trace.load().Request
+	hook := s.m.trace.now.Load().Request
 	if hook == nil {
 		return endNothing
 	}
@@ -148,7 +139,7 @@ func (s *Session) traceRequest(ctx context.Context, op, path string) func(error)
 }
 
 func (s *Session) traceRetry(ctx context.Context, op string, try int, cause error) {
-	if hook := s.m.trace.load().Retry; hook != nil {
+	if hook := s.m.trace.now.Load().Retry; hook != nil {
 		hook(ctx, RetryInfo{Op: op, Try: try, Cause: cause})
 	}
 }
