@@ -13,8 +13,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an
@@ -25,9 +29,35 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
+// config is the result of all options.
+type config struct {
+	named   string // the connect string
+	servers []dial.Server
+	chroot  string // "" if there is none
+
+	timeout, margin, tick  time.Duration // a margin or a tick of 0 is not told
+	maxNodes, maxNodeBytes int
+	lossOnSuspend          bool
+
+	waits   rounds.Backoff // to be copied
+	auths   []codec.Identity
+	sasl    *wire.SASL // nil: none
+	acl     []zk.ACL
+	tls     *tls.Config
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	resolve func(ctx context.Context) ([]string, error)
+	log     *slog.Logger
+	lines   *logLines // of log
+	traces  []Trace
+}
+
 // newConfig returns the result of all options. Its error names everything that is wrong.
 func newConfig(servers string, opts []Option) (*config, error) {
-	c, err := defaults(servers)
+	c := &config{
+		named: servers, timeout: 10 * time.Second, maxNodes: 8192, maxNodeBytes: 1 << 20, log: slog.Default(), acl: zk.WorldACL(zk.PermAll),
+	}
+	list, chroot, err := dial.Parse(servers)
+	c.servers, c.chroot = list, chroot
 	errs := []error{err}
 	for _, o := range opts {
 		if o == nil {
@@ -36,7 +66,50 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		}
 		errs = append(errs, o.apply(c))
 	}
-	return c, errors.Join(append(errs, c.finish())...)
+	if err == nil && len(list) == 0 && c.resolve == nil {
+		errs = append(errs, misuse.Invalidf("connect string %q names no server", servers))
+	}
+	if c.margin >= c.timeout {
+		errs = append(errs, misuse.Invalidf("margin %v is not below the session timeout %v", c.margin, c.timeout))
+	}
+	errs = append(errs, c.checkLease())
+	if c.waits.First == 0 { // a client without a connection dials less often than it would send heartbeats
+		c.waits.First, c.waits.Most = 50*time.Millisecond, min(15*time.Second, c.timeout/2)
+	}
+	c.log, c.lines = queued(c.log)
+	return c, errors.Join(errs...)
+}
+
+// checkLease fails if the options alone tell that every session which owns a node would be lost. Without the tick they do
+// not tell, so a session is checked again when it is granted.
+func (c *config) checkLease() error {
+	if c.tick == 0 || c.margin >= c.timeout {
+		return nil
+	}
+	timeout, half := max(c.timeout, 2*c.tick), c.tick/2
+	margin, ok := clock.Margin(c.margin, timeout, half)
+	if ok && (c.margin == 0 || margin == c.margin) {
+		return nil
+	}
+	if c.margin > 0 {
+		margin = c.margin
+	}
+	return misuse.Invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
+}
+
+// outward adds the chroot to a path, and inward removes it.
+func (c *config) outward(path string) string {
+	if path == "/" && c.chroot != "" {
+		return c.chroot
+	}
+	return c.chroot + path
+}
+
+func (c *config) inward(path string) string {
+	if rest := strings.TrimPrefix(path, c.chroot); rest != "" {
+		return rest
+	}
+	return "/"
 }
 
 // WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A
@@ -154,6 +227,34 @@ func WithTLS(cfg *tls.Config) Option {
 			return misuse.Invalidf("nil TLS config")
 		}
 		c.tls = cfg.Clone()
+		return nil
+	})
+}
+
+// WithResolver has the manager ask which servers there are, for example in DNS (SRV records), in Consul, or in a
+// file. The servers are written as in a connect string: a host, with or without a port. With [WithTLS], the host is
+// what is verified, so names are better than addresses. Servers that cannot be one are left out, and the log names
+// them.
+//
+// The connect string may be empty then, or have only a chroot, such as "/app". Servers that it has are used until the
+// resolver has answered for the first time.
+//
+// The manager asks when it dials: for the first connection, after each disconnection, and again whenever it has tried
+// all servers or has dialled for 10 s. While it is connected, it does not ask. So a server that was added or removed
+// counts from the next dial on.
+//
+// The context of the call ends after 10 s. The resolver should return then. It is called by
+// one goroutine at a time. If it fails or names no server, or has not answered after half a second, the last
+// servers that it named are dialled. If there are none, the manager asks again after a wait of [WithBackoff]. The log,
+// and the errors of [Connect] and [Manager.Session], say why. A resolver that panics ends the program.
+//
+// Default: the servers of the connect string.
+func WithResolver(resolve func(ctx context.Context) ([]string, error)) Option {
+	return option(func(c *config) error {
+		if resolve == nil {
+			return misuse.Invalidf("nil resolver")
+		}
+		c.resolve = resolve
 		return nil
 	})
 }

@@ -12,6 +12,68 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
+// Get returns the data of a node, and its stat.
+//
+// It returns when the server has answered, ctx has ended or the session has ended. Like [Session.Children] and
+// [Session.Exists], it is repeated if the connection is lost. Errors are those of go-zookeeper, ctx's, or match [ErrLost],
+// [ErrClosed] or [ErrInvalid].
+func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Get")
+	r, err := s.read(ctx, "getData", path, reading(codec.OpGetData, s.check().cfg.outward(path), false))
+	return r.Data, r.Stat, err
+}
+
+// Children returns the names of a node's children, in no order, and the node's stat. It returns and fails as Get does.
+func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Children")
+	r, err := s.read(ctx, "getChildren", path, reading(codec.OpGetChildren2, s.check().cfg.outward(path), false))
+	if err != nil {
+		return nil, nil, err
+	}
+	return slices.Clone(r.Names), copyStat(r.Stat), nil // others may share the answer
+}
+
+// Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get does.
+func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Exists")
+	r, err := s.read(ctx, "exists", path, reading(codec.OpExists, s.check().cfg.outward(path), false))
+	return r.Stat, ignoreNoNode(err)
+}
+
+// ACL returns the access control list of a node. To a client without the right ADMIN to the node, servers show "x" in place
+// of the hash in an entry with the scheme "digest". It returns and fails as Get does, with [zk.ErrNoAuth] for a client that
+// has neither the right READ nor ADMIN.
+func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+	misuse.Context(ctx, "session: Session.ACL")
+	r, err := s.read(ctx, "getACL", path, sent{head(codec.OpGetACL, s.check().cfg.outward(path)).Frame(), nil})
+	return r.ACL, err
+}
+
+// Sync returns when the server that the session is connected to has caught up with the leader. It returns and fails as
+// Get does.
+func (s *Session) Sync(ctx context.Context, path string) error {
+	misuse.Context(ctx, "session: Session.Sync")
+	_, err := s.read(ctx, "sync", path, syncing(s.check().cfg.outward(path)))
+	return err
+}
+
+func (s *Session) read(ctx context.Context, op, path string, one sent) (wire.Reply, error) {
+	if err := misuse.ValidatePath(path); err != nil {
+		return wire.Reply{}, err
+	}
+	return repeat(ctx, s, op, path, true, func(l *link) (wire.Reply, bool, error) {
+		return s.try(ctx, l, flight{{op: op, path: path, sent: one}})
+	})
+}
+
+func copyStat(s *zk.Stat) *zk.Stat {
+	if s == nil {
+		return nil
+	}
+	own := *s
+	return &own
+}
+
 // ListOptions says what [Session.List] does beside the listing. It all leaves in one flight with it.
 type ListOptions struct {
 	// Sync asks for a sync ahead of the listing, which leaves after the call has begun. So the listing shows everything that
