@@ -17,9 +17,7 @@ type answer struct {
 
 // value returns the response-value of RFC 2831, section 2.1.2.1. The method is AUTHENTICATE for the client's, and empty
 // for the server's.
-func (a *answer) value(method string) string { return a.valueFor(method, uri) }
-
-func (a *answer) valueFor(method, uri string) string {
+func (a *answer) value(method, uri string) string {
 	secret := md5.Sum([]byte(narrow(a.user) + ":" + narrow(a.realm) + ":" + narrow(a.password)))
 	a1 := hash(string(secret[:]) + ":" + a.nonce + ":" + a.cnonce)
 	return hash(a1 + ":" + a.nonce + ":" + nonceCount + ":" + a.cnonce + ":auth:" + hash(method+":"+uri))
@@ -52,7 +50,7 @@ func (a *answer) encode() []byte {
 		fmt.Fprintf(&b, "realm=%s,", text(a.realm))
 	}
 	fmt.Fprintf(&b, "nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,response=%s,qop=auth",
-		quote(a.nonce), nonceCount, quote(a.cnonce), quote(uri), a.value(method))
+		quote(a.nonce), nonceCount, quote(a.cnonce), quote(uri), a.value(method, uri))
 	return []byte(b.String())
 }
 

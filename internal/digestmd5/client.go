@@ -103,7 +103,7 @@ func (c *Client) respond(challenge []byte) ([]byte, error) {
 	if !a.utf8 && !latin1(a.user+a.realm+a.password) {
 		return nil, errors.New("the server takes ISO 8859-1 only, which lacks characters of the user or the password")
 	}
-	c.proof = a.value("")
+	c.proof = a.value("", uri)
 	return a.encode(), nil
 }
 

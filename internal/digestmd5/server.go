@@ -55,8 +55,8 @@ func (s *Server) check(said []byte) ([]byte, string, error) {
 	user := fields["username"]
 	password, ok := s.passwords[user]
 	a := answer{user: user, realm: realm, password: password, nonce: s.nonce, cnonce: fields["cnonce"], utf8: true}
-	if subtle.ConstantTimeCompare([]byte(fields["response"]), []byte(a.value(method))) == 0 || !ok {
+	if subtle.ConstantTimeCompare([]byte(fields["response"]), []byte(a.value(method, uri))) == 0 || !ok {
 		return nil, "", errors.New("no such user, or another password")
 	}
-	return []byte("rspauth=" + a.value("")), user, nil
+	return []byte("rspauth=" + a.value("", uri)), user, nil
 }

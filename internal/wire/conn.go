@@ -199,13 +199,6 @@ func (w *Conn) nextNumber() int32 {
 	return w.numberLocked()
 }
 
-// Greeted reports whether the handshake is over.
-func (w *Conn) Greeted() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.open
-}
-
 // CloseSession asks the server to close the session. What waits is not sent any more.
 func (w *Conn) CloseSession() {
 	w.mu.Lock()
@@ -292,11 +285,10 @@ func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 	return since(w.bytesAt), since(w.heardAt)
 }
 
-// ErrReplaced is the error for a connection on which another session answers.
-var ErrReplaced = errors.New("the server answered with another session")
-
-// Replaced returns an ErrReplaced that names the other session.
-func Replaced(session int64) error { return fmt.Errorf("%w: 0x%x", ErrReplaced, uint64(session)) }
+// Replaced returns the error for a connection on which another session answers.
+func Replaced(session int64) error {
+	return fmt.Errorf("the server answered with another session: 0x%x", uint64(session))
+}
 
 // write writes to the network. If it fails, it has ended the connection.
 func (w *Conn) write(b []byte) error {

@@ -139,6 +139,13 @@ func newsOf(stream []byte, size int) (said string) {
 	}
 }
 
+// Greeted reports whether the handshake is over.
+func (w *Conn) Greeted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open
+}
+
 // newUnserved is a connection behind its handshake without a writer.
 func newUnserved(c net.Conn) *Conn {
 	b := New(c, testConfig())
