@@ -130,61 +130,17 @@ func (e *entry) number(name string) int {
 // the sync and the listing of its own client alone, also while the create waits for its quorum. When the others are back, the
 // node is made, and stays for as long as the session.
 
-// searches are listings behind a write that are under way, so that many creates that were lost with one connection do not list
+// searchKey says which listings behind a write are the same, so that many creates that were lost with one connection do not list
 // a long directory many times.
-type searches struct {
-	mu sync.Mutex
-	m  map[searchKey]*search
-}
-
 type searchKey struct {
 	over    *link // all creates that were lost with earlier connections can share it
 	dir     string
 	options ListOptions
 }
 
-type search struct {
-	ended   chan struct{}
-	listing *Listing // and err: read once ended is closed
+type found struct {
+	listing *Listing
 	err     error
-	gaveUp  bool // its caller has gone, so another one lists
-}
-
-// share lists, or waits for another call that does.
-func (all *searches) share(ctx context.Context, key searchKey, list func() (*Listing, error)) (*Listing, error) {
-	for {
-		all.mu.Lock()
-		one := all.m[key]
-		if one == nil {
-			one = &search{ended: make(chan struct{})}
-			if all.m == nil {
-				all.m = make(map[searchKey]*search)
-			}
-			all.m[key] = one
-			all.mu.Unlock()
-			listing, err := list()
-			one.listing, one.err, one.gaveUp = listing.copied(), err, ctx.Err() != nil
-			all.mu.Lock()
-			delete(all.m, key)
-			all.mu.Unlock()
-			close(one.ended)
-			return listing, err
-		}
-		all.mu.Unlock()
-		select {
-		case <-one.ended:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if !one.gaveUp {
-			out := one.listing.copied()
-			if out != nil {
-				out.Directory.share()
-				out.Children.share()
-			}
-			return out, one.err
-		}
-	}
 }
 
 // listBehindWrite lists the directory behind a write. It shares that with others whose creates were lost with an earlier
@@ -200,8 +156,21 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 			listing, err := list()
 			return listing, false, err
 		}
-		listing, err := s.searches.share(ctx, searchKey{l, e.Dir, o}, list)
-		return listing, false, err
+		first := false
+		one, err := s.searches.do(ctx, s, searchKey{l, e.Dir, o}, func() found {
+			first = true
+			listing, err := list()
+			return found{listing, err}
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		listing := one.listing.copied()
+		if listing != nil && !first {
+			listing.Directory.share()
+			listing.Children.share()
+		}
+		return listing, false, one.err
 	})
 }
 
@@ -319,11 +288,7 @@ func (e *entry) remove(ctx context.Context) *Removal {
 		}
 		return r
 	}
-	r := &Removal{
-		ctx: context.WithoutCancel(ctx), path: e.node, place: e.place, done: make(chan struct{}), cut: closedNow, find: e.erase,
-	}
-	e.s.removals.begin(r)
-	return r
+	return e.s.removals.begin(ctx, e.node, e.place, e.erase)
 }
 
 // sweep finds and deletes all nodes of the entry.
@@ -332,7 +297,7 @@ func (e *entry) sweep(ctx context.Context) {
 	if !e.Fixed {
 		find = e.eraseAll
 	}
-	e.s.removals.begin(&Removal{ctx: context.WithoutCancel(ctx), path: e.asked, done: make(chan struct{}), cut: closedNow, find: find})
+	e.s.removals.begin(ctx, e.asked, nil, find)
 }
 
 // eraseAll deletes all nodes with the id of the entry.
@@ -343,11 +308,7 @@ func (e *entry) eraseAll(ctx context.Context) error {
 	}
 	if listing != nil {
 		for _, name := range e.ours(listing.Names) {
-			node := path.Join(e.Dir, name)
-			_, err := repeat(ctx, e.s, "delete", node, true, func(l *link) (wire.Reply, bool, error) {
-				return e.s.try(ctx, l, flight{{op: "delete", path: node, sent: deleting(e.s.cfg.outward(node), anyVersion), first: true}})
-			})
-			if ignoreNoNode(err) != nil {
+			if err := e.s.deleteFirst(ctx, path.Join(e.Dir, name)); err != nil {
 				return err
 			}
 		}
@@ -403,16 +364,6 @@ func (f *fixedNames) unlock(path string) {
 // takeName takes a fixed name, which unlock gives back, and waits until removals of it have ended: a delete that is repeated
 // must not hit the new node. It fails if the servers refuse such a removal.
 func (s *Session) takeName(ctx context.Context, path string) (err error) {
-	wait := func(c <-chan struct{}) error {
-		select {
-		case <-c:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.life.Done():
-			return s.Err()
-		}
-	}
 	for taken := false; !taken; {
 		s.fixed.mu.Lock()
 		busy := s.fixed.m[path]
@@ -424,13 +375,13 @@ func (s *Session) takeName(ctx context.Context, path string) (err error) {
 		}
 		s.fixed.mu.Unlock()
 		if !taken {
-			if err := wait(busy); err != nil {
+			if err := s.await(ctx, busy); err != nil {
 				return err
 			}
 		}
 	}
 	for r := s.removals.at(path); r != nil && err == nil; r = s.removals.at(path) {
-		if err = wait(r.Done()); err == nil {
+		if err = s.await(ctx, r.Done()); err == nil {
 			err = r.Err()
 		}
 	}

@@ -35,7 +35,7 @@ type Removal struct {
 	next time.Time // when it is tried again after a refusal
 }
 
-var closedNow = func() <-chan struct{} {
+var closedNow = func() chan struct{} {
 	ch := make(chan struct{})
 	close(ch)
 	return ch
@@ -83,14 +83,10 @@ func (r *Removal) Err() error {
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	misuse.Context(ctx, "session: Session.Remove")
 	s.check()
-	r := &Removal{ctx: context.WithoutCancel(ctx), path: path, place: s.room.at(path), done: make(chan struct{}), cut: closedNow}
 	if err := misuse.ValidatePath(path); err != nil {
-		r.err = err
-		close(r.done)
-		return r
+		return &Removal{path: path, done: closedNow, cut: closedNow, err: err}
 	}
-	s.removals.begin(r)
-	return r
+	return s.removals.begin(ctx, path, s.room.at(path), nil)
 }
 
 // Removing reports whether a removal of a path by this session is under way: one of Remove or of [Node.Remove] that the
@@ -111,8 +107,9 @@ type removals struct {
 	wake    chan struct{} // of the goroutine
 }
 
-// begin sends a delete, or has the next connection send it. It takes no goroutine.
-func (q *removals) begin(r *Removal) {
+// begin sends a delete, or has the next connection send it. It takes no goroutine. place and find are those of the Removal.
+func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) *Removal {
+	r := &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, done: make(chan struct{}), cut: closedNow, find: find}
 	l := q.s.link()
 	q.mu.Lock()
 	if q.all == nil {
@@ -124,7 +121,7 @@ func (q *removals) begin(r *Removal) {
 	if q.over {
 		q.mu.Unlock()
 		q.finish(r, q.s.Err())
-		return
+		return r
 	}
 	q.mu.Unlock()
 	switch {
@@ -136,6 +133,7 @@ func (q *removals) begin(r *Removal) {
 		r.cut = l.cut
 		q.send(l, r)
 	}
+	return r
 }
 
 func (q *removals) at(path string) *Removal {
@@ -246,13 +244,19 @@ func (q *removals) again(r *Removal) error {
 	if r.find != nil {
 		return r.find(r.ctx)
 	}
-	_, err := repeat(r.ctx, q.s, "delete", r.path, true, func(l *link) (wire.Reply, bool, error) {
-		return q.s.try(r.ctx, l, flight{{op: "delete", path: r.path, sent: deleting(q.s.cfg.outward(r.path), anyVersion), first: true}})
-	})
-	if err = ignoreNoNode(err); err == nil {
+	err := q.s.deleteFirst(r.ctx, r.path)
+	if err == nil {
 		q.s.room.end(r.place)
 	}
 	return err
+}
+
+// deleteFirst deletes a node of the session, ahead of what waits, and again until there is an answer.
+func (s *Session) deleteFirst(ctx context.Context, path string) error {
+	_, err := repeat(ctx, s, "delete", path, true, func(l *link) (wire.Reply, bool, error) {
+		return s.try(ctx, l, flight{{op: "delete", path: path, sent: deleting(s.cfg.outward(path), anyVersion), first: true}})
+	})
+	return ignoreNoNode(err)
 }
 
 // due takes a removal that is to be tried now, or returns when the next one is. It reports false, and the goroutine ends, if

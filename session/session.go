@@ -24,10 +24,10 @@ type Session struct {
 	watches     watches
 	removals    removals
 	fixed       fixedNames
-	directories directories
-	searches    searches
-	latest      atomic.Int64 // transaction of an answer that came through the leader; 0 before the first
-	seen        atomic.Int64 // see wire.Config
+	directories shared[string, error]    // that are being made, by path with the chroot
+	searches    shared[searchKey, found] // listings behind a write that are under way
+	latest      atomic.Int64             // transaction of an answer that came through the leader; 0 before the first
+	seen        atomic.Int64             // see wire.Config
 
 	life    context.Context
 	endLife context.CancelCauseFunc // with why the session has ended
@@ -218,6 +218,49 @@ func (s *Session) await(ctx context.Context, done <-chan struct{}) (err error) {
 		return nil
 	default:
 		return err
+	}
+}
+
+// shared are calls that are under way, each for all that want the same.
+type shared[K comparable, V any] struct {
+	mu sync.Mutex
+	m  map[K]*sharedCall[V]
+}
+
+type sharedCall[V any] struct {
+	ended  chan struct{}
+	result V    // and gaveUp: read once ended is closed
+	gaveUp bool // its caller has gone, so another one calls
+}
+
+// do returns the result of f, or of another call with the key that is under way. It fails if ctx or the session ends while it
+// waits for that one.
+func (all *shared[K, V]) do(ctx context.Context, s *Session, key K, f func() V) (result V, err error) {
+	for {
+		all.mu.Lock()
+		one := all.m[key]
+		if one == nil {
+			one = &sharedCall[V]{ended: make(chan struct{})}
+			if all.m == nil {
+				all.m = make(map[K]*sharedCall[V])
+			}
+			all.m[key] = one
+			all.mu.Unlock()
+			one.result = f()
+			one.gaveUp = ctx.Err() != nil
+			all.mu.Lock()
+			delete(all.m, key)
+			all.mu.Unlock()
+			close(one.ended)
+			return one.result, nil
+		}
+		all.mu.Unlock()
+		if err := s.await(ctx, one.ended); err != nil {
+			return result, err
+		}
+		if !one.gaveUp {
+			return one.result, nil
+		}
 	}
 }
 

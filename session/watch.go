@@ -427,19 +427,10 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 
 // isSet waits until a watch is set, and returns why it is not.
 func (s *Session) isSet(ctx context.Context, w *Watch) error {
-	select {
-	case <-w.ready:
-		return w.err
-	default:
+	if err := s.await(ctx, w.ready); err != nil {
+		return err
 	}
-	select {
-	case <-w.ready:
-		return w.err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.life.Done():
-		return s.Err()
-	}
+	return w.err
 }
 
 // watch is startWatch, but waits for the answer, and asks again if it was lost.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -195,50 +194,18 @@ func setting(full string, data []byte, version int32) sent {
 	return sent{e.Frame(), nil}
 }
 
-// directories are those that calls of a session are making. When a directory of many contenders is missing, all of them find that
-// out at once, and one makes it.
-type directories struct {
-	mu sync.Mutex
-	m  map[string]*directory // by path, with the chroot
-}
-
-type directory struct {
-	made chan struct{} // closed when the making has ended
-	err  error         // read once made is closed; nil also if its caller has given up
-}
-
-// makeDirectory makes a directory, or waits for another call that is making it. made says that the directory was missing, and
+// makeDirectory makes a directory, or waits for another call that is making it: when a directory of many contenders is missing,
+// all of them find that out at once. made says that the directory was missing, and
 // that this call has made it. A caller that then puts nothing into it should give it back.
 func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, err error) {
-	d := &s.directories
-	d.mu.Lock()
-	one := d.m[full]
-	if one != nil {
-		d.mu.Unlock()
-		select {
-		case <-one.made:
-			return false, one.err
-		case <-ctx.Done():
-			return false, opError("create", s.cfg.inward(full), ctx.Err())
-		case <-s.life.Done():
-			return false, opError("create", s.cfg.inward(full), s.Err())
-		}
+	failed, err := s.directories.do(ctx, s, full, func() (err error) {
+		made, err = s.buildDirectory(ctx, full)
+		return err
+	})
+	if err != nil {
+		return false, opError("create", s.cfg.inward(full), err)
 	}
-	if d.m == nil {
-		d.m = make(map[string]*directory)
-	}
-	one = &directory{made: make(chan struct{})}
-	d.m[full] = one
-	d.mu.Unlock()
-	made, err = s.buildDirectory(ctx, full)
-	if ctx.Err() == nil {
-		one.err = err
-	}
-	d.mu.Lock()
-	delete(d.m, full)
-	d.mu.Unlock()
-	close(one.made)
-	return made, err
+	return made, failed
 }
 
 // buildDirectory makes a directory and every missing node above it, as containers, which the server removes when they have
