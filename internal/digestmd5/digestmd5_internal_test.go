@@ -14,7 +14,7 @@ func TestValue(t *testing.T) {
 	a := answer{user: "chris", realm: "elwood.innosoft.com", password: "secret", nonce: "OA6MG9tEQGm2hh", cnonce: "OA6MHXh6VqTrRk", utf8: true}
 	const service = "imap/elwood.innosoft.com"
 	want := [2]string{"d388dad90d4bbd760a152321f2143af7", "ea40f60335c427b5527b84dbabcdfffd"}
-	if got := [2]string{a.value(method, service), a.valueFor("", service)}; got != want {
+	if got := [2]string{a.value(method, service), a.value("", service)}; got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
