@@ -80,9 +80,7 @@ func (e *entry) shown(ctx context.Context, listing *Listing, unlisted error) (*L
 	if unlisted == nil && slices.Contains(listing.Names, name) {
 		return listing, nil
 	}
-	if listing != nil {
-		e.forget(listing)
-	}
+	e.forget(listing)
 	listing, err := e.s.List(ctx, e.Dir, e.options())
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(listing.Names, name): // somebody has deleted it

@@ -34,8 +34,8 @@ func combine(a, b Trace) Trace {
 		Request: nest(a.Request, b.Request),
 		Watch:   nest(a.Watch, b.Watch),
 		Release: merge(a.Release, b.Release, func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error)) {
-			ctx, endA := begun(ctx)(a.Release(ctx, holder, h))
-			ctx, endB := begun(ctx)(b.Release(ctx, holder, h))
+			ctx, endA := orSame[error](ctx)(a.Release(ctx, holder, h))
+			ctx, endB := orSame[error](ctx)(b.Release(ctx, holder, h))
 			return ctx, inTurn(endB, endA)
 		}),
 		Hold: merge(a.Hold, b.Hold, func(ctx context.Context, h HoldInfo) func(error) {
@@ -102,10 +102,6 @@ func orSame[R any](had context.Context) func(context.Context, func(R)) (context.
 		}
 		return ctx, end
 	}
-}
-
-func begun(had context.Context) func(context.Context, func(error)) (context.Context, func(error)) {
-	return orSame[error](had)
 }
 
 // inTurn returns a function that calls both, of which either may be nil.
