@@ -162,19 +162,19 @@ func (l *Lease) finish(cause error) bool {
 func (l *Lease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
-	return l.StartRelease(ctx).Wait(ctx)
+	return l.startRelease(ctx, true).Wait(ctx)
 }
 
 // Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and for
 // the given time at most. Without an answer by then it returns nil: the node goes without any further call, and the log and
 // the Release hook are told how it went. If patience is 0, Unlock waits for nothing. It is for makers of locks.
 func (l *Lease) Unlock(patience time.Duration) error {
-	return l.StartRelease(context.Background()).Unlock(patience)
+	return l.made().startRelease(context.Background(), true).Unlock(patience)
 }
 
 // GiveUp is Release for a lease that no caller has got. So the place is not kept. It is for makers of locks.
 func (l *Lease) GiveUp(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.GiveUp")
-	return l.StartGiveUp(ctx).Wait(ctx)
+	return l.startRelease(ctx, false).Wait(ctx)
 }

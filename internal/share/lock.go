@@ -11,6 +11,17 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
+// Acquire gets a lease: from the turns that goroutines share, or by a node of its own if turns is nil.
+func Acquire(ctx context.Context, q *queue.Queue, r queue.Request, turns *Turns, try bool) (*queue.Lease, error) {
+	switch {
+	case turns != nil:
+		return turns.Acquire(ctx, try)
+	case try:
+		return q.TryAcquire(ctx, r)
+	}
+	return q.Acquire(ctx, r)
+}
+
 // Lock enters the hold of ctx's owner again, or gets a lease and waits for the slot. While the hold in the slot is lost, Lock
 // has no lease: it gets none, and gives up the one that it has.
 func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) error {

@@ -77,17 +77,6 @@ func NewReaders(q *queue.Queue, r queue.Request, keep time.Duration) *Turns {
 	return s
 }
 
-// Acquire gets a lease: from the turns that goroutines share, or by a node of its own if turns is nil.
-func Acquire(ctx context.Context, q *queue.Queue, r queue.Request, turns *Turns, try bool) (*queue.Lease, error) {
-	switch {
-	case turns != nil:
-		return turns.Acquire(ctx, try)
-	case try:
-		return q.TryAcquire(ctx, r)
-	}
-	return q.Acquire(ctx, r)
-}
-
 // Acquire waits for the lock until ctx ends, as [queue.Queue.Acquire] does. If try is true, it returns [queue.ErrBusy]
 // instead of waiting for others, as [queue.Queue.TryAcquire] does. A try asks no server while a goroutine of this process
 // holds the lock, or waits for it, unless they are readers.
