@@ -58,8 +58,9 @@ func (c *creation) take() wire.Reply {
 // matter which of them the server handles first, since a listing counts only if it shows the node.
 func (e *entry) send(ctx context.Context, l *link) (_ *Listing, made wire.Reply, err error) {
 	c := &creation{e: e, l: l, ctx: context.WithoutCancel(ctx)}
-	one := making(e.s.cfg.outward(e.asked), e.Data, e.s.cfg.acl, e.mode)
-	_, listing, err := e.s.list(ctx, l, e.Dir, e.options(), flight{{op: "create", path: e.asked, sent: one, ended: c.end}})
+	one := e.s.cfg.making(e.s.cfg.outward(e.asked), e.Data, e.s.cfg.acl, e.mode)
+	one.ended = c.end
+	_, listing, err := e.s.list(ctx, l, e.Dir, e.options(), flight{one})
 	if made = c.take(); made.Err == nil && made.Code == codec.CodeOK {
 		e.node, e.upTo = e.s.cfg.inward(made.Path), made.Zxid
 	}
@@ -147,7 +148,7 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 	s := e.s
 	return repeat(ctx, s, "getChildren", e.Dir, true, func(l *link) (*Listing, bool, error) {
 		list := func() (*Listing, error) {
-			_, listing, err := s.list(ctx, l, e.Dir, o, flight{{op: "multi", path: "/", sent: checking(s.cfg.outward(e.asked))}})
+			_, listing, err := s.list(ctx, l, e.Dir, o, flight{s.cfg.checking(s.cfg.outward(e.asked))})
 			return listing, err
 		}
 		if e.lost == nil || e.lost == l { // a listing that is under way can be older than the create
@@ -266,7 +267,7 @@ func (e *entry) clear(ctx context.Context) {
 		if e.checkNumber() != nil { // the directory is deleted when it is empty, so that its counter begins again
 			go func() {
 				<-r.Done()
-				_, _ = e.s.write(e.s.life, "delete", e.Dir, deleting(e.s.cfg.outward(e.Dir), anyVersion))
+				_, _ = e.s.request(e.s.life, false, e.s.cfg.deleting(e.s.cfg.outward(e.Dir), anyVersion))
 			}()
 		}
 	case e.doubt: // once more, also if a search has found nothing
@@ -325,7 +326,7 @@ func (e *entry) erase(ctx context.Context) error {
 	}
 	if e.owns(stat) {
 		e.after, e.upTo = stat.Czxid-1, stat.Czxid
-		_, err = s.write(ctx, "delete", e.asked, deleting(s.cfg.outward(e.asked), anyVersion))
+		_, err = s.request(ctx, false, s.cfg.deleting(s.cfg.outward(e.asked), anyVersion))
 		if err = ignoreNoNode(err); err != nil {
 			return err
 		}
@@ -336,12 +337,8 @@ func (e *entry) erase(ctx context.Context) error {
 
 // existsBehindWrite is Exists behind a write.
 func (s *Session) existsBehindWrite(ctx context.Context, at string) (*zk.Stat, error) {
-	full := s.cfg.outward(at)
 	return repeat(ctx, s, "exists", at, true, func(l *link) (*zk.Stat, bool, error) {
-		r, _, err := s.try(ctx, l, flight{
-			{op: "multi", path: "/", sent: checking(full)},
-			{op: "exists", path: at, sent: reading(codec.OpExists, full, false)},
-		})
+		r, _, err := s.try(ctx, l, flight{s.cfg.checking(s.cfg.outward(at)), s.cfg.reading(codec.OpExists, s.cfg.outward(at), false)})
 		return r.Stat, false, ignoreNoNode(err)
 	})
 }

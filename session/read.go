@@ -19,14 +19,14 @@ import (
 // [ErrClosed] or [ErrInvalid].
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Get")
-	r, err := s.read(ctx, "getData", path, reading(codec.OpGetData, s.check().cfg.outward(path), false))
+	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpGetData, s.cfg.outward(path), false))
 	return r.Data, r.Stat, err
 }
 
 // Children returns the names of a node's children, in no order, and the node's stat. It returns and fails as Get does.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Children")
-	r, err := s.read(ctx, "getChildren", path, reading(codec.OpGetChildren2, s.check().cfg.outward(path), false))
+	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpGetChildren2, s.cfg.outward(path), false))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 // Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get does.
 func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Exists")
-	r, err := s.read(ctx, "exists", path, reading(codec.OpExists, s.check().cfg.outward(path), false))
+	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpExists, s.cfg.outward(path), false))
 	return r.Stat, ignoreNoNode(err)
 }
 
@@ -45,7 +45,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // has neither the right READ nor ADMIN.
 func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 	misuse.Context(ctx, "session: Session.ACL")
-	r, err := s.read(ctx, "getACL", path, sent{head(codec.OpGetACL, s.check().cfg.outward(path)).Frame(), nil})
+	r, err := s.read(ctx, path, leg{op: "getACL", path: path, frame: head(codec.OpGetACL, s.check().cfg.outward(path)).Frame()})
 	return r.ACL, err
 }
 
@@ -53,17 +53,15 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 // Get does.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	misuse.Context(ctx, "session: Session.Sync")
-	_, err := s.read(ctx, "sync", path, syncing(s.check().cfg.outward(path)))
+	_, err := s.read(ctx, path, s.check().cfg.syncing(s.cfg.outward(path)))
 	return err
 }
 
-func (s *Session) read(ctx context.Context, op, path string, one sent) (wire.Reply, error) {
+func (s *Session) read(ctx context.Context, path string, one leg) (wire.Reply, error) {
 	if err := misuse.ValidatePath(path); err != nil {
 		return wire.Reply{}, err
 	}
-	return repeat(ctx, s, op, path, true, func(l *link) (wire.Reply, bool, error) {
-		return s.try(ctx, l, flight{{op: op, path: path, sent: one}})
-	})
+	return s.request(ctx, true, one)
 }
 
 func copyStat(s *zk.Stat) *zk.Stat {
@@ -118,7 +116,7 @@ func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listin
 	}
 	var before flight
 	if o.Sync {
-		before = flight{{op: "sync", path: path, sent: syncing(s.cfg.outward(path))}}
+		before = flight{s.cfg.syncing(s.cfg.outward(path))}
 	}
 	return repeat(ctx, s, "getChildren", path, true, func(l *link) (*Listing, bool, error) {
 		_, listing, err := s.list(ctx, l, path, o, before)
@@ -146,9 +144,9 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	if o.Data && o.Watch {
 		f = append(f, leg{op: "getData", path: path, shared: &out.Directory})
 	} else if o.Data {
-		f = append(f, leg{op: "getData", path: path, sent: reading(codec.OpGetData, full, false)})
+		f = append(f, s.cfg.reading(codec.OpGetData, s.cfg.outward(path), false))
 	}
-	listing := leg{op: "getChildren", path: path, sent: reading(codec.OpGetChildren2, full, o.Children)}
+	listing := s.cfg.reading(codec.OpGetChildren2, s.cfg.outward(path), o.Children)
 	key := watchKey{onChildren, full}
 	if o.Children {
 		w := s.watches.add(s, key)

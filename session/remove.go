@@ -171,7 +171,7 @@ func (q *removals) send(l *link, r *Removal) {
 	s := q.s
 	ended := s.traceRequest(r.ctx, "delete", r.path)
 	s.room.leave(r.place, true)
-	l.conn.Start(&wire.Call{Frame: deleting(s.cfg.outward(r.path), anyVersion).frame, First: true, Done: func(reply wire.Reply) {
+	l.conn.Start(&wire.Call{Frame: s.cfg.deleting(s.cfg.outward(r.path), anyVersion).frame, First: true, Done: func(reply wire.Reply) {
 		err := s.verdict(reply)
 		gone := reply.Err == nil && (reply.Code == codec.CodeOK || reply.Code == codec.CodeNoNode)
 		if gone {
@@ -253,9 +253,9 @@ func (q *removals) again(r *Removal) error {
 
 // deleteFirst deletes a node of the session, ahead of what waits, and again until there is an answer.
 func (s *Session) deleteFirst(ctx context.Context, path string) error {
-	_, err := repeat(ctx, s, "delete", path, true, func(l *link) (wire.Reply, bool, error) {
-		return s.try(ctx, l, flight{{op: "delete", path: path, sent: deleting(s.cfg.outward(path), anyVersion), first: true}})
-	})
+	one := s.cfg.deleting(s.cfg.outward(path), anyVersion)
+	one.first = true
+	_, err := s.request(ctx, true, one)
 	return ignoreNoNode(err)
 }
 

@@ -62,17 +62,19 @@ type flight []leg
 
 // leg is one request of a flight.
 type leg struct {
-	op, path string // for hooks
-	sent
-	first  bool             // see wire.Call
-	shared **Watch          // if it is not nil, the request sets the shared watch on the data of path, or takes the one that is there
-	ended  func(wire.Reply) // called with the end, in the order of the stream; must not block; may be nil
+	op, path string                    // for hooks and errors; the path has no chroot
+	frame    []byte                    // with the chroot
+	check    func(*codec.Answer) error // see wire.Call; may be nil
+	first    bool                      // see wire.Call
+	shared   **Watch                   // if it is not nil, the request sets the shared watch on the data of path, or takes the one that is there
+	ended    func(wire.Reply)          // called with the end, in the order of the stream; must not block; may be nil
 }
 
-// sent is a frame and the check of its answer: see wire.Call.
-type sent struct {
-	frame []byte
-	check func(*codec.Answer) error
+// request sends one request until there is an answer, or once if again is false.
+func (s *Session) request(ctx context.Context, again bool, one leg) (wire.Reply, error) {
+	return repeat(ctx, s, one.op, one.path, again, func(l *link) (wire.Reply, bool, error) {
+		return s.try(ctx, l, flight{one})
+	})
 }
 
 // try sends a flight once. All of it must succeed on the same connection. try returns the reply to the last, when the flight,
@@ -192,7 +194,7 @@ func (s *Session) verdict(r wire.Reply) error {
 
 func opError(op, path string, err error) error { return fmt.Errorf("%s %s: %w", op, path, err) }
 
-// The frames of requests. All paths have the chroot.
+// The requests. full is a path with the chroot, and may lie above it: missing directories of the chroot are made too.
 
 func head(op int32, full string) *codec.Encoder {
 	e := codec.NewFrame()
@@ -202,26 +204,36 @@ func head(op int32, full string) *codec.Encoder {
 	return e
 }
 
-func reading(op int32, full string, watch bool) sent {
+// reading reads a node, with a watch if that is asked for.
+func (c *config) reading(op int32, full string, watch bool) leg {
 	e := head(op, full)
 	e.Bool(watch)
 	if op == codec.OpGetChildren2 {
-		return sent{e.Frame(), checkNames}
+		return leg{op: "getChildren", path: c.inward(full), frame: e.Frame(), check: checkNames}
 	}
-	return sent{e.Frame(), nil}
+	return leg{op: codec.OpName(op), path: c.inward(full), frame: e.Frame()}
 }
 
-func syncing(full string) sent { return sent{head(codec.OpSync, full).Frame(), nil} }
+func (c *config) syncing(full string) leg {
+	return leg{op: "sync", path: c.inward(full), frame: head(codec.OpSync, full).Frame()}
+}
 
 const anyVersion = -1
 
-func deleting(full string, version int32) sent {
+func (c *config) deleting(full string, version int32) leg {
 	e := head(codec.OpDelete, full)
 	e.Int32(version)
-	return sent{e.Frame(), nil}
+	return leg{op: "delete", path: c.inward(full), frame: e.Frame()}
 }
 
-func making(full string, data []byte, acl []zk.ACL, m CreateMode) sent {
+func (c *config) setting(full string, data []byte, version int32) leg {
+	e := head(codec.OpSetData, full)
+	e.Buffer(data)
+	e.Int32(version)
+	return leg{op: "setData", path: c.inward(full), frame: e.Frame()}
+}
+
+func (c *config) making(full string, data []byte, acl []zk.ACL, m CreateMode) leg {
 	op := int32(codec.OpCreate)
 	switch {
 	case m.hasTTL():
@@ -241,7 +253,9 @@ func making(full string, data []byte, acl []zk.ACL, m CreateMode) sent {
 	if m.hasTTL() {
 		e.Int64(m.ttl.Milliseconds())
 	}
-	return sent{e.Frame(), func(a *codec.Answer) error { return checkMade(full, m, a.Path) }}
+	return leg{op: "create", path: c.inward(full), frame: e.Frame(), check: func(a *codec.Answer) error {
+		return checkMade(full, m, a.Path)
+	}}
 }
 
 // maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that servers take
@@ -255,15 +269,8 @@ func checkData(data []byte) error {
 	return nil
 }
 
-// unwatching removes the watches of a kind at a path.
-func unwatching(full string, kind int32) []byte {
-	e := head(codec.OpRemoveWatches, full)
-	e.Int32(kind)
-	return e.Frame()
-}
-
 // checking checks the version of a node and changes nothing. A quorum agrees to it, also if there is no such node.
-func checking(full string) sent {
+func (c *config) checking(full string) leg {
 	e := codec.NewFrame()
 	e.Int32(0)
 	e.Int32(codec.OpMulti)
@@ -271,7 +278,7 @@ func checking(full string) sent {
 	e.String(full)
 	e.Int32(anyVersion)
 	e.MultiHeader(codec.OpError, true, -1)
-	return sent{e.Frame(), nil}
+	return leg{op: "multi", path: "/", frame: e.Frame()}
 }
 
 // checkMade returns what is wrong with the path of a node that the server has made. If we believed it, we could hold, or

@@ -205,19 +205,19 @@ func (s *Session) ready(ctx context.Context) (*link, error) {
 }
 
 // await waits until something is done. It returns the error of ctx or of the session if that ends first.
-func (s *Session) await(ctx context.Context, done <-chan struct{}) (err error) {
+func (s *Session) await(ctx context.Context, done <-chan struct{}) error {
 	select {
-	case <-done:
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-s.life.Done():
-		err = s.Err()
-	}
-	select {
-	case <-done: // also if all have come
+	case <-done: // also if the others have ended
 		return nil
 	default:
-		return err
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.life.Done():
+		return s.Err()
 	}
 }
 

@@ -166,7 +166,9 @@ func (s *Session) forget(w *Watch) {
 		}
 	}
 	if l := s.link(); l != nil {
-		l.conn.Start(&wire.Call{Frame: unwatching(w.key.path, kind), Done: func(wire.Reply) {}})
+		e := head(codec.OpRemoveWatches, w.key.path)
+		e.Int32(kind)
+		l.conn.Start(&wire.Call{Frame: e.Frame(), Done: func(wire.Reply) {}})
 	}
 }
 
@@ -473,7 +475,7 @@ func (s *Session) prepareWatch(ctx context.Context, kind watchKind, path string)
 		traced(err)
 		return w, nil
 	}
-	one := reading(watchOps[kind].op, key.path, true)
+	one := s.cfg.reading(watchOps[kind].op, key.path, true)
 	return w, &wire.Call{Frame: one.frame, Check: one.check, Done: func(r wire.Reply) {
 		err := s.verdict(r)
 		if kind == onAbsence {

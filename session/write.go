@@ -89,7 +89,7 @@ func (s *Session) Create(ctx context.Context, at string, data []byte, mode Creat
 	}
 	parent, made := path.Dir(strings.TrimSuffix(at, "/")), false
 	for pace := (rounds.Pace{Backoff: s.cfg.waits}); ; {
-		r, err := s.write(ctx, "create", at, making(s.cfg.outward(at), data, s.cfg.acl, mode))
+		r, err := s.request(ctx, false, s.cfg.making(s.cfg.outward(at), data, s.cfg.acl, mode))
 		if err == nil {
 			return s.cfg.inward(r.Path), nil
 		}
@@ -118,7 +118,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err := errors.Join(misuse.ValidatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
-	r, err := s.write(ctx, "setData", path, setting(s.cfg.outward(path), data, version))
+	r, err := s.request(ctx, false, s.cfg.setting(s.cfg.outward(path), data, version))
 	return r.Stat, err
 }
 
@@ -132,9 +132,9 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	}
 	_, err := repeat(ctx, s, "delete", path, false, func(l *link) (wire.Reply, bool, error) {
 		p := s.room.at(path) // a node that is created at the path later stays
-		return s.try(ctx, l, flight{{op: "delete", path: path, sent: deleting(s.cfg.outward(path), version), ended: func(r wire.Reply) {
-			s.erased(r, r.Code == codec.CodeOK || r.Code == codec.CodeNoNode, p)
-		}}})
+		one := s.cfg.deleting(s.cfg.outward(path), version)
+		one.ended = func(r wire.Reply) { s.erased(r, r.Code == codec.CodeOK || r.Code == codec.CodeNoNode, p) }
+		return s.try(ctx, l, flight{one})
 	})
 	return err
 }
@@ -156,13 +156,6 @@ func (s *Session) erased(r wire.Reply, gone bool, nodes ...*place) {
 			}()
 		}
 	}
-}
-
-// write sends a request once.
-func (s *Session) write(ctx context.Context, op, path string, one sent) (wire.Reply, error) {
-	return repeat(ctx, s, op, path, false, func(l *link) (wire.Reply, bool, error) {
-		return s.try(ctx, l, flight{{op: op, path: path, sent: one}})
-	})
 }
 
 // Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest], *[zk.SetDataRequest], *[zk.DeleteRequest]
@@ -191,15 +184,17 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 		e.B = append(e.B, part[codec.RequestHead:]...)
 	}
 	e.MultiHeader(codec.OpError, true, -1)
-	one := sent{e.Frame(), func(a *codec.Answer) error { return checkResults(kinds, a.Results) }}
+	one := leg{
+		op: "multi", path: "/", frame: e.Frame(),
+		check: func(a *codec.Answer) error { return checkResults(kinds, a.Results) },
+		ended: func(r wire.Reply) {
+			s.erased(r, r.Code == codec.CodeOK && firstError(r.Results) == nil, deleted...)
+		},
+	}
 	if n := len(one.frame); len(ops) == 0 || n > maxData+misuse.MaxPath {
 		return nil, misuse.Invalidf("multi of %d operations and %d bytes", len(ops), n)
 	}
-	r, err := repeat(ctx, s, "multi", "/", false, func(l *link) (wire.Reply, bool, error) {
-		return s.try(ctx, l, flight{{op: "multi", path: "/", sent: one, ended: func(r wire.Reply) {
-			s.erased(r, r.Code == codec.CodeOK && firstError(r.Results) == nil, deleted...)
-		}}})
-	})
+	r, err := s.request(ctx, false, one)
 	if err != nil {
 		return nil, err
 	}
@@ -233,24 +228,17 @@ func (s *Session) operation(op any) (frame []byte, err error) {
 		if op.Flags != zk.FlagPersistent && op.Flags != zk.FlagSequence {
 			err = misuse.Invalidf("flags %d of a create in a multi: only persistent nodes, with or without a number", op.Flags)
 		}
-		return making(s.cfg.outward(op.Path), op.Data, acl, mode).frame, errors.Join(err, validateCreate(op.Path, mode))
+		return s.cfg.making(s.cfg.outward(op.Path), op.Data, acl, mode).frame, errors.Join(err, validateCreate(op.Path, mode))
 	case *zk.SetDataRequest:
-		return setting(s.cfg.outward(op.Path), op.Data, op.Version).frame, misuse.ValidatePath(op.Path)
+		return s.cfg.setting(s.cfg.outward(op.Path), op.Data, op.Version).frame, misuse.ValidatePath(op.Path)
 	case *zk.DeleteRequest:
-		return deleting(s.cfg.outward(op.Path), op.Version).frame, misuse.ValidatePath(op.Path)
+		return s.cfg.deleting(s.cfg.outward(op.Path), op.Version).frame, misuse.ValidatePath(op.Path)
 	case *zk.CheckVersionRequest:
 		e := head(codec.OpCheck, s.cfg.outward(op.Path))
 		e.Int32(op.Version)
 		return e.Frame(), misuse.ValidatePath(op.Path)
 	}
 	return nil, misuse.Invalidf("%T is not an operation of a multi", op)
-}
-
-func setting(full string, data []byte, version int32) sent {
-	e := head(codec.OpSetData, full)
-	e.Buffer(data)
-	e.Int32(version)
-	return sent{e.Frame(), nil}
 }
 
 // makeDirectory makes a directory, or waits for another call that is making it: when a directory of many contenders is missing,
@@ -286,7 +274,7 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 	}()
 	for pace := (rounds.Pace{Backoff: s.cfg.waits}); ; {
 		_, err := repeat(ctx, s, "create", at, true, func(l *link) (wire.Reply, bool, error) {
-			r, doubt, err := s.try(ctx, l, flight{{op: "create", path: at, sent: making(full, nil, s.cfg.acl, Container)}})
+			r, doubt, err := s.try(ctx, l, flight{s.cfg.making(full, nil, s.cfg.acl, Container)})
 			made = made || doubt && err != nil
 			return r, doubt, err
 		})
@@ -339,10 +327,7 @@ func (s *Session) giveBack(all ...string) {
 		ctx, cancel := context.WithTimeout(s.life, s.Timeout())
 		defer cancel()
 		for _, full := range all {
-			at := s.cfg.inward(full)
-			_, _ = repeat(ctx, s, "delete", at, true, func(l *link) (wire.Reply, bool, error) {
-				return s.try(ctx, l, flight{{op: "delete", path: at, sent: deleting(full, asMade)}})
-			})
+			_, _ = s.request(ctx, true, s.cfg.deleting(full, asMade))
 		}
 	})
 }
