@@ -86,7 +86,8 @@ func everywhere(t *testing.T, f func(*entering), opts ...session.Option) {
 	})
 	t.Run("shared server", func(t *testing.T) {
 		e := &entering{t: t, log: new(lockedBuffer)}
-		opts := append(slices.Clone(opts), session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
+		opts := append([]session.Option{session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))),
+			session.WithBackoff(time.Millisecond, 10*time.Millisecond)}, opts...) // the cases cut many connections
 		p, m, s := behindProxy(t, 20*time.Second, opts...)
 		e.faulty, e.m, e.s, e.d = p, m, s, dir(t, s)
 		e.other = testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
