@@ -105,7 +105,7 @@ func (s *Turns) closeLocked(ctx context.Context) (left bool) {
 type released struct {
 	last  bool // it must be neither kept nor handed over, or newcomers do not share it any more
 	waits bool // a goroutine of this process waits for it
-	alone bool // the server has told of no contender of another process, or these readers are about to list who has come
+	alone bool // the server has told of no contender of another process, or the readers' goroutine (follow) is about to list them
 	left  int  // hand-overs that the turn has left
 	used  bool // the caller of the acquisition has got the lock
 }
@@ -228,8 +228,9 @@ func (s *Turns) GiveUpKept() {
 }
 
 // followLocked has one goroutine follow a turn. The goroutine gives up a kept turn when a contender of another process comes,
-// or when the time of the turn is over. For readers it lists first who has come, also while they hold. The release of
-// another lock sees by itself that a contender has come.
+// or when the time of the turn is over. If readers share the turn, the goroutine first lists the contenders that have come,
+// also while the readers hold. For other turns no goroutine follows a hold: the release sees whether a contender has
+// come.
 func (s *Turns) followLocked(t *turn) {
 	if !t.followed {
 		t.followed = true
