@@ -466,3 +466,23 @@ func TestEnterForgetsWatch(t *testing.T) {
 		}
 	})
 }
+
+// A search for a create that finds nothing gives up its share of both watches, so the caller of Enter has the only one.
+func TestSearchLeavesNoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		n := e.form(false)
+		n.Watch, n.Directory = true, true
+		cut := srv.CutBefore(zktest.On(zktest.OpCreate, e.d+"/"))
+		node, err := e.s.Enter(t.Context(), n)
+		must(t, err)
+		<-cut.Hit()
+		node.Children.Forget()
+		node.Directory.Forget()
+		synctest.Wait()
+		if left := watched(t, srv); left != "0" {
+			t.Errorf("%s watches are left", left)
+		}
+		e.removes(node)
+	})
+}

@@ -100,10 +100,15 @@ func (e *entry) shown(ctx context.Context, listing *Listing, unlisted error) (*L
 	return listing, nil
 }
 
-// forget ends the watch on the children that a listing has set.
+// forget ends the use of both watches of a listing that Enter does not return.
 func (e *entry) forget(l *Listing) {
-	if l != nil && l.Children != nil {
-		l.Children.Forget()
+	if l == nil {
+		return
+	}
+	for _, w := range []*Watch{l.Directory, l.Children} {
+		if w != nil {
+			w.Forget()
+		}
 	}
 }
 
