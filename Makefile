@@ -150,10 +150,6 @@ soak: ## Use all locks at random, with faults, for SOAK, 60s unless given, and s
 load: ## Thousands of holders and waiters, and what they take
 	cd bench && go run ./load $(WRITTEN) && go run ./load -fleet $(WRITTEN)
 
-.PHONY: evidence
-evidence: ## Which generated tables are older than the code they speak of
-	@go run ./internal/tests/evidence
-
 FUZZ ?= 60s
 
 .PHONY: fuzz
@@ -185,13 +181,13 @@ GOLANGCI := GOLANGCI_LINT_CACHE=$(CURDIR)/.golangci-cache go run github.com/gola
 MISSPELL := go run github.com/golangci/misspell/cmd/misspell@v0.8.0
 
 .PHONY: lint
-lint: ## gofmt, golangci-lint (see .golangci.yml), go.mod files, spelling, prose and names
+lint: ## gofmt, golangci-lint (see .golangci.yml), go.mod files, spelling, links and names
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
 	$(GOLANGCI) run --timeout 20m ./... $(MODULES:%=./%/...)
 	@GOWORK=off go mod tidy -diff || { echo "go mod tidy would change this"; exit 1; }
 	@for d in $(MODULES); do .ci/tidy -diff $$d || { echo "$$d: make tidy would change this"; exit 1; }; done
 	@git ls-files | xargs $(MISSPELL) -error
-	go test -run . ./internal/tests/conformance/prose ./internal/tests/conformance/exportedapi ./internal/tests/conformance/release
+	go test -run . ./internal/tests/conformance/pages ./internal/tests/conformance/exportedapi ./internal/tests/conformance/release
 
 # No test runs on these.
 SYSTEMS := darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64 linux/386

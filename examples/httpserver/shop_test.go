@@ -267,42 +267,6 @@ func TestMaxWait(t *testing.T) {
 	}
 }
 
-// The code by hand, which the recipes count, does the same.
-func TestByHand(t *testing.T) {
-	ctx := patient(t)
-	server, s := zktest.Start(t), newStock(t)
-	a, _ := open(t, server, s)
-	b, _ := open(t, server, s)
-	var mu sync.Mutex
-	var sold []receipt
-	var g errgroup.Group
-	for i := range 20 {
-		g.Go(func() error {
-			r, err := []*shop{a, b}[i%2].deductByHand(ctx, "apple")
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				sold = append(sold, r)
-			} else if !errors.Is(err, errSoldOut) {
-				return err
-			}
-			return nil
-		})
-	}
-	must(t, g.Wait())
-	if len(sold) != 10 || left(t, s) != 0 {
-		t.Errorf("of 10 apples, %d sold, %d left", len(sold), left(t, s))
-	}
-	must(t, oneByOne(sold))
-	must(t, a.locks.Do(ctx, "apple", func(ctx context.Context) error {
-		b.wait = time.Millisecond
-		if _, err := b.deductByHand(ctx, "apple"); !errors.Is(err, queue.ErrMaxWait) {
-			t.Errorf("behind a holder: %v", err)
-		}
-		return nil
-	}))
-}
-
 // When too many requests hold or wait for locks, a further one is answered 503 at once, with
 // nothing written.
 func TestOverload(t *testing.T) {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -144,106 +142,6 @@ func TestOrder(t *testing.T) {
 			release(t, lease)
 		}
 	})
-}
-
-// A holder whose session ends has lost the lock when the next contender gets it.
-func TestLoss(t *testing.T) {
-	eachServer(t, func(t *testing.T, addr string) {
-		proxy := zktest.StartProxy(t, addr)
-		here, there := testserver.Connect(t, proxy.Addr()), testserver.Connect(t, addr)
-		dir := testserver.Path(t)
-		lost := acquire(t, newLock(t, here, dir, X))
-		next := waiting(t, newLock(t, there, dir, IX), 2)
-		if err := proxy.Expire(patient(t), testserver.Session(t, here).ID()); err != nil {
-			t.Fatal(err)
-		}
-		lease := <-next
-		select {
-		case <-lost.Done():
-		case <-patient(t).Done():
-			t.Fatal("the holder does not learn of its loss")
-		}
-		if !errors.Is(lost.Err(), session.ErrLost) {
-			t.Errorf("the lost lease: %v", lost.Err())
-		}
-		release(t, lease)
-	})
-}
-
-// Several processes take and try the lock in random modes. Those that hold at one time are asked, and no two
-// of them may exclude each other.
-func TestContention(t *testing.T) {
-	const managers, goroutines, turns = 3, 3, 15
-	eachServer(t, func(t *testing.T, addr string) {
-		dir := testserver.Path(t)
-		var inside book
-		var all sync.WaitGroup
-		for i := range managers {
-			m := testserver.Connect(t, addr)
-			for j := range goroutines {
-				random := rand.New(rand.NewPCG(uint64(i), uint64(j)))
-				all.Go(func() {
-					for range turns {
-						inside.visit(t, newLock(t, m, dir, Mode(random.IntN(4))), random.IntN(3) == 0)
-					}
-				})
-			}
-		}
-		all.Wait()
-		m := testserver.Connect(t, addr)
-		if left := contenders(t, newLock(t, m, dir, S)); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-		t.Logf("%d holds, at most %d at the same time", inside.holds, inside.most)
-	})
-}
-
-// book has the leases that are held.
-type book struct {
-	mu          sync.Mutex
-	held        map[*queue.Lease]Mode
-	holds, most int
-}
-
-// visit takes the lock once, or tries to.
-func (b *book) visit(t *testing.T, l *Lock, try bool) {
-	get := l.Acquire
-	if try {
-		get = l.TryAcquire
-	}
-	lease, err := get(patient(t))
-	if try && errors.Is(err, queue.ErrBusy) {
-		return
-	}
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	b.enter(t, lease, l.mode)
-	<-time.After(time.Millisecond) // so that others come
-	b.leave(lease)
-	release(t, lease)
-}
-
-func (b *book) enter(t *testing.T, lease *queue.Lease, mode Mode) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.held == nil {
-		b.held = make(map[*queue.Lease]Mode)
-	}
-	for other, with := range b.held {
-		if !mayBeside(mode, with) && other.Err() == nil && lease.Err() == nil {
-			t.Errorf("%s holds beside %s", prefixes[mode], prefixes[with])
-		}
-	}
-	b.held[lease] = mode
-	b.holds, b.most = b.holds+1, max(b.most, len(b.held))
-}
-
-func (b *book) leave(lease *queue.Lease) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.held, lease)
 }
 
 // The names of nodes are ones that package queue can parse.

@@ -23,19 +23,6 @@ func TestEachOnce(t *testing.T) {
 	testserver.WaitChildren(t, dir+"/"+zklock.EscapePath("2026/0"), 0)
 }
 
-// The code by hand, which the recipes count, does the same.
-func TestByHand(t *testing.T) {
-	m := testserver.Connect(t, testserver.Server(t).ConnectString())
-	b := &book{paid: make(map[string]int), busy: make(map[string]bool)}
-	locks := &byHand{m: m, dir: "/keys/by-hand", opts: []zklock.Option{zklock.WithLocalHandover(workers)}, all: make(map[string]*shared)}
-	if err := chargeAll(t.Context(), locks, b); err != nil {
-		t.Fatal(err)
-	}
-	if b.charges != invoices || b.overlaps > 0 || len(locks.all) > 0 {
-		t.Errorf("%d charges, %d overlaps, %d locks are left", b.charges, b.overlaps, len(locks.all))
-	}
-}
-
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

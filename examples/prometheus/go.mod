@@ -3,7 +3,6 @@ module github.com/turnstile-go/turnstile/examples/prometheus
 go 1.25.0
 
 require (
-	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/prometheus/client_golang v1.24.1
 	github.com/turnstile-go/turnstile v0.1.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.68.0

@@ -35,7 +35,7 @@ func AddRow(page, name string, r Row) error {
 		columns = append(columns, c.Column)
 		added = append(added, fmt.Sprint(c.Value))
 	}
-	rows := tableOf(Sections(string(old))[name])
+	rows := tableOf(sectionOf(string(old), name))
 	if len(rows) == 0 {
 		rows = [][]string{columns}
 	} else if got := strings.Join(rows[0], " | "); got != strings.Join(columns, " | ") {
@@ -46,6 +46,13 @@ func AddRow(page, name string, r Row) error {
 }
 
 const inAll = "in all"
+
+// sectionOf returns the text of a section of a page.
+func sectionOf(page, name string) string {
+	_, rest, _ := strings.Cut(page, "<!-- "+name+" -->\n")
+	text, _, _ := strings.Cut(rest, "<!-- /"+name+" -->\n")
+	return text
+}
 
 // tableOf returns the rows of the table in a section, the columns' names first, without the sums.
 func tableOf(text string) (rows [][]string) {

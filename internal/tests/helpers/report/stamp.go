@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -61,32 +60,3 @@ func (s Stamp) String() string {
 	}
 	return text
 }
-
-var stamp = regexp.MustCompile(`(\d{4}-\d\d-\d\d) at ([0-9a-f]{7,40})( with changes)?`)
-
-// Oldest returns the stamp of the earliest day in the text of a section. A section can have more than one: some
-// of its rows may be of an earlier run.
-func Oldest(text string) (oldest Stamp, ok bool) {
-	for _, m := range stamp.FindAllStringSubmatch(text, -1) {
-		if s := (Stamp{m[1], m[2], m[3] != ""}); !ok || s.Day < oldest.Day {
-			oldest, ok = s, true
-		}
-	}
-	return oldest, ok
-}
-
-var section = regexp.MustCompile(`(?s)<!-- (\w+) -->\n(.*?)<!-- /(\w+) -->\n`)
-
-// Sections returns the texts of all sections of a page, by their names.
-func Sections(page string) map[string]string {
-	texts := make(map[string]string)
-	for _, m := range section.FindAllStringSubmatch(page, -1) {
-		texts[m[1]] = m[2]
-	}
-	return texts
-}
-
-var firstLine = regexp.MustCompile(`^\n*Made on ` + stamp.String() + `\.\n`)
-
-// Dated reports whether the text of a section begins with the line that [Section] writes.
-func Dated(text string) bool { return firstLine.MatchString(text) }
