@@ -3,6 +3,7 @@ package rwlock
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/share"
@@ -23,37 +24,21 @@ import (
 type Keyed struct {
 	_ misuse.NoCopy
 
-	m    *session.Manager
-	c    *config
-	keys *share.Keys[keyLock]
-}
-
-// keyLock is the lock of a key. No hold outlasts its call, since a Keyed has no Unlock.
-type keyLock struct{ *RWMutex }
-
-// WhenIdle is for [share.Keys].
-func (k keyLock) WhenIdle(f func()) bool {
-	return k.writers == nil || k.writers.WhenIdle(f) && k.readers.WhenIdle(f)
-}
-
-// open makes the lock of a key.
-func (k *Keyed) open(path string) (keyLock, error) {
-	rw, err := k.c.open(k.m, path)
-	return keyLock{rw}, err
+	keys *share.Keys[*RWMutex]
 }
 
 // enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k, or if there is no context.
-func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[keyLock] {
-	k.made()
+func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[*RWMutex] {
+	keys := k.made()
 	misuse.Context(ctx, call)
-	return k.keys.Enter(key, k.open)
+	return keys.Enter(key)
 }
 
-func (k *Keyed) made() *Keyed {
+func (k *Keyed) made() *share.Keys[*RWMutex] {
 	if k == nil || k.keys == nil {
 		panic("rwlock: Keyed not made by NewKeyed")
 	}
-	return k
+	return k.keys
 }
 
 // NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of
@@ -62,18 +47,18 @@ func (k *Keyed) made() *Keyed {
 // NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad
 // option. A dir that leaves no room for a key of 255 bytes is a bad path.
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
-	c, err := configOf(opts)
+	opts = slices.Clone(opts)
+	keys, err := share.NewKeys(dir, func(path string) (*RWMutex, share.State, error) {
+		rw, err := open(m, path, opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		return rw, &rw.write, nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	k := &Keyed{m: m, c: c}
-	if k.keys, err = share.NewKeys[keyLock](dir); err == nil {
-		_, err = k.open(k.keys.Longest())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
-	}
-	return k, nil
+	return &Keyed{keys: keys}, nil
 }
 
 // Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or
@@ -142,4 +127,4 @@ func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, 
 }
 
 // Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have.
-func (k *Keyed) Path(key string) string { return k.made().keys.Path(key) }
+func (k *Keyed) Path(key string) string { return k.made().Path(key) }

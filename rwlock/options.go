@@ -9,33 +9,17 @@ import (
 
 // Option changes an [RWMutex]. [New] returns an error that matches [session.ErrInvalid] for an option that is nil or has
 // a bad value.
-type Option interface{ apply(*config) error }
+type Option interface{ apply(*share.Options) error }
 
-type option func(*config) error
+type option func(*share.Options) error
 
-func (o option) apply(c *config) error { return o(c) }
-
-// config is what the options say.
-type config struct {
-	name  string
-	keep  time.Duration // WithLazyRelease; 0 if there is none
-	async bool          // WithAsyncRelease
-}
-
-// configOf applies the options.
-func configOf(opts []Option) (*config, error) {
-	c := new(config)
-	if err := share.ApplyAll(opts, func(o Option) error { return o.apply(c) }); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
+func (o option) apply(to *share.Options) error { return o(to) }
 
 // WithName sets a name for the lock in metrics and spans, such as "prices", of readers and of writers. It is otherwise
 // WithName of package zklock. A name is text that can be printed, of 1 to 200 bytes. Default: none.
 func WithName(text string) Option {
-	return option(func(c *config) error {
-		c.name = text
+	return option(func(o *share.Options) error {
+		o.Name = text
 		return queue.CheckName(text)
 	})
 }
@@ -44,8 +28,8 @@ func WithName(text string) Option {
 // the servers' answer, for a second at most. The option holds for the ends of Do and TryDo, also of a [Reader], and for
 // the Unlock of a Locker too. WithAsyncRelease of package zklock says what it costs, which is the same here.
 func WithAsyncRelease() Option {
-	return option(func(c *config) error {
-		c.async = true
+	return option(func(o *share.Options) error {
+		o.Async = true
 		return nil
 	})
 }
@@ -69,8 +53,8 @@ func WithAsyncRelease() Option {
 // A writer that becomes a reader (a downgrade) keeps no place. d must be more than 0 and at most a minute. Default:
 // Unlock and RUnlock give the place up.
 func WithLazyRelease(d time.Duration) Option {
-	return option(func(c *config) error {
-		c.keep = d
+	return option(func(o *share.Options) error {
+		o.Keep = d
 		return share.CheckKeep(d)
 	})
 }

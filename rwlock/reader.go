@@ -25,7 +25,7 @@ type readDoor = share.Door[Reader]
 
 // Reader returns the read lock.
 func (rw *RWMutex) Reader() Reader {
-	return Reader{share.DoorTo[Reader](rw.made().readMember), rw}
+	return Reader{share.DoorTo[Reader](&rw.made().read), rw}
 }
 
 // made returns the lock. It panics for the zero Reader.
@@ -59,33 +59,33 @@ func (r Reader) Unlock() error { return r.made().RUnlock() }
 // Acquire is [RWMutex.Acquire] for the read lock: it returns the read lock as a handle with its own Release, apart from
 // RLock and RUnlock. It waits and fails as RLock does, but does not look at owners.
 func (r Reader) Acquire(ctx context.Context) (*queue.Lease, error) {
-	return r.called(ctx, "rwlock: Reader.Acquire").read(ctx, false)
+	return r.called(ctx, "rwlock: Reader.Acquire").read.Acquire(ctx, false)
 }
 
 // TryAcquire is [RWMutex.TryAcquire] for the read lock.
 func (r Reader) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return r.called(ctx, "rwlock: Reader.TryAcquire").read(ctx, true)
+	return r.called(ctx, "rwlock: Reader.TryAcquire").read.Acquire(ctx, true)
 }
 
 // Do is [RWMutex.Do] with the read lock.
 func (r Reader) Do(ctx context.Context, f func(context.Context) error) error {
 	rw := r.called(ctx, "rwlock: Reader.Do")
-	return rw.reads.Do(ctx, rw.readAsOwner, f)
+	return rw.read.Do(ctx, rw.readAsOwner, f)
 }
 
 // TryDo is [RWMutex.TryDo] with the read lock.
 func (r Reader) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	rw := r.called(ctx, "rwlock: Reader.TryDo")
-	return rw.reads.TryDo(ctx, rw.readAsOwner, f)
+	return rw.read.TryDo(ctx, rw.readAsOwner, f)
 }
 
 // Held is [RWMutex.Held] for the read lock, that is for RLock, TryRLock, and Lock, TryLock and Do of a Reader of the same
 // RWMutex.
-func (r Reader) Held() bool { return r.made().reads.Held() }
+func (r Reader) Held() bool { return r.made().read.Held() }
 
 // Done is [RWMutex.Done] for the read lock. Of several holds it means the latest. Where several goroutines share the
 // RWMutex, use Acquire and the Done of its lease.
-func (r Reader) Done() <-chan struct{} { return r.made().reads.Done() }
+func (r Reader) Done() <-chan struct{} { return r.made().read.Done() }
 
 // Contenders is [RWMutex.Contenders]: readers and writers.
 func (r Reader) Contenders(ctx context.Context) ([]queue.Contender, error) {

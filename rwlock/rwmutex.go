@@ -38,14 +38,7 @@ type RWMutex struct {
 
 	door // of the write lock, for Multi of package zklock
 
-	q          *queue.Queue
-	writing    queue.Request
-	reading    queue.Request
-	writers    *share.Turns // of all goroutines, as are those of readers; nil: each call has a node of its own
-	readers    *share.Turns
-	writes     *share.Holds[*queue.Lease] // one
-	reads      *share.Holds[*queue.Lease] // any number
-	readMember *share.Member              // for Multi
+	write, read share.Lock // each is the Other of the other
 }
 
 var (
@@ -72,7 +65,7 @@ var (
 
 // made returns rw. It panics if rw is nil or a zero value.
 func (rw *RWMutex) made() *RWMutex {
-	if rw == nil || rw.q == nil {
+	if rw == nil || rw.write.Queue == nil {
 		panic("rwlock: RWMutex not made by New")
 	}
 	return rw
@@ -94,40 +87,38 @@ func (rw *RWMutex) called(ctx context.Context, method string) *RWMutex {
 // Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners know only what was
 // locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
-	c, err := configOf(opts)
-	if err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
-	}
-	rw, err := c.open(m, path)
+	rw, err := open(m, path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	return rw, nil
 }
 
-// open makes a lock.
-func (c *config) open(m *session.Manager, path string) (*RWMutex, error) {
+func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
+	var o share.Options
+	if err := share.Apply(opts, &o, Option.apply); err != nil {
+		return nil, err
+	}
 	q, err := queue.New(m, path)
 	if err != nil {
 		return nil, errors.Unwrap(err) // without the name of package queue
 	}
 	rw := &RWMutex{
-		q:       q,
-		writing: queue.Request{Kind: writer, Name: c.name},
-		reading: queue.Request{Kind: reader, Name: c.name},
-		writes:  &share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: c.async},
-		reads:   &share.Holds[*queue.Lease]{Path: path, Manager: m, Async: c.async},
+		write: share.Lock{
+			Holds: share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: o.Async},
+			Queue: q, Request: queue.Request{Kind: writer, Name: o.Name},
+		},
+		read: share.Lock{
+			Holds: share.Holds[*queue.Lease]{Path: path, Manager: m, Async: o.Async},
+			Queue: q, Request: queue.Request{Kind: reader, Name: o.Name},
+		},
 	}
-	if c.keep > 0 {
-		rw.writers, rw.readers = share.NewTurns(q, rw.writing, 0, c.keep), share.NewReaders(q, rw.reading, c.keep)
+	rw.write.Other, rw.read.Other = &rw.read, &rw.write
+	if o.Keep > 0 {
+		rw.write.Turns = share.NewTurns(q, rw.write.Request, 0, o.Keep)
+		rw.read.Turns = share.NewReaders(q, rw.read.Request, o.Keep)
 	}
-	member := func(r queue.Request) *share.Member {
-		return &share.Member{
-			Queue: q, Request: r, Apart: c.keep > 0, Async: c.async,
-			Owned: []*share.Holds[*queue.Lease]{rw.writes, rw.reads},
-		}
-	}
-	rw.door, rw.readMember = share.DoorTo[*RWMutex](member(rw.writing)), member(rw.reading)
+	rw.door = share.DoorTo[*RWMutex](&rw.write)
 	return rw, nil
 }
 
@@ -148,7 +139,7 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 	if err := rw.called(ctx, "rwlock: RWMutex.Lock").refuseReader(ctx); err != nil {
 		return err
 	}
-	return rw.writes.Lock(ctx, rw.writeAsOwner)
+	return rw.write.Lock(ctx, rw.writeAsOwner)
 }
 
 // TryLock takes the write lock if it is free. It returns false and nil if the lock is busy: another contender holds it or
@@ -162,7 +153,7 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	if err := rw.called(ctx, "rwlock: RWMutex.TryLock").refuseReader(ctx); err != nil {
 		return false, err
 	}
-	return rw.writes.TryLock(ctx, rw.writeAsOwner)
+	return rw.write.TryLock(ctx, rw.writeAsOwner)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the write lock up; a
@@ -178,20 +169,20 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 // Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of them calls Unlock
 // without a Lock, it gives back the hold of another goroutine, and gets the report if that hold was lost. Where that can
 // happen, use [RWMutex.Do] or [RWMutex.Acquire], which give back their own hold and report its loss.
-func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
+func (rw *RWMutex) Unlock() error { return rw.made().write.Unlock() }
 
 // RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. It
 // returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner of ctx ([queue.WithOwner]) holds the
 // read lock or the write lock, RLock waits for no other contender. It returns [session.ErrLost] if the owner has lost
 // that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
-	return rw.called(ctx, "rwlock: RWMutex.RLock").reads.Lock(ctx, rw.readAsOwner)
+	return rw.called(ctx, "rwlock: RWMutex.RLock").read.Lock(ctx, rw.readAsOwner)
 }
 
 // TryRLock takes the read lock if no writer holds the lock or is ahead in the queue. It returns and fails as
 // [RWMutex.TryLock] does, but never with ErrUpgrade.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
-	return rw.called(ctx, "rwlock: RWMutex.TryRLock").reads.TryLock(ctx, rw.readAsOwner)
+	return rw.called(ctx, "rwlock: RWMutex.TryRLock").read.TryLock(ctx, rw.readAsOwner)
 }
 
 // RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never frees what
@@ -201,18 +192,18 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 // a lost one first, then one without an owner, then the oldest. So if several goroutines share the RWMutex, it may give
 // back the hold of another goroutine and report its loss, a goroutine that did lose its hold may get nil, and the wrong
 // one of several owners may count as no longer reading. Where that matters, use [Reader.Do] or [Reader.Acquire].
-func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
+func (rw *RWMutex) RUnlock() error { return rw.made().read.Unlock() }
 
 // Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and
 // fails as Lock does, but does not look at owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
-	return rw.called(ctx, "rwlock: RWMutex.Acquire").write(ctx, false)
+	return rw.called(ctx, "rwlock: RWMutex.Acquire").write.Acquire(ctx, false)
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
 // leaves nothing behind unless it returns a lease.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write(ctx, true)
+	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write.Acquire(ctx, true)
 }
 
 // Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock, it returns what Lock
@@ -230,7 +221,7 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 	if err := rw.called(ctx, "rwlock: RWMutex.Do").refuseReader(ctx); err != nil {
 		return err
 	}
-	return rw.writes.Do(ctx, rw.writeAsOwner, f)
+	return rw.write.Do(ctx, rw.writeAsOwner, f)
 }
 
 // TryDo is [RWMutex.Do] without waiting for a holder, as [RWMutex.TryLock] is. If the lock is busy, it returns false and
@@ -240,16 +231,16 @@ func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ra
 	if err := rw.called(ctx, "rwlock: RWMutex.TryDo").refuseReader(ctx); err != nil {
 		return false, err
 	}
-	return rw.writes.TryDo(ctx, rw.writeAsOwner, f)
+	return rw.write.TryDo(ctx, rw.writeAsOwner, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It goes by the clock
 // at the time of the call.
-func (rw *RWMutex) Held() bool { return rw.made().writes.Held() }
+func (rw *RWMutex) Held() bool { return rw.made().write.Held() }
 
 // Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this RWMutex is unlocked or
 // lost. It is closed already if there is no hold. Held may know of a loss earlier.
-func (rw *RWMutex) Done() <-chan struct{} { return rw.made().writes.Done() }
+func (rw *RWMutex) Done() <-chan struct{} { return rw.made().write.Done() }
 
 // Locker returns the write lock as a [sync.Locker], for code that wants one. The Locker and the RWMutex share one hold:
 // Unlock of either gives back a Lock of the other. Locker of zklock.Mutex says what Lock and Unlock do, which is the same
@@ -258,85 +249,69 @@ func (rw *RWMutex) Done() <-chan struct{} { return rw.made().writes.Done() }
 // If the lock is lost between Lock and Unlock, onLost is called, once for that hold, on a goroutine of its own, with an
 // error that matches [session.ErrLost]. It may be nil: then only [RWMutex.Held] and [RWMutex.Done] show the loss.
 func (rw *RWMutex) Locker(onLost func(error)) sync.Locker {
-	return rw.made().writes.Locker(rw.write, onLost)
+	return rw.made().write.Locker(rw.write.Acquire, onLost)
 }
 
 // RLocker returns the read lock as a [sync.Locker], as [RWMutex.Locker] does the write lock. Its Lock is RLock, and its
 // Unlock is RUnlock. onLost is called once for each read lock that is lost.
 func (rw *RWMutex) RLocker(onLost func(error)) sync.Locker {
-	return rw.made().reads.Locker(rw.read, onLost)
+	return rw.made().read.Locker(rw.read.Acquire, onLost)
 }
 
 // Path returns the path that was given to [New].
-func (rw *RWMutex) Path() string { return rw.made().q.Path() }
+func (rw *RWMutex) Path() string { return rw.made().write.Path }
 
 // Manager returns the session manager that was given to [New].
-func (rw *RWMutex) Manager() *session.Manager { return rw.made().q.Manager() }
+func (rw *RWMutex) Manager() *session.Manager { return rw.made().write.Manager }
 
 // Contenders returns the holders and the waiters of all processes, readers and writers, in the order of the queue. It
 // fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see
 // [queue.Queue.Contenders]), or what the server refuses.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	return rw.called(ctx, "rwlock: RWMutex.Contenders").q.Contenders(ctx, writer)
+	return rw.called(ctx, "rwlock: RWMutex.Contenders").write.Queue.Contenders(ctx, writer)
 }
 
-// write gets the write lock. A place that the readers of this RWMutex only keep would be in the way.
-func (rw *RWMutex) write(ctx context.Context, try bool) (*queue.Lease, error) {
-	if rw.readers != nil {
-		rw.readers.GiveUpKept()
-	}
-	return share.Acquire(ctx, rw.q, rw.writing, rw.writers, try)
-}
-
-// read gets the read lock.
-func (rw *RWMutex) read(ctx context.Context, try bool) (*queue.Lease, error) {
-	if rw.writers != nil {
-		rw.writers.GiveUpKept()
-	}
-	return share.Acquire(ctx, rw.q, rw.reading, rw.readers, try)
-}
-
-// writeAsOwner is write for a hold. Another goroutine of the owner may have unlocked the write lock since the call began,
-// and have kept the read lock.
+// writeAsOwner gets the write lock for a hold. Another goroutine of the owner may have unlocked the write lock since the call
+// began, and have kept the read lock.
 func (rw *RWMutex) writeAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
 	if err := rw.refuseReader(ctx); err != nil {
 		return nil, err
 	}
-	return rw.write(ctx, try)
+	return rw.write.Acquire(ctx, try)
 }
 
 // refuseReader returns an error if the owner of ctx holds the read lock alone, and so cannot get the write lock.
 func (rw *RWMutex) refuseReader(ctx context.Context) error {
 	owner := queue.OwnerOf(ctx)
-	read, reads := rw.reads.Of(owner)
-	if _, writes := rw.writes.Of(owner); !reads || writes {
+	read := rw.read.Of(owner)
+	if read == nil || rw.write.Of(owner) != nil {
 		return nil
 	}
-	err := cmp.Or(ctx.Err(), read.Err()) // a loss matters more than the upgrade: what the owner has read may have changed
+	err := cmp.Or(ctx.Err(), read.Lease.Err()) // a loss matters more than the upgrade: what the owner has read may have changed
 	if err == nil || errors.Is(err, queue.ErrReleased) {
 		err = ErrUpgrade
 	}
-	return &queue.OpError{Op: "acquire", Path: rw.q.Path(), Err: err}
+	return &queue.OpError{Op: "acquire", Path: rw.write.Path, Err: err}
 }
 
-// readAsOwner is read for a hold. If the owner of ctx holds the write lock, the read lock gets a place beside it, and
-// does not depend on the write lock after that.
+// readAsOwner gets the read lock for a hold. If the owner of ctx holds the write lock, the read lock gets a place beside it,
+// and does not depend on the write lock after that.
 func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
 	owner := queue.OwnerOf(ctx)
 	for {
-		write, writes := rw.writes.Of(owner)
-		if !writes {
-			return rw.read(ctx, try)
+		write := rw.write.Of(owner)
+		if write == nil {
+			return rw.read.Acquire(ctx, try)
 		}
-		r := rw.reading
-		l, err := rw.q.Acquiring(ctx, &r, false, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
-			t, effort, err := write.Turn().Beside(ctx, write, r)
+		r := rw.read.Request
+		l, err := rw.read.Queue.Acquiring(ctx, &r, false, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
+			t, effort, err := write.Lease.Turn().Beside(ctx, write.Lease, r)
 			if err != nil {
 				return nil, effort, err
 			}
 			return t.Lease(ctx, nil), effort, nil
 		})
-		if now, _ := rw.writes.Of(owner); err == nil || now == write {
+		if err == nil || rw.write.Of(owner) == write {
 			return l, err
 		}
 		// Another goroutine of this owner has unlocked the write lock in the meantime. Without it the read lock has to

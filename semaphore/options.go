@@ -15,7 +15,7 @@ func (o option) apply(s *Semaphore) error { return o(s) }
 // 200 bytes. Default: none.
 func WithName(text string) Option {
 	return option(func(s *Semaphore) error {
-		s.r.Name = text
+		s.lock.Request.Name = text
 		return queue.CheckName(text)
 	})
 }
@@ -43,7 +43,7 @@ func WithCuratorLayout() Option {
 // zklock says what it costs, which is the same here.
 func WithAsyncRelease() Option {
 	return option(func(s *Semaphore) error {
-		s.async = true
+		s.lock.Async = true
 		return nil
 	})
 }

@@ -85,7 +85,7 @@ func (s *Semaphore) change(ctx context.Context, to limit) error {
 	if err := checkCount(to.MaxLeases); err != nil {
 		return err
 	}
-	return again(ctx, s.q, func(ctx context.Context) error {
+	return again(ctx, s.lock.Manager, func(ctx context.Context) error {
 		old, err := s.readLimit(ctx)
 		switch {
 		case err != nil:
@@ -114,13 +114,13 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 		}
 		return nil
 	}
-	config := *s.r.Kind.Configuration
+	config := *s.lock.Request.Kind.Configuration
 	config.Policy = func(me queue.Node, c queue.Config) (queue.Policy, error) {
 		return queue.LeasePolicy(me, old), enough(c.Data)
 	}
-	kind := &queue.Kind{Name: s.r.Kind.Name, Prefixes: s.r.Kind.Prefixes, Configuration: &config}
-	r := queue.Request{Kind: kind, Weight: old - to.MaxLeases, Name: s.r.Name}
-	t, _, err := s.q.Begin(ctx, r, false, nil)
+	kind := &queue.Kind{Name: s.lock.Request.Kind.Name, Prefixes: s.lock.Request.Kind.Prefixes, Configuration: &config}
+	r := queue.Request{Kind: kind, Weight: old - to.MaxLeases, Name: s.lock.Request.Name}
+	t, _, err := s.lock.Queue.Begin(ctx, r, false, nil)
 	if to.Default && errors.Is(err, queue.ErrSequence) { // the directory has to go, and its limit with it
 		return share.Join(err, s.raise(ctx, limit{MaxLeases: old}, false))
 	}
@@ -129,12 +129,12 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 	}
 	defer func() { left(ctx, t.Leave(ctx)) }()
 	on, version := t.Session(), t.Config().Version
-	for pace := rounds.NewPace(s.q.Manager().Backoff()); ; {
+	for pace := rounds.NewPace(s.lock.Manager.Backoff()); ; {
 		err := s.replace(ctx, on, t.Path(), version, to, !to.Default)
 		if !errors.Is(err, errMoved) {
 			return err
 		}
-		data, stat, err := on.Get(ctx, s.q.Path())
+		data, stat, err := on.Get(ctx, s.lock.Path)
 		if errors.Is(err, zk.ErrNoNode) || t.Err() != nil { // with our node
 			return errMoved
 		}
@@ -155,11 +155,11 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 // the limit was read: while that stands, nobody can have made the directory anew, where the version of the data starts
 // again.
 func (s *Semaphore) raise(ctx context.Context, to limit, pinned bool) error {
-	on, err := s.q.Manager().Session(ctx)
+	on, err := s.lock.Manager.Session(ctx)
 	if err != nil {
 		return err
 	}
-	node, err := on.Enter(ctx, session.NewNode{Dir: s.q.Path(), Name: raising + uuid.NewString(), Fixed: true, Directory: true})
+	node, err := on.Enter(ctx, session.NewNode{Dir: s.lock.Path, Name: raising + uuid.NewString(), Fixed: true, Directory: true})
 	if err != nil {
 		return err
 	}
@@ -197,10 +197,10 @@ func left(ctx context.Context, r *session.Removal) {
 func (s *Semaphore) replace(
 	ctx context.Context, on *session.Session, node string, version int32, l limit, pinned bool,
 ) error {
-	dir, child := s.q.Path(), s.q.Path()+"/"+pin
+	dir, child := s.lock.Path, s.lock.Path+"/"+pin
 	l.Version = version + 1
 	data := l.encode()
-	for pace := rounds.NewPace(s.q.Manager().Backoff()); ; {
+	for pace := rounds.NewPace(s.lock.Manager.Backoff()); ; {
 		stat, err := on.Exists(ctx, child)
 		if err != nil {
 			return err
@@ -230,12 +230,12 @@ func (s *Semaphore) replace(
 
 // readLimit returns the limit in force.
 func (s *Semaphore) readLimit(ctx context.Context) (most int, err error) {
-	err = again(ctx, s.q, func(ctx context.Context) error {
-		on, err := s.q.Manager().Session(ctx)
+	err = again(ctx, s.lock.Manager, func(ctx context.Context) error {
+		on, err := s.lock.Manager.Session(ctx)
 		if err != nil {
 			return err
 		}
-		data, _, err := on.Get(ctx, s.q.Path())
+		data, _, err := on.Get(ctx, s.lock.Path)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
@@ -248,9 +248,9 @@ func (s *Semaphore) readLimit(ctx context.Context) (most int, err error) {
 
 // again calls f until it returns an error, or nil, that says more than that a session, or a node of ours, was lost on the
 // way, or that somebody else has changed the limit.
-func again(ctx context.Context, q *queue.Queue, f func(ctx context.Context) error) error {
+func again(ctx context.Context, m *session.Manager, f func(ctx context.Context) error) error {
 	ctx, waited := queue.BeginWait(ctx)
-	for pace := rounds.NewPace(q.Manager().Backoff()); ; {
+	for pace := rounds.NewPace(m.Backoff()); ; {
 		err := f(ctx)
 		if !errors.Is(err, errMoved) && !errors.Is(err, session.ErrLost) {
 			return waited(err)

@@ -26,13 +26,10 @@ type Semaphore struct {
 
 	door // for Multi of package zklock
 
-	q     *queue.Queue  // at the path
-	r     queue.Request // for one lease
-	max   int           // as given to New
-	holds *share.Holds[*queue.Lease]
+	lock share.Lock // its Request is for one lease
+	max  int        // as given to New
 
 	inCuratorLayout bool
-	async           bool
 	curator         *curator // nil for the semaphore's own layout
 }
 
@@ -40,7 +37,7 @@ type door = share.Door[*Semaphore]
 
 // made returns s. It panics if s is nil or a zero value.
 func (s *Semaphore) made() *Semaphore {
-	if s == nil || s.holds == nil {
+	if s == nil || s.lock.Queue == nil {
 		panic("semaphore: Semaphore not made by New")
 	}
 	return s
@@ -58,7 +55,7 @@ func (s *Semaphore) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &queue.OpError{Op: op, Path: s.q.Path(), Err: err}
+	return &queue.OpError{Op: op, Path: s.lock.Path, Err: err}
 }
 
 // New returns the semaphore of maxLeases leases at path, an absolute path of ZooKeeper. The path is a directory of the
@@ -73,7 +70,7 @@ func (s *Semaphore) failed(op string, err error) error {
 // [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{max: maxLeases}
-	err := share.Join(checkCount(maxLeases), share.ApplyAll(opts, func(o Option) error { return o.apply(s) }))
+	err := share.Join(checkCount(maxLeases), share.Apply(opts, s, Option.apply))
 	if err == nil {
 		err = s.open(m, path)
 	}
@@ -83,26 +80,25 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 	return s, nil
 }
 
-// open makes the queues.
-func (s *Semaphore) open(m *session.Manager, path string) (err error) {
-	if s.q, err = queue.New(m, path); err != nil {
+// open makes the queues. The options have set the name and Async.
+func (s *Semaphore) open(m *session.Manager, path string) error {
+	q, err := queue.New(m, path)
+	if err != nil {
 		return errors.Unwrap(err) // without the name of package queue
 	}
-	s.r.Prefix, s.r.Weight = queue.PrefixLease, 1
-	s.r.Kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
+	l := &s.lock
+	l.Queue, l.Path, l.Manager, l.Holds.Apart = q, path, m, true
+	l.Request.Prefix, l.Request.Weight = queue.PrefixLease, 1
+	l.Request.Kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
 		Config: limit{MaxLeases: s.max, Default: true, Version: 1}.encode(), Policy: s.policy, Rivals: []string{curatorLocks, curatorLeases},
 	}}
-	member := &share.Member{Queue: s.q, Request: s.r, Async: s.async}
 	if s.inCuratorLayout {
-		if s.curator, err = newCurator(s.q, s.max, s.r.Name); err != nil {
+		if s.curator, err = newCurator(q, s.max, l.Request.Name); err != nil {
 			return err
 		}
-		// An acquisition takes two nodes, one after the other, so Multi takes the semaphore by itself.
-		member.Queue, member.Request, member.Apart = s.curator.leases, s.curator.lease, true
-		member.LookAlso = []share.Look{{Queue: s.curator.gate, Request: s.curator.pass}}
+		l.Looks = s.curator.looks()
 	}
-	s.door = share.DoorTo[*Semaphore](member)
-	s.holds = &share.Holds[*queue.Lease]{Path: path, Manager: m, Apart: true, Async: s.async}
+	s.door = share.DoorTo[*Semaphore](l)
 	return nil
 }
 
@@ -110,7 +106,7 @@ func (s *Semaphore) open(m *session.Manager, path string) (err error) {
 // does. ctx bounds only the wait: the lease stays held if ctx ends after Lock has returned nil. A semaphore is not
 // re-entrant: each Lock takes another lease, also if ctx has an owner ([queue.WithOwner]).
 func (s *Semaphore) Lock(ctx context.Context) error {
-	return s.called(ctx, "semaphore: Semaphore.Lock").holds.Lock(ctx, s.one)
+	return s.called(ctx, "semaphore: Semaphore.Lock").lock.Lock(ctx, s.one)
 }
 
 // TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases are held, or
@@ -120,7 +116,7 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 // TryLock looks first, and reads the limit in force with that: if the leases ahead leave none, it says busy after one
 // round trip, and without a write. TryLock of zklock.Mutex says more about that, and what the answer busy is worth.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
-	return s.called(ctx, "semaphore: Semaphore.TryLock").holds.TryLock(ctx, s.one)
+	return s.called(ctx, "semaphore: Semaphore.TryLock").lock.TryLock(ctx, s.one)
 }
 
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It never frees
@@ -134,16 +130,16 @@ func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 // Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give back the lease of
 // another goroutine and report its loss, and a goroutine that did lose its lease may get nil. Where that matters, use
 // [Semaphore.Do] or [Semaphore.Acquire], which give back their own lease and report its loss.
-func (s *Semaphore) Unlock() error { return s.made().holds.Unlock() }
+func (s *Semaphore) Unlock() error { return s.made().lock.Unlock() }
 
 // Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine. It goes by the clock at the
 // time of the call.
-func (s *Semaphore) Held() bool { return s.made().holds.Held() }
+func (s *Semaphore) Held() bool { return s.made().lock.Held() }
 
 // Done returns a channel that is closed when the latest hold through Lock, TryLock or Do of this Semaphore is unlocked or
 // lost. It is closed already if there is no hold. Where several goroutines share the Semaphore, use [Semaphore.Acquire]
 // and the Done of its lease. Held may know of a loss earlier.
-func (s *Semaphore) Done() <-chan struct{} { return s.made().holds.Done() }
+func (s *Semaphore) Done() <-chan struct{} { return s.made().lock.Done() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
 func (s *Semaphore) Acquire(ctx context.Context) (*queue.Lease, error) {
@@ -189,9 +185,11 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease,
 		l, err := s.curator.acquire(ctx, try)
 		return l, waited(err)
 	}
-	r := s.r
-	r.Weight = n
-	l, err := share.Acquire(ctx, s.q, r, nil, try)
+	r, acquire := s.lock.Request, s.lock.Queue.Acquire
+	if r.Weight = n; try {
+		acquire = s.lock.Queue.TryAcquire
+	}
+	l, err := acquire(ctx, r)
 	return l, waited(err)
 }
 
@@ -226,7 +224,7 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 // before the grant, Do returns ErrRevoked and does not call f. Do of zklock.Mutex has the details.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	s.called(ctx, "semaphore: Semaphore.Do")
-	return s.holds.Do(ctx, s.one, f)
+	return s.lock.Do(ctx, s.one, f)
 }
 
 // TryDo is [Semaphore.Do] without waiting for a holder, as [Semaphore.TryLock] is. If no lease is free, it returns false
@@ -234,14 +232,14 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 // and what Do returns.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	s.called(ctx, "semaphore: Semaphore.TryDo")
-	return s.holds.TryDo(ctx, s.one, f)
+	return s.lock.TryDo(ctx, s.one, f)
 }
 
 // Path returns the path that was given to [New].
-func (s *Semaphore) Path() string { return s.made().q.Path() }
+func (s *Semaphore) Path() string { return s.made().lock.Path }
 
 // Manager returns the session manager that was given to [New].
-func (s *Semaphore) Manager() *session.Manager { return s.made().q.Manager() }
+func (s *Semaphore) Manager() *session.Manager { return s.made().lock.Manager }
 
 // Contenders returns the holders and the waiters of all processes, in the order of the queue. A [Semaphore.Resize] that
 // lowers the limit is one of them, and asks for the leases that are to go. Contenders fails with the error of ctx,
@@ -252,5 +250,5 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	if s.curator != nil {
 		return s.curator.contenders(ctx)
 	}
-	return s.q.Contenders(ctx, s.r.Kind)
+	return s.lock.Queue.Contenders(ctx, s.lock.Request.Kind)
 }

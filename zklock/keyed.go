@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/share"
@@ -33,41 +34,24 @@ import (
 type Keyed struct {
 	_ misuse.NoCopy
 
-	m    *session.Manager
-	c    *config
-	keys *share.Keys[keyMutex]
+	keys *share.Keys[*Mutex]
 }
 
-// keyMutex is the mutex of a key.
-type keyMutex struct{ *Mutex }
+// enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k.
+func (k *Keyed) enter(key string) *share.Key[*Mutex] { return k.made().Enter(key) }
 
-// WhenIdle is for [share.Keys]. A hold that waits for its Unlock ends by a call for the key.
-func (k keyMutex) WhenIdle(f func()) bool {
-	return !k.holds.Any() && (k.turns == nil || k.turns.WhenIdle(f))
-}
-
-// made returns k. It panics if k is nil or a zero value.
-func (k *Keyed) made() *Keyed {
-	if k == nil || k.keys == nil {
-		panic("zklock: Keyed not made by NewKeyed")
-	}
-	return k
-}
-
-// open makes the mutex of a key.
-func (k *Keyed) open(path string) (keyMutex, error) {
-	mx, err := k.c.open(k.m, path)
-	return keyMutex{mx}, err
-}
-
-// enter begins a call for a key, which ends with Leave.
-func (k *Keyed) enter(key string) *share.Key[keyMutex] { return k.made().keys.Enter(key, k.open) }
-
-// called begins a call for a key. It panics if there is no context.
-func (k *Keyed) called(ctx context.Context, key, call string) *share.Key[keyMutex] {
+// called is enter for a call that has a context. It panics if that is nil.
+func (k *Keyed) called(ctx context.Context, key, call string) *share.Key[*Mutex] {
 	k.made()
 	misuse.Context(ctx, call)
 	return k.enter(key)
+}
+
+func (k *Keyed) made() *share.Keys[*Mutex] {
+	if k == nil || k.keys == nil {
+		panic("zklock: Keyed not made by NewKeyed")
+	}
+	return k.keys
 }
 
 // NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of
@@ -79,18 +63,18 @@ func (k *Keyed) called(ctx context.Context, key, call string) *share.Key[keyMute
 // NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad
 // option. A dir that leaves no room for a key of 255 bytes is a bad path.
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
-	c, err := configOf(opts)
+	opts = slices.Clone(opts)
+	keys, err := share.NewKeys(dir, func(path string) (*Mutex, share.State, error) {
+		mx, err := open(m, path, opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		return mx, &mx.lock, nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	k := &Keyed{m: m, c: c}
-	if k.keys, err = share.NewKeys[keyMutex](dir); err == nil {
-		_, err = k.open(k.keys.Longest())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("zklock: %w", err)
-	}
-	return k, nil
+	return &Keyed{keys: keys}, nil
 }
 
 // Do is [Mutex.Do] of the key's lock. It calls f while it holds the lock, and unlocks when f returns, panics or ends its
@@ -161,7 +145,7 @@ func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, 
 
 // Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have, such as
 // [Multi] and [Mutex.Locker].
-func (k *Keyed) Path(key string) string { return k.made().keys.Path(key) }
+func (k *Keyed) Path(key string) string { return k.made().Path(key) }
 
 // EscapePath turns any string into one element of a path, for a lock that is named after user input or after data of
 // another system:

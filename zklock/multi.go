@@ -39,18 +39,18 @@ type MultiLock struct {
 	locks   []member // in the order in which every process takes them
 	given   []int    // the index of each of locks among those given to Multi
 	inOrder bool     // they are never taken at once
-	holds   *share.Holds[multiHold]
+	holds   share.Holds[multiHold]
 }
 
 // member is one of the locks.
 type member struct {
-	ContextLocker
-	*share.Member
+	*share.Lock
+	public ContextLocker
 }
 
 // made returns m. It panics if m is nil or a zero value.
 func (m *MultiLock) made() *MultiLock {
-	if m == nil || m.holds == nil {
+	if m == nil || m.locks == nil {
 		panic("zklock: MultiLock not made by Multi")
 	}
 	return m
@@ -102,16 +102,16 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 		if v := reflect.ValueOf(l); l == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 			return invalid("lock %d is nil", i)
 		}
-		one := share.MemberOf(l)
+		one := share.LockOf(l)
 		if one == nil {
 			return invalid("lock %d, a %T, was not made by this module", i, l)
 		}
-		manager = cmp.Or(manager, one.Queue.Manager())
-		if one.Queue.Manager() != manager {
+		manager = cmp.Or(manager, one.Manager)
+		if one.Manager != manager {
 			return invalid("lock %d, %s, has another manager than lock 0, %s", i, l.Path(), locks[0].Path())
 		}
-		members[i], m.given = member{l, one}, append(m.given, i)
-		m.inOrder, async = m.inOrder || one.Apart, async && one.Async
+		members[i], m.given = member{one, l}, append(m.given, i)
+		m.inOrder, async = m.inOrder || one.Apart(), async && one.Async
 	}
 	slices.SortFunc(m.given, func(i, j int) int { return strings.Compare(locks[i].Path(), locks[j].Path()) })
 	var paths []string
@@ -122,7 +122,7 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 		}
 		m.locks, paths = append(m.locks, members[given]), append(paths, path)
 	}
-	m.holds = &share.Holds[multiHold]{
+	m.holds = share.Holds[multiHold]{
 		Path: strings.Join(paths, ", "), Manager: manager, Slot: true, Several: true, Async: async,
 	}
 	return m, nil

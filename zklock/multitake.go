@@ -48,7 +48,7 @@ func (m *MultiLock) refuseOwner(ctx context.Context) error {
 		if err := held.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
 			return err // the owner has to know this first
 		}
-		return misuse.Invalidf("the owner of the context holds %s already", one.Queue.Path())
+		return misuse.Invalidf("the owner of the context holds %s already", one.Path)
 	}
 	return nil
 }
@@ -81,16 +81,20 @@ func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) er
 	if try && len(m.locks) > 1 {
 		var looks []share.Look
 		for _, one := range m.locks {
-			looks = append(append(looks, share.Look{Queue: one.Queue, Request: one.Request}), one.LookAlso...)
+			if one.Looks != nil {
+				looks = append(looks, one.Looks...)
+			} else {
+				looks = append(looks, share.Look{Queue: one.Queue, Request: one.Request})
+			}
 		}
 		if _, err := share.LookAll(ctx, looks...); err != nil {
 			return m.acquiring(err)
 		}
 	}
 	for _, one := range m.locks {
-		acquire := one.Acquire
+		acquire := one.public.Acquire
 		if try {
-			acquire = one.TryAcquire
+			acquire = one.public.TryAcquire
 		}
 		lease, err := acquire(ctx)
 		if err != nil {
@@ -112,19 +116,19 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 		}
 	}()
 	for _, one := range m.locks {
-		e := &entrant{Member: one.Member, r: one.Request}
+		e := &entrant{q: one.Queue, r: one.Request}
 		if e.ctx, e.end, err = one.Queue.StartAcquiring(ctx, &e.r, try); err != nil {
 			return err
 		}
 		all = append(all, e)
 	}
 	if try {
-		all.each(func(e *entrant) { e.effort, e.err = e.Queue.Look(e.ctx, e.r) })
+		all.each(func(e *entrant) { e.effort, e.err = e.q.Look(e.ctx, e.r) })
 		if e := all.failed(); e != nil {
 			return e.conclude(e.err)
 		}
 	}
-	all.each(func(e *entrant) { e.turn, e.effort, e.err = e.Queue.BeginAtOnce(e.ctx, &e.r, try) })
+	all.each(func(e *entrant) { e.turn, e.effort, e.err = e.q.BeginAtOnce(e.ctx, &e.r, try) })
 	e := all.failed()
 	if e == nil {
 		for _, e := range all {
@@ -140,7 +144,7 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 	}
 	for _, e := range all {
 		before := e.effort.Attempts
-		e.turn, e.effort, e.err = e.Queue.Begin(e.ctx, e.r, false, nil)
+		e.turn, e.effort, e.err = e.q.Begin(e.ctx, e.r, false, nil)
 		if e.effort.Attempts += before; e.err != nil {
 			return e.conclude(e.err)
 		}
@@ -151,7 +155,7 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 
 // entrant is the acquisition of one of the locks.
 type entrant struct {
-	*share.Member
+	q   *queue.Queue
 	r   queue.Request
 	ctx context.Context // within the Acquire hook
 

@@ -28,16 +28,14 @@ type Mutex struct {
 
 	door // for Multi
 
-	lock  *share.Member
-	turns *share.Turns // of all goroutines; nil: each call has a node of its own
-	holds *share.Holds[*queue.Lease]
+	lock share.Lock
 }
 
 type door = share.Door[*Mutex]
 
 // made returns m. It panics if m is nil or a zero value.
 func (m *Mutex) made() *Mutex {
-	if m == nil || m.holds == nil {
+	if m == nil || m.lock.Queue == nil {
 		panic("zklock: Mutex not made by New")
 	}
 	return m
@@ -59,38 +57,31 @@ var mutex = queue.Mutex()
 //
 // New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
-	c, err := configOf(opts)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: %w", err)
-	}
-	mx, err := c.open(m, path)
+	mx, err := open(m, path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
 	return mx, nil
 }
 
-// open makes a mutex.
-func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
+func open(m *session.Manager, path string, opts []Option) (*Mutex, error) {
+	var o share.Options
+	if err := share.Apply(opts, &o, Option.apply); err != nil {
+		return nil, err
+	}
 	q, err := queue.New(m, path)
 	if err != nil {
 		return nil, errors.Unwrap(err) // without the name of package queue
 	}
-	mx := &Mutex{holds: &share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: c.async}}
-	mx.lock = &share.Member{
-		Queue: q, Request: queue.Request{Kind: mutex, Name: c.name}, Apart: c.handovers > 0 || c.keep > 0, Async: c.async,
-		Owned: []*share.Holds[*queue.Lease]{mx.holds},
+	mx := &Mutex{lock: share.Lock{
+		Holds: share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: o.Async},
+		Queue: q, Request: queue.Request{Kind: mutex, Name: o.Name},
+	}}
+	if o.Handovers > 0 || o.Keep > 0 {
+		mx.lock.Turns = share.NewTurns(q, mx.lock.Request, o.Handovers, o.Keep)
 	}
-	if mx.lock.Apart {
-		mx.turns = share.NewTurns(q, mx.lock.Request, c.handovers, c.keep)
-	}
-	mx.door = share.DoorTo[*Mutex](mx.lock)
+	mx.door = share.DoorTo[*Mutex](&mx.lock)
 	return mx, nil
-}
-
-// get gets a lease: for Acquire and TryAcquire, or for a hold.
-func (m *Mutex) get(ctx context.Context, try bool) (*queue.Lease, error) {
-	return share.Acquire(ctx, m.lock.Queue, m.lock.Request, m.turns, try)
 }
 
 // Lock waits for its turn and takes the mutex. It returns nil when it holds the mutex. If ctx ends before that, Lock
@@ -111,7 +102,7 @@ func (m *Mutex) get(ctx context.Context, try bool) (*queue.Lease, error) {
 // out no other process.
 func (m *Mutex) Lock(ctx context.Context) error {
 	m.called(ctx, "zklock: Mutex.Lock")
-	return m.holds.Lock(ctx, m.get)
+	return m.lock.Lock(ctx, m.lock.Acquire)
 }
 
 // TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another contender holds it or is
@@ -132,7 +123,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // at most.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	m.called(ctx, "zklock: Mutex.TryLock")
-	return m.holds.TryLock(ctx, m.get)
+	return m.lock.TryLock(ctx, m.lock.Acquire)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the mutex up. Unlock
@@ -152,18 +143,18 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // Unlock cannot tell which goroutine calls it. If several goroutines share the Mutex, and one of them calls Unlock
 // without a Lock, it gives back the hold of another goroutine, and gets the report if that hold was lost. Where that can
 // happen, use [Mutex.Do] or [Mutex.Acquire], which give back their own hold and report its loss.
-func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
+func (m *Mutex) Unlock() error { return m.made().lock.Unlock() }
 
 // Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and fails
 // as Lock does, but does not look at owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
-	return m.called(ctx, "zklock: Mutex.Acquire").get(ctx, false)
+	return m.called(ctx, "zklock: Mutex.Acquire").lock.Acquire(ctx, false)
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
 // leaves nothing behind unless it returns a lease.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return m.called(ctx, "zklock: Mutex.TryAcquire").get(ctx, true)
+	return m.called(ctx, "zklock: Mutex.TryAcquire").lock.Acquire(ctx, true)
 }
 
 // Do calls f while it holds the mutex, and unlocks when f returns or panics, as [Mutex.Unlock] does. If it cannot lock,
@@ -185,7 +176,7 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // cause, or its caller uses Lock.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	m.called(ctx, "zklock: Mutex.Do")
-	return m.holds.Do(ctx, m.get, f)
+	return m.lock.Do(ctx, m.lock.Acquire, f)
 }
 
 // TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If the mutex is busy, it returns false and
@@ -193,22 +184,22 @@ func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 // it returns true and what Do returns.
 func (m *Mutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	m.called(ctx, "zklock: Mutex.TryDo")
-	return m.holds.TryDo(ctx, m.get, f)
+	return m.lock.TryDo(ctx, m.lock.Acquire, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It goes by the clock at the
 // time of the call.
-func (m *Mutex) Held() bool { return m.made().holds.Held() }
+func (m *Mutex) Held() bool { return m.made().lock.Held() }
 
 // Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this Mutex is unlocked or
 // lost. It is closed already if there is no hold. Held may know of a loss earlier.
-func (m *Mutex) Done() <-chan struct{} { return m.made().holds.Done() }
+func (m *Mutex) Done() <-chan struct{} { return m.made().lock.Done() }
 
 // Path returns the path that was given to [New].
-func (m *Mutex) Path() string { return m.made().lock.Queue.Path() }
+func (m *Mutex) Path() string { return m.made().lock.Path }
 
 // Manager returns the session manager that was given to [New].
-func (m *Mutex) Manager() *session.Manager { return m.made().lock.Queue.Manager() }
+func (m *Mutex) Manager() *session.Manager { return m.made().lock.Manager }
 
 // Contenders returns the holder and the waiters of all processes, in the order of the queue. It fails with the error of
 // ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see [queue.Queue.Contenders]),
@@ -237,4 +228,6 @@ func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 // called it, with [runtime.Goexit]. Deferred functions run, and a deferred Unlock of this Locker is allowed. A main
 // goroutine in Lock ends without ending the program, which crashes when no goroutine is left, and a test in Lock fails.
 // So close the manager after the goroutines that use the Locker have ended.
-func (m *Mutex) Locker(onLost func(error)) sync.Locker { return m.made().holds.Locker(m.get, onLost) }
+func (m *Mutex) Locker(onLost func(error)) sync.Locker {
+	return m.made().lock.Locker(m.lock.Acquire, onLost)
+}

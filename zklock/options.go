@@ -10,28 +10,11 @@ import (
 
 // Option changes a [Mutex]. [New] returns an error that matches [session.ErrInvalid] for an option that is nil or has a
 // bad value.
-type Option interface{ apply(*config) error }
+type Option interface{ apply(*share.Options) error }
 
-type option func(*config) error
+type option func(*share.Options) error
 
-func (o option) apply(c *config) error { return o(c) }
-
-// config is what the options say.
-type config struct {
-	name      string
-	handovers int           // WithLocalHandover; 0 if there is none
-	keep      time.Duration // WithLazyRelease; 0 if there is none
-	async     bool          // WithAsyncRelease
-}
-
-// configOf applies the options.
-func configOf(opts []Option) (*config, error) {
-	c := new(config)
-	if err := share.ApplyAll(opts, func(o Option) error { return o.apply(c) }); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
+func (o option) apply(to *share.Options) error { return o(to) }
 
 // WithName sets a name for the mutex in metrics and spans, such as "invoice" for the mutex at /locks/invoice-42. It is
 // zklock.name in package otelzk, package lockz shows it, and hooks get it in a [session.AcquireInfo] and a
@@ -42,8 +25,8 @@ func configOf(opts []Option) (*config, error) {
 //
 // A name is text that can be printed, of 1 to 200 bytes. Default: none, and metrics only tell kinds of lock apart.
 func WithName(text string) Option {
-	return option(func(c *config) error {
-		c.name = text
+	return option(func(o *share.Options) error {
+		o.Name = text
 		return queue.CheckName(text)
 	})
 }
@@ -65,8 +48,8 @@ func WithName(text string) Option {
 //   - The release is certain when [session.Manager.Close] has returned nil. If Close returns an error, or a program ends
 //     without Close, the mutex can be taken until the session expires.
 func WithAsyncRelease() Option {
-	return option(func(c *config) error {
-		c.async = true
+	return option(func(o *share.Options) error {
+		o.Async = true
 		return nil
 	})
 }
@@ -93,11 +76,11 @@ func WithAsyncRelease() Option {
 //     requests for the shared node belong to the call that came first.
 //   - A request to give the lock up ([Revoke]) goes to the holder that is there, and ends the turn.
 func WithLocalHandover(n int) Option {
-	return option(func(c *config) error {
+	return option(func(o *share.Options) error {
 		if n < 1 {
 			return misuse.Invalidf("WithLocalHandover(%d): want at least 1", n)
 		}
-		c.handovers = n
+		o.Handovers = n
 		return nil
 	})
 }
@@ -131,8 +114,8 @@ func WithLocalHandover(n int) Option {
 //   - If a kept place is lost, with the session or because an operator deletes its node, it is simply gone: the next Lock
 //     queues anew.
 func WithLazyRelease(d time.Duration) Option {
-	return option(func(c *config) error {
-		c.keep = d
+	return option(func(o *share.Options) error {
+		o.Keep = d
 		return share.CheckKeep(d)
 	})
 }

@@ -3,23 +3,7 @@ package share
 import (
 	"slices"
 	"strings"
-
-	"github.com/turnstile-go/turnstile/internal/misuse"
 )
-
-// ApplyAll applies all options of a constructor, and joins the errors. A nil option is an error.
-func ApplyAll[O comparable](opts []O, apply func(O) error) error {
-	var none O
-	var errs []error
-	for _, o := range opts {
-		if o == none {
-			errs = append(errs, misuse.Invalidf("nil option"))
-			continue
-		}
-		errs = append(errs, apply(o))
-	}
-	return Join(errs...)
-}
 
 // Join returns the errors that are not nil as one, like [errors.Join], but with a text of one line.
 func Join(errs ...error) error {

@@ -38,11 +38,14 @@ func (o *object) tell() {
 	}
 }
 
-func open(path string) (*object, error) { return &object{path: path}, nil }
+func open(path string) (*object, share.State, error) {
+	o := &object{path: path}
+	return o, o, nil
+}
 
 func newKeys(t *testing.T) *share.Keys[*object] {
 	t.Helper()
-	m, err := share.NewKeys[*object]("/locks")
+	m, err := share.NewKeys("/locks", open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,25 +62,25 @@ func wantLen(t *testing.T, when string, m *share.Keys[*object], n int) {
 // Calls of one key that overlap have one object, whichever of them ends first. Then the key is forgotten.
 func TestCallsShareAnObject(t *testing.T) {
 	m := newKeys(t)
-	first, second := m.Enter("a", open), m.Enter("a", open)
+	first, second := m.Enter("a"), m.Enter("a")
 	if first.Lock != second.Lock || first.Lock.path != "/locks/a" {
 		t.Errorf("two calls have %q and %q", first.Lock.path, second.Lock.path)
 	}
-	if other := m.Enter("b", open); other.Lock == first.Lock {
+	if other := m.Enter("b"); other.Lock == first.Lock {
 		t.Error("two keys have one object")
 	} else {
 		other.Leave()
 	}
 	first.Leave()
 	wantLen(t, "one call has ended", m, 1)
-	if third := m.Enter("a", open); third.Lock != second.Lock {
+	if third := m.Enter("a"); third.Lock != second.Lock {
 		t.Error("forgotten while a call was under way")
 	} else {
 		third.Leave()
 	}
 	second.Leave()
 	wantLen(t, "all calls have ended", m, 0)
-	if later := m.Enter("a", open); later.Lock == first.Lock {
+	if later := m.Enter("a"); later.Lock == first.Lock {
 		t.Error("not forgotten")
 	} else {
 		later.Leave()
@@ -87,14 +90,14 @@ func TestCallsShareAnObject(t *testing.T) {
 // An object that is in use without a call stays, until it says that it is unused.
 func TestObjectInUse(t *testing.T) {
 	m := newKeys(t)
-	e := m.Enter("a", open)
+	e := m.Enter("a")
 	e.Lock.tell() // a call is under way
 	wantLen(t, "unused in a call", m, 1)
 	e.Lock.inUse.Store(true)
 	e.Leave()
 	e.Lock.tell() // it was in use again by then
 	wantLen(t, "in use after the call", m, 1)
-	again := m.Enter("a", open)
+	again := m.Enter("a")
 	if again.Lock != e.Lock {
 		t.Error("forgotten while it was in use")
 	}
@@ -105,7 +108,7 @@ func TestObjectInUse(t *testing.T) {
 	wantLen(t, "unused", m, 0)
 
 	// The object of an earlier entry does not end a later one.
-	later := m.Enter("a", open)
+	later := m.Enter("a")
 	later.Lock.inUse.Store(true)
 	later.Leave()
 	e.Lock.tell()
@@ -123,7 +126,7 @@ func TestPaths(t *testing.T) {
 		{"/locks", "..", "/locks/%2E."},
 		{"/locks", "a/b", "/locks/a%2Fb"},
 	} {
-		m, err := share.NewKeys[*object](test.dir)
+		m, err := share.NewKeys(test.dir, open)
 		if err != nil || m.Path(test.key) != test.path {
 			t.Errorf("key %q in %s: %v, %v; want %s", test.key, test.dir, m.Path(test.key), err, test.path)
 		}
@@ -132,7 +135,7 @@ func TestPaths(t *testing.T) {
 
 func TestBadDirectories(t *testing.T) {
 	for _, dir := range []string{"", "locks", "/locks/", "/a//b", "/a/../b", "/\x00"} {
-		if _, err := share.NewKeys[*object](dir); !errors.Is(err, misuse.ErrInvalid) {
+		if _, err := share.NewKeys(dir, open); !errors.Is(err, misuse.ErrInvalid) {
 			t.Errorf("NewKeys(%q): %v", dir, err)
 		}
 	}
@@ -152,7 +155,7 @@ func TestConcurrentSafe(t *testing.T) {
 		all.Go(func() {
 			for n := range 2000 {
 				k := (i + n) % keys
-				e := m.Enter(fmt.Sprint(k), open)
+				e := m.Enter(fmt.Sprint(k))
 				in := &inside[k]
 				in.Lock()
 				if in.calls++; in.calls == 1 {
@@ -174,9 +177,15 @@ func TestConcurrentSafe(t *testing.T) {
 	wantLen(t, "all calls have ended", m, 0)
 }
 
-// A constructor tries the longest path that there can be.
+// NewKeys tries the longest path that there can be.
 func TestLongest(t *testing.T) {
-	if n := len(newKeys(t).Longest()); n != len("/locks/")+255 {
-		t.Errorf("a path of %d bytes", n)
+	refused := errors.New("too long")
+	var longest int
+	_, err := share.NewKeys("/locks", func(path string) (*object, share.State, error) {
+		longest = len(path)
+		return nil, nil, refused
+	})
+	if want := len("/locks/") + 255; longest != want || !errors.Is(err, refused) {
+		t.Errorf("a path of %d bytes, want %d: %v", longest, want, err)
 	}
 }

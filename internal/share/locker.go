@@ -41,8 +41,8 @@ func (l *locker[L]) Lock() {
 	for waits := (rounds.Backoff{First: time.Second, Most: 5 * time.Second}); ; {
 		held, err := l.holds.take(context.Background(), false, viaLock, l.get)
 		if err == nil && l.onLost != nil {
-			held.lease.AfterEnd(func() {
-				if err := held.lease.Err(); !errors.Is(err, queue.ErrReleased) && !errors.Is(err, session.ErrClosed) {
+			held.Lease.AfterEnd(func() {
+				if err := held.Lease.Err(); !errors.Is(err, queue.ErrReleased) && !errors.Is(err, session.ErrClosed) {
 					l.onLost(err)
 				}
 			})

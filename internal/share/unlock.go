@@ -28,16 +28,16 @@ func (h *Holds[L]) Unlock() error {
 // choose returns the hold of which an Unlock, which does not say whose, gives back a Lock. It prefers a lost hold, so that
 // Unlock frees nothing that a goroutine relies on while there is a hold on which none can rely. Then it prefers a hold without
 // an owner, so that an owner's hold stays known as long as the owner may enter it again. Then it takes the oldest.
-func (h *Holds[L]) choose() (best *hold[L]) {
+func (h *Holds[L]) choose() (best *Hold[L]) {
 	h.mu.Lock()
-	all := slices.DeleteFunc(slices.Clone(h.all), func(held *hold[L]) bool { return held.calls[viaLock] == 0 })
+	all := slices.DeleteFunc(slices.Clone(h.all), func(held *Hold[L]) bool { return held.calls[viaLock] == 0 })
 	h.mu.Unlock()
 	if len(all) == 1 {
 		return all[0] // without a look at the clock
 	}
-	rank := func(held *hold[L]) int {
+	rank := func(held *Hold[L]) int {
 		switch {
-		case held.lease.Err() != nil:
+		case held.Lease.Err() != nil:
 			return 0
 		case held.owner == nil:
 			return 1
@@ -54,7 +54,7 @@ func (h *Holds[L]) choose() (best *hold[L]) {
 
 // giveBack takes one call off a hold, and releases its lease after the last of them. It returns why the lease was lost, if it
 // was, and ErrNotHeld if there is no such call.
-func (h *Holds[L]) giveBack(held *hold[L], by via) error {
+func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
 	h.mu.Lock()
 	if held.calls[by] == 0 {
 		h.mu.Unlock()
@@ -63,7 +63,7 @@ func (h *Holds[L]) giveBack(held *hold[L], by via) error {
 	held.calls[by]--
 	last := held.calls == [2]int{}
 	if last {
-		h.all = slices.DeleteFunc(h.all, func(o *hold[L]) bool { return o == held })
+		h.all = slices.DeleteFunc(h.all, func(o *Hold[L]) bool { return o == held })
 		if held.ended != nil {
 			close(held.ended)
 		}
@@ -71,16 +71,16 @@ func (h *Holds[L]) giveBack(held *hold[L], by via) error {
 	h.mu.Unlock()
 	switch {
 	case !last:
-		lost := held.lease.Err()
+		lost := held.Lease.Err()
 		if errors.Is(lost, queue.ErrReleased) {
 			lost = nil // another call has been given back since, the last one
 		}
 		return h.failed("unlock", lost)
 	// The slot is free before the lease is released: the goroutine that takes it next has got its own lease from the servers.
 	case h.Async:
-		return h.failed("unlock", held.lease.Unlock(0))
+		return h.failed("unlock", held.Lease.Unlock(0))
 	}
-	return h.failed("unlock", held.lease.Unlock(UnlockPatience))
+	return h.failed("unlock", held.Lease.Unlock(UnlockPatience))
 }
 
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f together with that of a loss: see
@@ -115,15 +115,15 @@ func (h *Holds[L]) work(
 		if ran {
 			err = withRevocation(ctx, inside, err)
 		}
-		err = withEnd(ctx, err, h.giveBack(held, viaDo), held.lease.Err())
+		err = withEnd(ctx, err, h.giveBack(held, viaDo), held.Lease.Err())
 	}()
-	if held.lease.IsRevoked() {
+	if held.Lease.IsRevoked() {
 		return false, h.failed("acquire", queue.ErrRevoked)
 	}
 	parent, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	defer held.lease.AfterRevoke(func() { end(h.failed("lock", queue.ErrRevoked)) })()
-	inside, cancel := held.lease.Context(parent)
+	defer held.Lease.AfterRevoke(func() { end(h.failed("lock", queue.ErrRevoked)) })()
+	inside, cancel := held.Lease.Context(parent)
 	defer cancel()
 	ran = true
 	return ran, f(inside)
