@@ -150,7 +150,7 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	key := watchKey{onChildren, full}
 	if o.Children {
 		w := s.watches.add(s, key)
-		listing.ended = func(r wire.Reply) { s.watches.land(key, w, r, s.verdict(r)) }
+		listing.ended = func(r wire.Reply) { s.watches.land(w, r, s.verdict(r)) }
 		out.Children = w
 	}
 	got, _, err := s.tryAll(ctx, l, append(f, listing))

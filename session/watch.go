@@ -33,12 +33,15 @@ const (
 // Watch reports once what happens to a node, or to its children, next. All methods of a Watch may be called by any number of
 // goroutines at once. They panic if a [Session] has not made the Watch.
 type Watch struct {
-	of    *Session // nil: nothing was set
+	of    *Session
 	key   watchKey
-	users int // calls that share it and have not forgotten it; guarded by the lock of watches
+	alone bool // it is for one call, and not shared
 
-	ready chan struct{} // closed when the request that sets it was answered
-	reply struct {      // and err: read once ready is closed
+	// Guarded by the lock of watches.
+	users int    // calls that share it and have not forgotten it
+	next  *Watch // in the list of its key
+
+	reply struct { // and err: read once ready is closed
 		Names []string
 		Data  []byte
 		Stat  *zk.Stat
@@ -46,7 +49,8 @@ type Watch struct {
 	err error
 
 	event atomic.Int32
-	mu    sync.Mutex
+	mu    sync.Mutex    // guards the rest
+	ready chan struct{} // closed when the request that sets it was answered
 	done  chan struct{} // nil until somebody asks
 	calls *eventCall    // to be made when the watch ends: a list
 }
@@ -56,12 +60,8 @@ type eventCall struct {
 	next *eventCall
 }
 
-func newWatch(of *Session, key watchKey) *Watch {
-	return &Watch{of: of, key: key, users: 1, ready: make(chan struct{})}
-}
-
 func (w *Watch) check() *Watch {
-	if w == nil || w.ready == nil {
+	if w == nil || w.of == nil {
 		panic("session: Watch not made by Session.Watch")
 	}
 	return w
@@ -115,7 +115,7 @@ func (w *Watch) AfterEvent(f func()) (stop func() bool) {
 // node, if no answer has told what it was, and for a watch on children. Goroutines share both, so nobody may change them.
 func (w *Watch) Data() ([]byte, *zk.Stat) {
 	select {
-	case <-w.check().ready:
+	case <-w.check().answered():
 		if w.err == nil && w.reply.Names == nil {
 			return w.reply.Data, w.reply.Stat
 		}
@@ -129,10 +129,14 @@ func (w *Watch) Data() ([]byte, *zk.Stat) {
 // a watch until it has something to tell, or the connection ends. So Forget is for a caller that has waited in vain. To forget a
 // watch that has ended does nothing. Forget waits for nothing. It must be called at most once for each call that has returned the
 // watch.
-func (w *Watch) Forget() {
-	if w.check().of != nil {
-		w.of.forget(w)
-	}
+func (w *Watch) Forget() { w.check().of.forget(w) }
+
+// answered returns a channel that is closed when the request that sets the watch was answered. reply and err do not change
+// from then on.
+func (w *Watch) answered() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ready
 }
 
 // share notes that one more call returns the watch, which may be nil.
@@ -150,18 +154,17 @@ func (s *Session) forget(w *Watch) {
 	t := &s.watches
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.m[w.key]
-	if w.users--; w.users > 0 || all.shared != w && !slices.Contains(all.alone, w) {
+	if w.users--; w.users > 0 || w.Event() != WatchPending {
 		return
 	}
-	t.dropLocked(w.key, w, WatchBroken)
-	kind, all := int32(codec.DataWatches), watched{}
+	t.dropLocked(w, WatchBroken)
+	kind := int32(codec.DataWatches)
 	kinds := []watchKind{onData, onAbsence} // a server has these in one table
 	if w.key.kind == onChildren {
 		kind, kinds = codec.ChildWatches, []watchKind{onChildren}
 	}
 	for _, k := range kinds {
-		if _, others := t.m[watchKey{k, w.key.path}]; others {
+		if t.m[watchKey{k, w.key.path}] != nil {
 			return
 		}
 	}
@@ -193,17 +196,12 @@ func (w *Watch) fire(e WatchEvent) {
 // since then.
 type watches struct {
 	mu sync.Mutex
-	m  map[watchKey]watched
+	m  map[watchKey]*Watch // lists
 }
 
 type watchKey struct {
 	kind watchKind
 	path string // with the chroot
-}
-
-type watched struct {
-	shared *Watch   // nil if there is none
-	alone  []*Watch // those that are not shared
 }
 
 type watchKind int8
@@ -214,69 +212,80 @@ const (
 	onAbsence // of a node that does not exist
 )
 
-// join returns the watch of a path, and whether the caller has to set it.
+// join returns the shared watch of a path, and whether the caller has to set it.
 func (t *watches) join(s *Session, key watchKey) (w *Watch, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.m[key]
-	if all.shared != nil {
-		all.shared.users++
-		return all.shared, false
+	for w := t.m[key]; w != nil; w = w.next {
+		if !w.alone {
+			w.users++
+			return w, false
+		}
 	}
-	all.shared = newWatch(s, key)
-	t.putLocked(key, all)
-	return all.shared, true
+	return t.addLocked(s, key, false), true
 }
 
 // add returns a watch that is not shared. The caller has to set it.
 func (t *watches) add(s *Session, key watchKey) *Watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all, w := t.m[key], newWatch(s, key)
-	all.alone = append(all.alone, w)
-	t.putLocked(key, all)
+	return t.addLocked(s, key, true)
+}
+
+func (t *watches) addLocked(s *Session, key watchKey, alone bool) *Watch {
+	if t.m == nil {
+		t.m = make(map[watchKey]*Watch)
+	}
+	w := &Watch{of: s, key: key, alone: alone, users: 1, next: t.m[key], ready: make(chan struct{})}
+	t.m[key] = w
 	return w
 }
 
-func (t *watches) putLocked(key watchKey, all watched) {
-	if t.m == nil {
-		t.m = make(map[watchKey]watched)
-	}
-	t.m[key] = all
-}
-
 // land takes the answer to the request that sets a watch.
-func (t *watches) land(key watchKey, w *Watch, r wire.Reply, err error) {
+func (t *watches) land(w *Watch, r wire.Reply, err error) {
 	w.reply.Names, w.reply.Data, w.reply.Stat, w.err = r.Names, r.Data, r.Stat, err
-	switch {
-	case err == nil:
-	case errors.Is(err, zk.ErrNoNode):
-		t.drop(key, w, WatchDeleted)
-	default: // it was not set, or may not have been
-		t.drop(key, w, WatchBroken)
+	if err != nil {
+		e := WatchBroken // it was not set, or may not have been
+		if errors.Is(err, zk.ErrNoNode) {
+			e = WatchDeleted
+		}
+		t.mu.Lock()
+		t.dropLocked(w, e)
+		t.mu.Unlock()
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	close(w.ready)
+	w.ready = closedNow // which takes no memory, as long as the watch may be pending
 }
 
-// drop ends a watch that was not set, or that its caller does not want any more.
-func (t *watches) drop(key watchKey, w *Watch, e WatchEvent) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.dropLocked(key, w, e)
-}
-
-func (t *watches) dropLocked(key watchKey, w *Watch, e WatchEvent) {
-	all := t.m[key]
-	if all.shared == w {
-		all.shared = nil
+// dropLocked ends a watch that was not set, or that its callers do not want any more.
+func (t *watches) dropLocked(w *Watch, e WatchEvent) {
+	for at := t.m[w.key]; at != nil; at = at.next {
+		switch {
+		case at == w && w.next == nil:
+			delete(t.m, w.key)
+		case at == w:
+			t.m[w.key] = w.next
+		case at.next == w:
+			at.next = w.next
+		default:
+			continue
+		}
+		break
 	}
-	all.alone = slices.DeleteFunc(all.alone, func(one *Watch) bool { return one == w })
-	if all.shared == nil && len(all.alone) == 0 {
-		delete(t.m, key)
-	} else {
-		t.m[key] = all
-	}
+	w.next = nil
 	w.fire(e)
+}
+
+// fireAll ends the watches of a list, none of which keeps the others in memory then.
+func fireAll(w *Watch, e WatchEvent) {
+	for w != nil {
+		next := w.next
+		w.next = nil
+		w.fire(e)
+		w = next
+	}
 }
 
 // fire ends the watches at a path. A server tells a connection one event for all watches at the path that it has set.
@@ -284,17 +293,8 @@ func (t *watches) fire(kind watchKind, path string, e WatchEvent) {
 	key := watchKey{kind, path}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.m[key].fire(e)
+	fireAll(t.m[key], e)
 	delete(t.m, key)
-}
-
-func (all watched) fire(e WatchEvent) {
-	if all.shared != nil {
-		all.shared.fire(e)
-	}
-	for _, w := range all.alone {
-		w.fire(e)
-	}
 }
 
 // fired takes an event of the server, which has no watch of that kind on the node any more. One on a node that was absent
@@ -320,8 +320,8 @@ func (t *watches) fired(kind int32, path string) {
 func (t *watches) breakAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, all := range t.m {
-		all.fire(WatchBroken)
+	for _, w := range t.m {
+		fireAll(w, WatchBroken)
 	}
 	clear(t.m)
 }
@@ -369,8 +369,7 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 	}
 	if w.reply.Stat != nil { // the node has been created since, so the watch is on its data
 		w.Forget()
-		seen := newWatch(nil, watchKey{})
-		close(seen.ready)
+		seen := &Watch{of: s, ready: closedNow}
 		seen.fire(WatchChanged)
 		return nil, nil, seen, nil
 	}
@@ -429,7 +428,7 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 
 // isSet waits until a watch is set, and returns why it is not.
 func (s *Session) isSet(ctx context.Context, w *Watch) error {
-	if err := s.await(ctx, w.ready); err != nil {
+	if err := s.await(ctx, w.answered()); err != nil {
 		return err
 	}
 	return w.err
@@ -471,7 +470,7 @@ func (s *Session) prepareWatch(ctx context.Context, kind watchKind, path string)
 	}
 	traced := s.traceRequest(ctx, watchOps[kind].name, path)
 	if err := s.Err(); err != nil { // after join, so that a session that ends now ends the watch
-		s.watches.land(key, w, wire.Reply{}, err)
+		s.watches.land(w, wire.Reply{}, err)
 		traced(err)
 		return w, nil
 	}
@@ -481,7 +480,7 @@ func (s *Session) prepareWatch(ctx context.Context, kind watchKind, path string)
 		if kind == onAbsence {
 			err = ignoreNoNode(err)
 		}
-		s.watches.land(key, w, r, err)
+		s.watches.land(w, r, err)
 		traced(err)
 	}}
 }
