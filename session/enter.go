@@ -55,11 +55,13 @@ type Node struct {
 
 // entry is an Enter in progress, and then what the session has to know to remove its node.
 type entry struct {
-	s *Session
-	NewNode
-	asked string     // the path of the create, without the number
-	mode  CreateMode // of the create
-	place *place     // what is counted of the node
+	s     *Session
+	dir   string
+	asked string // the path of the create, without the number
+	data  []byte
+	fixed bool        // the name has neither an id nor a number
+	lists ListOptions // of its listings
+	place *place      // what is counted of the node
 
 	node    string // its path; "" while there is none, or it is not known
 	doubt   bool   // a reply was lost at some time: there may be a second node
@@ -111,11 +113,12 @@ const idHead = "_c_"
 func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	misuse.Context(ctx, "session: Session.Enter")
 	s.check()
-	e := &entry{s: s, NewNode: n, mode: ephemeralSequential, upTo: math.MaxInt64}
+	e := &entry{
+		s: s, dir: n.Dir, data: n.Data, fixed: n.Fixed, upTo: math.MaxInt64,
+		lists: ListOptions{Data: n.Directory, Watch: n.Directory, Children: n.Watch},
+	}
 	name := n.Name
-	if n.Fixed {
-		e.mode = ephemeral
-	} else {
+	if !n.Fixed {
 		name = idHead + uuid.NewString() + "-" + n.Name
 	}
 	e.asked = strings.TrimSuffix(n.Dir, "/") + "/" + name // path.Join would make a valid path of some that are not
@@ -147,7 +150,7 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Data = nil
+	e.data, e.asked = nil, e.node[:len(e.asked)] // the same text, which takes its memory once
 	return &Node{Path: e.node, Listing: l, entry: e}, nil
 }
 
@@ -226,14 +229,14 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 				continue
 			}
 		case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
-			now, err := s.makeDirectory(ctx, s.cfg.outward(e.Dir))
+			now, err := s.makeDirectory(ctx, s.cfg.outward(e.dir))
 			if e.founded = e.founded || now; err != nil {
 				return nil, e.abandon(ctx, err)
 			}
 			if undone++; undone <= 2 {
 				continue
 			}
-		case errors.Is(refusal, zk.ErrNodeExists) && !e.Fixed: // past the end of the counter, servers give a number again
+		case errors.Is(refusal, zk.ErrNodeExists) && !e.fixed: // past the end of the counter, servers give a number again
 			return nil, e.abandon(ctx, opError("create", e.asked, fmt.Errorf("%w: it gave one again", ErrSequence)))
 		case errors.Is(refusal, zk.ErrNoAuth):
 			return nil, e.abandon(ctx, opError("create", e.asked, s.missing("create", e.asked, refusal)))

@@ -58,17 +58,20 @@ func (c *creation) take() wire.Reply {
 // matter which of them the server handles first, since a listing counts only if it shows the node.
 func (e *entry) send(ctx context.Context, l *link) (_ *Listing, made wire.Reply, err error) {
 	c := &creation{e: e, l: l, ctx: context.WithoutCancel(ctx)}
-	one := e.s.cfg.making(e.s.cfg.outward(e.asked), e.Data, e.s.cfg.acl, e.mode)
+	one := e.s.cfg.making(e.s.cfg.outward(e.asked), e.data, e.s.cfg.acl, e.mode())
 	one.ended = c.end
-	_, listing, err := e.s.list(ctx, l, e.Dir, e.options(), flight{one})
+	_, listing, err := e.s.list(ctx, l, e.dir, e.lists, flight{one})
 	if made = c.take(); made.Err == nil && made.Code == codec.CodeOK {
 		e.node, e.upTo = e.s.cfg.inward(made.Path), made.Zxid
 	}
 	return listing, made, err
 }
 
-func (e *entry) options() ListOptions {
-	return ListOptions{Data: e.Directory, Watch: e.Directory, Children: e.Watch}
+func (e *entry) mode() CreateMode {
+	if e.fixed {
+		return ephemeral
+	}
+	return ephemeralSequential
 }
 
 // shown returns a listing that shows the node. It lists again if there is none, or if it does not: it can be older than the
@@ -82,17 +85,17 @@ func (e *entry) shown(ctx context.Context, listing *Listing, unlisted error) (*L
 		return listing, nil
 	}
 	e.forget(listing)
-	listing, err := e.s.List(ctx, e.Dir, e.options())
+	listing, err := e.s.List(ctx, e.dir, e.lists)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(listing.Names, name): // somebody has deleted it
 		e.forget(listing)
-		if e.Fixed {
+		if e.fixed {
 			e.s.room.end(e.place)
 		} else {
 			e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
 		}
 		e.node = ""
-		e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.Fixed)
+		e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.fixed)
 		return nil, err
 	case err != nil:
 		return nil, err
@@ -114,7 +117,7 @@ func (e *entry) forget(l *Listing) {
 
 // checkNumber fails at the end of the directory's counter. The next numbers would be the same again, or below all others.
 func (e *entry) checkNumber() error {
-	if n := e.number(path.Base(e.node)); !e.Fixed && e.node != "" && (n < 0 || n == math.MaxInt32) {
+	if n := e.number(path.Base(e.node)); !e.fixed && e.node != "" && (n < 0 || n == math.MaxInt32) {
 		return opError("create", e.asked, fmt.Errorf("%w: it gave %d", ErrSequence, n))
 	}
 	return nil
@@ -151,9 +154,9 @@ type found struct {
 // connection.
 func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, error) {
 	s := e.s
-	return repeat(ctx, s, "getChildren", e.Dir, true, func(l *link) (*Listing, bool, error) {
+	return repeat(ctx, s, "getChildren", e.dir, true, func(l *link) (*Listing, bool, error) {
 		list := func() (*Listing, error) {
-			_, listing, err := s.list(ctx, l, e.Dir, o, flight{s.cfg.checking(s.cfg.outward(e.asked))})
+			_, listing, err := s.list(ctx, l, e.dir, o, flight{s.cfg.checking(s.cfg.outward(e.asked))})
 			return listing, err
 		}
 		if e.lost == nil || e.lost == l { // a listing that is under way can be older than the create
@@ -161,7 +164,7 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 			return listing, false, err
 		}
 		first := false
-		one, err := s.searches.do(ctx, s, searchKey{l, e.Dir, o}, func() found {
+		one, err := s.searches.do(ctx, s, searchKey{l, e.dir, o}, func() found {
 			first = true
 			listing, err := list()
 			return found{listing, err}
@@ -182,7 +185,7 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 // that shows it. Of several, it takes the one with the lowest number, and the others are removed. If there is none, seek
 // returns nothing: there will be none.
 func (e *entry) seek(ctx context.Context) (*Listing, error) {
-	listing, err := e.listBehindWrite(ctx, e.options())
+	listing, err := e.listBehindWrite(ctx, e.lists)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
@@ -191,7 +194,7 @@ func (e *entry) seek(ctx context.Context) (*Listing, error) {
 		ours = e.ours(listing.Names)
 	}
 	for _, name := range ours {
-		node := path.Join(e.Dir, name)
+		node := path.Join(e.dir, name)
 		if e.node != "" {
 			e.s.Remove(ctx, node)
 			listing.Names = slices.DeleteFunc(listing.Names, func(other string) bool { return other == name })
@@ -216,7 +219,7 @@ func (e *entry) seek(ctx context.Context) (*Listing, error) {
 // ours returns the names of a listing that only nodes of the entry can have, by their numbers.
 func (e *entry) ours(names []string) (ours []string) {
 	for _, name := range names {
-		if checkMade(e.asked, e.mode, path.Join(e.Dir, name)) == nil {
+		if checkMade(e.asked, e.mode(), path.Join(e.dir, name)) == nil {
 			ours = append(ours, name)
 		}
 	}
@@ -226,7 +229,7 @@ func (e *entry) ours(names []string) (ours []string) {
 
 // owns reports whether a node is one that the entry has made. stat is nil if there is none.
 func (e *entry) owns(stat *zk.Stat) bool {
-	return stat != nil && stat.EphemeralOwner == e.s.ID() && (!e.Fixed || stat.Czxid > e.after && stat.Czxid <= e.upTo)
+	return stat != nil && stat.EphemeralOwner == e.s.ID() && (!e.fixed || stat.Czxid > e.after && stat.Czxid <= e.upTo)
 }
 
 // abandon follows when the entry has failed, and returns err. A create that is in flight sees to itself.
@@ -255,7 +258,7 @@ func (e *entry) settle(ctx context.Context, l *link, r wire.Reply) {
 		e.doubts(l, r)
 	}
 	e.clear(ctx)
-	if e.Fixed {
+	if e.fixed {
 		e.s.fixed.unlock(e.asked)
 	}
 }
@@ -263,7 +266,7 @@ func (e *entry) settle(ctx context.Context, l *link, r wire.Reply) {
 // clear has all removed that the entry has made, or may have made. No create is in flight. ctx is for hooks alone.
 func (e *entry) clear(ctx context.Context) {
 	if e.founded {
-		e.s.giveBack(e.s.cfg.outward(e.Dir)) // that does nothing while there is a node in it
+		e.s.giveBack(e.s.cfg.outward(e.dir)) // that does nothing while there is a node in it
 	}
 	switch {
 	case e.s.Err() != nil: // the node goes with the session
@@ -272,7 +275,7 @@ func (e *entry) clear(ctx context.Context) {
 		if e.checkNumber() != nil { // the directory is deleted when it is empty, so that its counter begins again
 			go func() {
 				<-r.Done()
-				_, _ = e.s.request(e.s.life, false, e.s.cfg.deleting(e.s.cfg.outward(e.Dir), anyVersion))
+				_, _ = e.s.request(e.s.life, false, e.s.cfg.deleting(e.s.cfg.outward(e.dir), anyVersion))
 			}()
 		}
 	case e.doubt: // once more, also if a search has found nothing
@@ -284,7 +287,7 @@ func (e *entry) clear(ctx context.Context) {
 
 // remove has the node removed for certain. If a reply was lost at some time, it looks for further nodes of the entry.
 func (e *entry) remove(ctx context.Context) *Removal {
-	if !e.Fixed {
+	if !e.fixed {
 		r := e.s.Remove(ctx, e.node)
 		if e.doubt {
 			e.place = nil // that of r
@@ -298,7 +301,7 @@ func (e *entry) remove(ctx context.Context) *Removal {
 // sweep finds and deletes all nodes of the entry.
 func (e *entry) sweep(ctx context.Context) {
 	find := e.erase
-	if !e.Fixed {
+	if !e.fixed {
 		find = e.eraseAll
 	}
 	e.s.removals.begin(ctx, e.asked, nil, find)
@@ -312,7 +315,7 @@ func (e *entry) eraseAll(ctx context.Context) error {
 	}
 	if listing != nil {
 		for _, name := range e.ours(listing.Names) {
-			if err := e.s.deleteFirst(ctx, path.Join(e.Dir, name)); err != nil {
+			if err := e.s.deleteFirst(ctx, path.Join(e.dir, name)); err != nil {
 				return err
 			}
 		}
