@@ -3,6 +3,8 @@ package interop_test
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -149,4 +151,34 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func finish(t *testing.T, crews ...crew) {
+	t.Helper()
+	for _, c := range crews {
+		if err := c.finish(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// watchers returns the sessions that watch a node.
+func watchers(t *testing.T, node string) map[int64]bool {
+	t.Helper()
+	text, err := testserver.Server(t).Word(t.Context(), 0, "wchp")
+	must(t, err)
+	sessions := make(map[int64]bool)
+	for line := range strings.Lines(after(text, node+"\n")) { // sessions, indented, then other paths
+		id, err := strconv.ParseInt(strings.TrimSpace(line), 0, 64)
+		if err != nil {
+			break
+		}
+		sessions[id] = true
+	}
+	return sessions
+}
+
+func after(text, what string) string {
+	_, rest, _ := strings.Cut(text, what)
+	return rest
 }

@@ -39,7 +39,6 @@ func TestElection(t *testing.T) {
 			program := compileElection(t)
 			t.Run("hand over", func(t *testing.T) { handOver(t, program, kind, opts) })
 			t.Run("lost", func(t *testing.T) { longtest.Only(t); lose(t, program, kind, opts) })
-			t.Run("killed", func(t *testing.T) { longtest.Only(t); kill(t, program, kind, opts) })
 		})
 	}
 }
@@ -89,23 +88,6 @@ func lose(t *testing.T, program *javaclient.Program, kind string, opts []electio
 	testserver.WaitChildren(t, path, 2)
 	ours.shows(t, "java", "go")
 	java.order(t, "resign")
-	ours.leads(t)
-}
-
-// kill kills the process of a leader in Java.
-func kill(t *testing.T, program *javaclient.Program, kind string, opts []election.Option) {
-	path := testserver.Path(t)
-	java := startJava(t, program, path, kind, "java", 8*time.Second)
-	java.says(t, "leads")
-	ours := newCandidate(t, connect(t), path, "go", opts)
-	testserver.WaitChildren(t, path, 2)
-	ours.shows(t, "java", "go")
-	if ours.IsLeader() {
-		t.Error("two leaders")
-	}
-	if err := java.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
 	ours.leads(t)
 }
 

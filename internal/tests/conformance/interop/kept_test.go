@@ -5,12 +5,8 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -24,27 +20,18 @@ type meeting struct {
 }
 
 var meetings = map[string]meeting{
-	"mutex and Curator":             {"lazy-mutex", client{"java", "mutex-soon"}},
-	"mutex and kazoo":               {"lazy-mutex", client{"python", "mutex-soon"}},
-	"mutex and kazoo as shipped":    {"lazy-mutex", client{"python", "kazoo-mutex-soon"}},
-	"mutex and zk.Lock":             {"lazy-mutex", client{"go", "zk.Lock"}},
-	"readers and Curator's writer":  {"lazy-read", client{"java", "write-soon"}},
-	"writers and Curator's writer":  {"lazy-write", client{"java", "write-soon"}},
-	"writers and Curator's readers": {"lazy-write", client{"java", "read-soon"}},
-	"readers and kazoo's writer":    {"lazy-read", client{"python", "write-soon"}},
-	"writers and kazoo's readers":   {"lazy-write", client{"python", "read-soon"}},
+	"mutex and Curator":           {"lazy-mutex", client{"java", "mutex-soon"}},
+	"mutex and zk.Lock":           {"lazy-mutex", client{"go", "zk.Lock"}},
+	"readers and kazoo's writer":  {"lazy-read", client{"python", "write-soon"}},
+	"writers and kazoo's readers": {"lazy-write", client{"python", "read-soon"}},
 }
 
 // A contender of another library gets the lock from a process that only keeps its place and does nothing,
 // and from one that is inside as soon as it leaves. Afterwards the process gets the lock again, and keeps its
 // place.
 func TestKeptPlace(t *testing.T) {
-	quick := []string{"mutex and Curator", "mutex and zk.Lock", "readers and kazoo's writer", "writers and kazoo's readers"}
 	for name, m := range meetings {
 		t.Run(name, func(t *testing.T) {
-			if !slices.Contains(quick, name) {
-				longtest.Only(t) // another library, or another of its locks
-			}
 			t.Parallel()
 			p := m.begin(t)
 			p.comes(t, 1) // so that it has started
@@ -68,34 +55,6 @@ func TestKeptPlace(t *testing.T) {
 	}
 }
 
-// A process that takes a lock again and again, which mostly takes no request, meets a contender of another
-// library that comes and goes. They are never inside together.
-func TestKeptPlaceContest(t *testing.T) {
-	longtest.Only(t)
-	for name, m := range meetings {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := m.begin(t)
-			p.comes(t, 100)
-			over := make(chan error, 1)
-			go func() { over <- p.crew.finish() }()
-			visits, kept := 0, 0
-			for ; len(over) == 0; visits++ {
-				// The listings take long enough for the rival to come in the meantime.
-				p.inside(t, func() { testserver.Children(t, p.path) })
-				if slices.ContainsFunc(testserver.Children(t, p.path), mayBeKept) {
-					kept++
-				}
-			}
-			must(t, <-over)
-			t.Logf("%d visits of ours, and %d times the place was kept", visits, kept)
-			p.check(t)
-		})
-	}
-}
-
-func mayBeKept(name string) bool { return strings.Contains(name, "-keep-") }
-
 // party is a meeting that has begun.
 type party struct {
 	*site
@@ -110,10 +69,6 @@ func (m meeting) begin(t *testing.T) *party {
 	t.Helper()
 	s := newSite(t, 0)
 	s.open(t)
-	if strings.HasPrefix(m.rival.kind, "kazoo-") { // kazoo as shipped does not make a directory again that the server has removed
-		_, err := testserver.Admin(t).Create(s.path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
-		must(t, err)
-	}
 	kind := kinds[m.ours]
 	ours, err := kind.open(t, s)
 	must(t, err)

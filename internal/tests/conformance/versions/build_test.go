@@ -61,12 +61,23 @@ func removeBefore() {
 	}
 }
 
-// build lays the driver for the version before over that version, and builds it there. So it is a package of that module,
+const mainProgram = `package main
+
+import "github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
+
+func main() {
+	if err := driver.Main(); err != nil {
+		panic(err)
+	}
+}
+`
+
+// build lays the driver over the version before, and builds it there. So it is a package of that module,
 // and needs nothing but what that module needs.
 func build(dir string) (program string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildTime)
 	defer cancel()
-	commit, err := os.ReadFile(filepath.Join("testdata", "before", "commit"))
+	commit, err := os.ReadFile(filepath.Join("testdata", "commit"))
 	if err != nil {
 		return "", err
 	}
@@ -74,14 +85,18 @@ func build(dir string) (program string, err error) {
 	if err := extract(ctx, strings.TrimSpace(string(commit)), module); err != nil {
 		return "", err
 	}
-	for to, from := range map[string]string{
-		"protocol.go":  "driver/protocol.go",
-		"locks.go":     "testdata/before/locks.go",
-		"main/main.go": "testdata/before/main.go",
-	} {
-		if err := copyFile(filepath.Join(module, driverDir, to), from); err != nil {
+	for _, file := range []string{"protocol.go", "locks.go"} {
+		source, err := os.Open(filepath.Join("driver", file))
+		if err == nil {
+			err = write(filepath.Join(module, driverDir, file), source)
+			_ = source.Close()
+		}
+		if err != nil {
 			return "", err
 		}
+	}
+	if err := write(filepath.Join(module, driverDir, "main", "main.go"), strings.NewReader(mainProgram)); err != nil {
+		return "", err
 	}
 	program = filepath.Join(dir, "before")
 	// With -trimpath Go's build cache does not depend on the temporary directory.
@@ -118,15 +133,6 @@ func extract(ctx context.Context, commit, dir string) error {
 			return err
 		}
 	}
-}
-
-func copyFile(to, from string) error {
-	f, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return write(to, f)
 }
 
 func write(name string, content io.Reader) error {

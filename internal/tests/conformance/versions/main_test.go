@@ -1,5 +1,5 @@
 // Package versions_test lets two versions of this module use the same locks: the present one, and the one before, whose
-// commit is in testdata/before/commit. It is built from the history of the repository. docs/upgrade.md is for users
+// commit is in testdata/commit. It is built from the history of the repository. docs/upgrade.md is for users
 // who do the same, and says what does not work together.
 package versions_test
 

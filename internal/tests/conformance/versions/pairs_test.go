@@ -18,10 +18,6 @@ type pair struct {
 // pairs returns the pairs below a directory.
 func pairs(dir string) []pair {
 	at := func(kind string) driver.Lock { return driver.Lock{Kind: kind, Path: dir} }
-	way := func(k driver.Lock, way string) driver.Lock {
-		k.Way = way
-		return k
-	}
 	several := func(path string, others ...string) driver.Lock {
 		return driver.Lock{Kind: "multi", Path: path, Others: others}
 	}
@@ -33,31 +29,19 @@ func pairs(dir string) []pair {
 	keyed := driver.Lock{Kind: "keyed", Path: dir, Key: key}
 	return []pair{
 		{"mutex", at("mutex"), at("mutex")},
-		{"mutex by Lock", way(at("mutex"), "lock"), way(at("mutex"), "lock")},
-		{"mutex by Do", way(at("mutex"), "do"), way(at("mutex"), "do")},
-		{"mutex that does not wait for its release", at("async"), at("async")},
-		{"mutex that is kept", at("lazy"), at("lazy")},
-		{"mutex that is kept by one", at("lazy"), at("mutex")},
-		{"mutex that is kept by the other", at("mutex"), at("lazy")},
-		{"mutex with hand-over", at("local"), at("local")},
 		{"mutex with hand-over that is kept", at("lazy local"), at("lazy local")},
 		{"key", keyed, keyed},
 		{"key and a mutex", keyed, driver.Lock{Kind: "mutex", Path: directory(keyed)}},
 		{"writers", at("write"), at("write")},
-		{"writers by Lock", way(at("write"), "lock"), way(at("write"), "lock")},
 		{"writer and reader", at("write"), at("read")},
 		{"reader and writer", at("read"), at("write")},
 		{"writer and reader that are kept", at("lazy write"), at("lazy read")},
 		{"reader and writer that are kept", at("lazy read"), at("lazy write")},
-		{"writers by Do", way(at("write"), "do"), way(at("write"), "do")},
 		{"semaphore of 1", leases("semaphore", 1, 1), leases("semaphore", 1, 1)},
 		{"semaphore with weights", leases("semaphore", 3, 2), leases("semaphore", 3, 2)},
-		{"semaphore by Do", way(leases("semaphore", 1, 1), "do"), way(leases("semaphore", 1, 1), "do")},
 		{"semaphore in Curator's layout", leases("curator", 1, 1), leases("curator", 1, 1)},
 		{"several", several(a, b), several(a, b)},
-		{"several in another order", several(a, b), several(b, a)},
 		{"several and one", several(a, b), driver.Lock{Kind: "mutex", Path: a}},
-		{"one and several", driver.Lock{Kind: "mutex", Path: a}, several(a, b)},
 		{"election", at("election"), at("election")},
 		{"latch", at("latch"), at("latch")},
 	}

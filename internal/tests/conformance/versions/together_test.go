@@ -1,7 +1,6 @@
 package versions_test
 
 import (
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -20,42 +19,6 @@ func bothWays(t *testing.T, timeout time.Duration, test func(t *testing.T, first
 			t.Parallel()
 			a := newArena(t, timeout)
 			test(t, a.start(t, v, string(v)), a.start(t, v.other(), string(v.other())))
-		})
-	}
-}
-
-// The goroutines of a process hand a lock to each other, but not for ever while the other version waits.
-func TestHandOver(t *testing.T) {
-	for _, kind := range []string{"local", "lazy local"} {
-		t.Run(kind, func(t *testing.T) {
-			bothWays(t, longSession, func(t *testing.T, first, second *process) {
-				k := driver.Lock{Kind: kind, Path: first.path}
-				h := first.acquire(t, k)
-				next := second.begin(k)
-				settled(t, k, 2)
-				grants := make(chan *held)
-				queue := func(q *ticket) { go func() { grants <- q.enter(<-q.answer) }() }
-				queue(next)
-				const locals = 3
-				for range locals {
-					queue(first.begin(k))
-				}
-				// While the other version waits there is always somebody in the process to hand over to.
-				handOvers := 0
-				for h.ticket != next {
-					h.release(t)
-					if h = wait(t, grants, "the lock is handed on"); h.ticket != next {
-						handOvers++
-						queue(first.begin(k))
-					}
-				}
-				t.Logf("%d hand-overs", handOvers)
-				for range locals {
-					h.release(t)
-					h = wait(t, grants, "the lock is handed on")
-				}
-				h.release(t)
-			})
 		})
 	}
 }
@@ -235,11 +198,10 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Each version asks holders of the other to give a lock up. A holder of the version before hears of it if it listens, and
-// is not asked if its node says that it does not.
+// Each version asks holders of the other to give a lock up.
 func TestRevoke(t *testing.T) {
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
-		k := driver.Lock{Kind: "mutex", Path: first.path, Listen: true}
+		k := driver.Lock{Kind: "mutex", Path: first.path}
 		h, next := first.acquire(t, k), second.begin(k)
 		second.ask(t, driver.Request{Verb: "revoke", Node: h.node})
 		if got := wait(t, first.asked, "the holder is asked"); got != h.node {
@@ -250,16 +212,6 @@ func TestRevoke(t *testing.T) {
 		first.ask(t, driver.Request{Verb: "revoke", Node: h.node})
 		if got := wait(t, second.asked, "the waiter that now holds is asked"); got != h.node {
 			t.Fatalf("asked to give up %s, want %s", got, h.node)
-		}
-		h.release(t)
-	})
-	t.Run("a holder that does not listen", func(t *testing.T) {
-		t.Parallel()
-		a := newArena(t, longSession)
-		first, second := a.start(t, old, "before"), a.start(t, present, "present")
-		h := first.acquire(t, driver.Lock{Kind: "mutex", Path: a.path})
-		if got := second.answer(t, driver.Request{Verb: "revoke", Node: h.node}); got.Reason != "not revocable" {
-			t.Fatalf("%+v, want that it is not revocable", got)
 		}
 		h.release(t)
 	})
@@ -296,43 +248,6 @@ func TestLeader(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The version before has a mutex with the nodes of LeaderLatch, which the present version has for elections only.
-func TestLatch(t *testing.T) {
-	t.Parallel()
-	a := newArena(t, longSession)
-	first, second := a.start(t, old, "before"), a.start(t, present, "present")
-	mutex, candidate := driver.Lock{Kind: "latch mutex", Path: a.path}, driver.Lock{Kind: "latch", Path: a.path}
-	h := first.acquire(t, mutex)
-	leader := second.begin(candidate)
-	settled(t, mutex, 2)
-	next := first.begin(mutex)
-	settled(t, mutex, 3)
-	leader.waits(t)
-	h.release(t)
-	h = leader.granted(t)
-	next.waits(t)
-	h.release(t)
-	next.granted(t).release(t)
-}
-
-// A candidate of the version before that has a rank asks the leader to resign, and leads once it has.
-func TestRank(t *testing.T) {
-	t.Parallel()
-	a := newArena(t, longSession)
-	first, second := a.start(t, present, "present"), a.start(t, old, "before")
-	h := first.acquire(t, driver.Lock{Kind: "election", Path: a.path, Key: "present"})
-	better := second.begin(driver.Lock{Kind: "election", Path: a.path, Key: "before", N: 5})
-	zktest.Eventually(t, testserver.Patience, "the leader resigns", func() bool { return !h.held() })
-	better.waits(t)
-	h.release(t)
-	h = better.granted(t)
-	next := first.begin(driver.Lock{Kind: "election", Path: a.path, Key: "present"})
-	settled(t, next.lock, 2)
-	next.waits(t)
-	h.release(t)
-	next.granted(t).release(t)
 }
 
 // A tick that one version has run is not run by the other. One that has failed is, as often as it may be.
@@ -372,34 +287,6 @@ func TestJobs(t *testing.T) {
 		h.fail(t)
 		next.refused(t, "not run")
 		last("tick 102, tries 1, done false")
-
-		for n := range int64(10) {
-			all := []*ticket{first.begin(tick(200 + n)), second.begin(tick(200 + n)), first.begin(tick(200 + n)), second.begin(tick(200 + n))}
-			reasons := make(chan string)
-			for _, one := range all {
-				go func() {
-					a := <-one.answer
-					if a.Reason == "" {
-						a = one.enter(a).end()
-					}
-					reasons <- a.Reason
-				}()
-			}
-			ran := 0
-			for range all {
-				switch got := wait(t, reasons, "all replicas have an answer"); got {
-				case "":
-					ran++
-				case "not run":
-				default:
-					t.Fatalf("the job of tick %d: %s", 200+n, got)
-				}
-			}
-			if ran != 1 {
-				t.Fatalf("the job of tick %d ran %d times", 200+n, ran)
-			}
-			last(fmt.Sprintf("tick %d, tries 1, done true", 200+n))
-		}
 	})
 }
 
@@ -410,23 +297,6 @@ func (h *held) fail(t *testing.T) {
 	if a := h.p.answer(t, driver.Request{Verb: driver.Release, Of: h.id, Fail: true}); a.Reason != "failed" {
 		t.Fatalf("%s: %+v, want the error of the function", h, a)
 	}
-}
-
-// The unfair mutex of the version before and the mutex refuse each other. Neither gets the lock beside the other.
-func TestUnfair(t *testing.T) {
-	t.Parallel()
-	a := newArena(t, longSession)
-	first, second := a.start(t, old, "before"), a.start(t, present, "present")
-	unfair, fair := driver.Lock{Kind: "unfair", Path: a.path}, driver.Lock{Kind: "mutex", Path: a.path}
-	h := first.acquire(t, unfair)
-	second.begin(fair).refused(t, "conflict")
-	second.tries(fair).refused(t, "conflict")
-	h.release(t)
-	settled(t, fair, 0)
-	h = second.acquire(t, fair)
-	first.begin(unfair).refused(t, "conflict")
-	first.tries(unfair).refused(t, "conflict")
-	h.release(t)
 }
 
 // A waiter gets the lock of a holder of the other version that was killed, or cut off from the servers. By then the one

@@ -59,7 +59,7 @@ func tell(lease *queue.Lease, asked func(string)) {
 	}
 }
 
-// locks are those of the present version.
+// locks are those of one version.
 type locks struct {
 	m     *session.Manager
 	asked func(node string)
@@ -135,7 +135,7 @@ func objectOf[L lease](m methods[L]) *object {
 
 // object returns the lock that a request means.
 func (l *locks) object(k Lock) (*object, error) {
-	name := fmt.Sprintln(k.Kind, k.Path, k.Others, k.Key, k.Leases, k.Listen)
+	name := fmt.Sprintln(k.Kind, k.Path, k.Others, k.Key, k.Leases)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.made[name]; o != nil {
@@ -464,7 +464,6 @@ var reasons = []struct {
 	{errNotRun, "not run"},
 	{errFailed, "failed"},
 	{queue.ErrConflict, "conflict"},
-	{zklock.ErrNotRevocable, "not revocable"},
 	{election.ErrNoLeader, "no leader"},
 	{session.ErrLost, "lost"},
 	{context.Canceled, "canceled"},

@@ -1,7 +1,6 @@
 // Package driver is a process that uses the locks of one version of this module as its standard input says, and tells
-// on its standard output what comes of it. Its own code is in two files. This one is the protocol, which all versions
-// share. It uses nothing of the module. The other one uses the locks: that of the present version is in this
-// directory, and that of an earlier version below testdata of the test.
+// on its standard output what comes of it. This file is the protocol, and uses nothing of the module. The other one uses
+// only what both versions have.
 package driver
 
 import (
@@ -50,7 +49,6 @@ type Lock struct {
 	Leases int      `json:"leases,omitempty"` // the limit of a semaphore
 	N      int      `json:"n,omitempty"`      // how many leases, if not one
 	Way    string   `json:"way,omitempty"`    // by which functions: "" for those with a lease, "lock" or "do"
-	Listen bool     `json:"listen,omitempty"` // for requests to give the lock up, where that takes an option
 	Tick   int64    `json:"tick,omitempty"`   // of a job
 }
 
