@@ -48,14 +48,6 @@ BEFORE ?= HEAD~1
 bench-before: ## Measure the working tree beside an earlier state of it (BEFORE, a commit) and the limits, in one run
 	cd bench && go run ./rivals -before $(BEFORE) -rivals limit
 
-.PHONY: scaling
-scaling: ## What the protocol costs as more contend, in virtual time; writes docs/measured/cost.md
-	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write
-
-.PHONY: starvation
-starvation: ## The longest waits beside others that take the lock again and again, in virtual time; writes docs/measured/starvation.md
-	cd internal/tests/proofs/cost && go test -count=1 -run TestStarvation -write
-
 HOT ?= Decide|Parse|Conn|Clock
 COMPARE := ./queue ./session ./internal/wire ./internal/clock ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da

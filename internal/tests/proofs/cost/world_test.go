@@ -4,17 +4,21 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 const (
 	// oneWay is how long every frame takes, each way.
@@ -24,17 +28,23 @@ const (
 	// tick is ZooKeeper's default. The longest session timeout is twenty of it.
 	tick = 2 * time.Second
 	// longTimeout is the session timeout where locks are measured. A waiter looks again once in a
-	// timeout, and with this one it does not do so meanwhile: sessions_test.go measures that.
+	// timeout, and with this one it does not do so meanwhile.
 	longTimeout = 20 * tick
 	// pause is long enough for whatever is under way to end, and short beside a heartbeat.
 	pause = 5 * roundTrip
+	// mostSessions bounds the number of sessions, because each costs this process memory. More takers share the sessions
+	// in turn, so that neighbours in the queue are of different sessions.
+	mostSessions = 100
+
+	lockPath  = "/locks/one"
+	permits   = 5   // of the semaphore
+	handovers = 100 // of the shared mutex, before others have their turn
 )
 
 // world is one server and its clients, in a bubble.
 type world struct {
 	t      *testing.T
 	server *zktest.Server
-	meter  *meter // of all clients but world.other
 }
 
 // bubble runs f in a world of its own, in virtual time.
@@ -42,92 +52,121 @@ func bubble(t *testing.T, f func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.TickTime(tick), zktest.ContainerCheck(24*time.Hour))
 		server.Delay(oneWay)
-		f(&world{t: t, server: server, meter: newMeter()})
+		f(&world{t, server})
 	})
 }
 
-func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := w.server.Dialer()(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	return w.meter.tap(c), nil
-}
-
-const somewhere = "127.0.0.1:2181"
-
-// dialer is how a manager reaches the server.
-type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// manager connects a manager with a session.
-func (w *world) manager(dial dialer, timeout time.Duration) *session.Manager {
+// must returns v. It fails the test if err is not nil.
+func must[T any](w *world, v T, err error) T {
 	w.t.Helper()
-	m, err := session.Connect(w.t.Context(), somewhere, session.WithDialer(dial), session.WithTimeout(timeout), session.WithTickTime(tick),
-		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return v
+}
+
+func (w *world) manager(timeout time.Duration) *session.Manager {
+	w.t.Helper()
+	m, err := session.Connect(w.t.Context(), "127.0.0.1:2181", session.WithDialer(w.server.Dialer()),
+		session.WithTimeout(timeout), session.WithTickTime(tick),
+		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	must(w, m, err)
 	w.t.Cleanup(func() { _ = m.Close() })
 	return m
 }
-
-// managers connects n managers whose traffic is counted.
-func (w *world) managers(n int, timeout time.Duration) []*session.Manager {
-	w.t.Helper()
-	all := make([]*session.Manager, n)
-	for i := range all {
-		all[i] = w.manager(w.dial, timeout)
-	}
-	return all
-}
-
-// other connects a manager whose traffic is not counted.
-func (w *world) other(timeout time.Duration) *session.Manager {
-	w.t.Helper()
-	return w.manager(w.server.Dialer(), timeout)
-}
-
-// conns connects n clients of go-zookeeper, each with a session, whose traffic is counted.
-func (w *world) conns(n int, timeout time.Duration) []*zk.Conn {
-	w.t.Helper()
-	dial := func(network, addr string, _ time.Duration) (net.Conn, error) {
-		return w.dial(context.Background(), network, addr)
-	}
-	all := make([]*zk.Conn, n)
-	for i := range all {
-		c, events, err := zk.Connect([]string{somewhere}, timeout, zk.WithDialer(dial), zk.WithLogger(nothing{}),
-			zk.WithMaxConnBufferSize(256<<10)) // its own two are 1.5 MB each
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		w.t.Cleanup(c.Close)
-		for e := range events {
-			if e.State == zk.StateHasSession {
-				break
-			}
-		}
-		all[i] = c
-	}
-	return all
-}
-
-type nothing struct{}
-
-func (nothing) Printf(string, ...any) {}
 
 // watches returns how many watches the server has.
 func (w *world) watches() int {
 	w.t.Helper()
 	metrics, err := w.server.Metrics()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w, metrics, err)
 	n, err := strconv.Atoi(metrics["zk_watch_count"])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
+	return must(w, n, err)
 }
 
 // trips returns a time in round trips.
 func trips(d time.Duration) float64 { return float64(d) / float64(roundTrip) }
+
+// traffic has how many requests of each kind the server got.
+type traffic map[zktest.Op]int
+
+// traffic returns the requests of all sessions but some since ResetRequests.
+func (w *world) traffic(but ...int64) traffic {
+	t := make(traffic)
+	for _, r := range w.server.Requests() {
+		counts := true
+		for _, s := range but {
+			counts = counts && s != r.Session
+		}
+		if counts {
+			t[r.Op]++
+		}
+	}
+	return t
+}
+
+func (t traffic) of(ops ...zktest.Op) (n int) {
+	for _, op := range ops {
+		n += t[op]
+	}
+	return n
+}
+
+func (t traffic) all() (n int) {
+	for _, c := range t {
+		n += c
+	}
+	return n
+}
+
+// taker is one contender: it takes the lock, and returns how to give it back.
+type taker func(context.Context) (giveBack func() error, err error)
+
+func takeBy(acquire func(context.Context) (*queue.Lease, error)) taker {
+	return func(ctx context.Context) (func() error, error) {
+		lease, err := acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return lease.Release(ctx) }, nil
+	}
+}
+
+// team makes takers over some sessions. Those of a session share an object if shared is true.
+func (w *world) team(n, sessions int, shared bool, lockFor func(*session.Manager) (taker, error)) []taker {
+	w.t.Helper()
+	var managers []*session.Manager
+	for range min(n, sessions) {
+		managers = append(managers, w.manager(longTimeout))
+	}
+	takers := make([]taker, n)
+	for i := range takers {
+		if shared && i >= len(managers) {
+			takers[i] = takers[i-len(managers)]
+			continue
+		}
+		one, err := lockFor(managers[i%len(managers)])
+		takers[i] = must(w, one, err)
+	}
+	return takers
+}
+
+func mutexOf(m *session.Manager) (taker, error) {
+	l, err := zklock.New(m, lockPath)
+	return takeBy(l.Acquire), err
+}
+
+func sharedMutexOf(m *session.Manager) (taker, error) {
+	l, err := zklock.New(m, lockPath, zklock.WithLocalHandover(handovers))
+	return takeBy(l.Acquire), err
+}
+
+func semaphoreOf(m *session.Manager) (taker, error) {
+	l, err := semaphore.New(m, lockPath, permits)
+	return takeBy(l.Acquire), err
+}
+
+func readerOf(m *session.Manager) (taker, error) {
+	l, err := rwlock.New(m, lockPath)
+	return takeBy(l.Reader().Acquire), err
+}
