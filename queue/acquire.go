@@ -21,7 +21,7 @@ import (
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Acquire")
-	return q.acquire(ctx, r, false)
+	return q.acquire(ctx, r, Waits)
 }
 
 // TryAcquire is Acquire without the wait for other contenders: if it would have to wait for one, it returns [ErrBusy].
@@ -43,18 +43,32 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
-	return q.acquire(ctx, r, true)
+	return q.acquire(ctx, r, Tries)
 }
 
-func (q *Queue) acquire(ctx context.Context, r Request, try bool) (*Lease, error) {
-	return q.Acquiring(ctx, &r, try, func(ctx context.Context) (*Lease, Effort, error) {
-		t, effort, err := q.Begin(ctx, r, try, nil)
-		if err != nil {
-			return nil, effort, err
-		}
-		return t.Lease(ctx, nil), effort, nil
-	})
+func (q *Queue) acquire(ctx context.Context, r Request, how Mode) (*Lease, error) {
+	ctx, end, err := q.StartAcquiring(ctx, &r, how == Tries)
+	if err != nil {
+		return nil, err
+	}
+	t, effort, err := q.Begin(ctx, &r, how)
+	if err != nil {
+		return end(nil, effort, err)
+	}
+	return end(t.Lease(ctx, nil), effort, nil)
 }
+
+// Mode says for which others an acquisition waits. It is for makers of locks.
+type Mode byte
+
+// Without a look of its own, an acquisition enters at once. AtOnce and TriesInside are for one of several locks that are
+// taken at once, or not at all.
+const (
+	Waits       Mode = iota // for all that are ahead
+	Tries                   // it looks first, and then waits for places that may be kept: see [Queue.TryAcquire]
+	TriesInside             // it waits as Tries does. Its caller has looked at all of the queues: see [Queue.Look]
+	AtOnce                  // for nobody: it fails with [ErrBusy] if it may not go by the listing that shows its node
+)
 
 // Effort says what an acquisition took, for hooks.
 type Effort struct {
@@ -62,32 +76,11 @@ type Effort struct {
 	Position int // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
 }
 
-// Acquiring surrounds the way to a lease: it is [Queue.StartAcquiring], get, and the end of that. get is not called if ctx has
-// ended. It is for makers of locks that have more than one way to a lease. [Queue.Acquire] is made of it.
-func (q *Queue) Acquiring(
-	ctx context.Context, r *Request, try bool, get func(ctx context.Context) (*Lease, Effort, error),
-) (*Lease, error) {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.Acquiring")
-	ctx, end, err := q.StartAcquiring(ctx, r, try)
-	if err != nil {
-		return nil, err
-	}
-	ended := false
-	defer func() {
-		if !ended { // a policy or a hook panics
-			_, _ = end(nil, Effort{Position: -1}, errCut)
-		}
-	}()
-	l, effort, err := get(ctx)
-	ended = true
-	return end(l, effort, err)
-}
-
 // StartAcquiring begins an acquisition: it checks r and completes it, bounds the wait ([WithMaxWait]) and calls the hooks. It
 // fails if ctx has ended. The caller gets the lease within the context that StartAcquiring returns, and calls end once, with
 // what it has got. end tells the hooks, and returns the lease, or the error for the caller of the acquisition. It is for
-// makers of locks that begin several acquisitions at once; others use [Queue.Acquiring].
+// makers of locks that have more than one way to a lease. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and
+// the end.
 func (q *Queue) StartAcquiring(
 	ctx context.Context, r *Request, try bool,
 ) (inside context.Context, end func(*Lease, Effort, error) (*Lease, error), err error) {
@@ -100,20 +93,28 @@ func (q *Queue) StartAcquiring(
 	if err := ctx.Err(); err != nil {
 		return nil, nil, waited(failed("acquire", q.dir, err))
 	}
-	ctx, tell := q.traceAcquire(ctx, r, try)
+	var tell func(session.AcquireResult)
+	if hook := q.m.Trace().Acquire; hook != nil {
+		ctx, tell = hook(ctx, session.AcquireInfo{
+			Kind: r.Kind.Name, Name: r.Name, Chroot: q.m.Chroot(), Path: q.dir, Try: try, Weight: r.Weight,
+			Local: r.Shared, Label: labelOf(ctx),
+		})
+	}
 	return ctx, func(l *Lease, effort Effort, err error) (*Lease, error) {
 		told := session.AcquireResult{Attempts: effort.Attempts, Position: effort.Position}
-		if err == nil {
+		if err != nil {
+			err = waited(withCause(ctx, q.explain(ctx, err, nil)))
+			if told.Busy = errors.Is(err, ErrBusy); !told.Busy {
+				told.Err = err
+			}
+			l, err = nil, failed("acquire", q.dir, err)
+		} else {
 			_ = waited(nil)
+		}
+		if tell != nil {
 			tell(told)
-			return l, nil
 		}
-		err = waited(withCause(ctx, q.explain(ctx, err, nil)))
-		if told.Busy = errors.Is(err, ErrBusy); !told.Busy {
-			told.Err = err
-		}
-		tell(told)
-		return nil, failed("acquire", q.dir, err)
+		return l, err
 	}, nil
 }
 
@@ -127,30 +128,39 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
 }
 
-// Begin is Acquire, or TryAcquire, for a turn that several leases may have after each other. It calls no hooks of the
-// acquisition, and its errors do not name the lock: [Queue.Acquiring] does both. shown tells others what the acquisition
-// waits for; it may be nil. Begin is for makers of locks.
-func (q *Queue) Begin(ctx context.Context, r Request, try bool, shown *Waiting) (*Turn, Effort, error) {
+// Begin is Acquire for a turn that several leases may have after each other, or TryAcquire with [Tries]. It takes one node
+// after another through the queue, until one is granted: after a lost session it enters in the next. It calls no hooks of the
+// acquisition, and its errors do not name the lock: [Queue.StartAcquiring] does both. It completes r, for a Begin after it.
+// Begin is for makers of locks.
+func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (*Turn, Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
-	waits := forAll
-	if try {
-		waits = forKept
+	effort := Effort{Position: -1}
+	if err := r.complete(); err != nil {
+		return nil, effort, err
 	}
-	return q.begin(ctx, &r, waits, try, shown)
-}
-
-// BeginAtOnce is Begin for one of several locks that are taken at once, or not at all. It enters, and returns [ErrBusy] if it
-// may not go by the listing of that. With try it waits for kept places as a try does, and otherwise for nobody. It does not
-// look before it enters: its caller does that by [Queue.Look]. It completes r, for a Begin after it.
-func (q *Queue) BeginAtOnce(ctx context.Context, r *Request, try bool) (*Turn, Effort, error) {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.BeginAtOnce")
-	waits := forNobody
-	if try {
-		waits = forKept
+	if r.Data == nil {
+		r.Data = q.nodeData(ctx, r)
 	}
-	return q.begin(ctx, r, waits, false, nil)
+	for pace := rounds.NewPace(q.m.Backoff()); ; {
+		s, err := q.m.Session(ctx)
+		if err != nil {
+			return nil, effort, err
+		}
+		effort.Attempts++
+		c := q.newContender(s, r)
+		t, err := c.contend(ctx, how)
+		effort.Position = c.position
+		if err == nil || !isLoss(err) {
+			return t, effort, err
+		}
+		if hook := q.m.Trace().Retry; hook != nil {
+			hook(ctx, session.RetryInfo{Op: "acquire", Try: effort.Attempts, Cause: err})
+		}
+		if err := pace.Wait(ctx, s.Done()); err != nil {
+			return nil, effort, err
+		}
+	}
 }
 
 // Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way. It writes
@@ -166,34 +176,4 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 		return err
 	})
 	return effort, err
-}
-
-// begin takes one node after another through the queue, until one is granted. With look each of them looks before it enters.
-func (q *Queue) begin(
-	ctx context.Context, r *Request, waits whom, look bool, shown *Waiting,
-) (t *Turn, effort Effort, err error) {
-	effort.Position = -1
-	if err := r.complete(); err != nil {
-		return nil, effort, err
-	}
-	if r.Data == nil {
-		r.Data = q.nodeData(ctx, r)
-	}
-	err = q.inSession(ctx, rounds.NewPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) (err error) {
-		effort.Attempts++
-		c := q.newContender(s, r)
-		c.shown = shown
-		if look {
-			err = c.lookFirst(ctx)
-		}
-		if err == nil {
-			t, err = c.contend(ctx, waits)
-		}
-		effort.Position = c.position
-		if isLoss(err) {
-			q.traceRetry(ctx, effort.Attempts, err)
-		}
-		return err
-	})
-	return t, effort, err
 }

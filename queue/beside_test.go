@@ -401,7 +401,7 @@ func TestBesideHandedOver(t *testing.T) {
 	ctx := expect.Patient(t)
 	r := writing
 	r.Prefix, r.Weight, r.Shared = queue.PrefixWrite, 1, true
-	turn, _, err := p.queue().Begin(ctx, r, false, nil)
+	turn, _, err := p.queue().Begin(ctx, &r, queue.Waits)
 	expect.NoError(t, err)
 	handOver := func(context.Context, bool) *session.Removal { return nil }
 	first := turn.Lease(ctx, handOver)

@@ -61,14 +61,15 @@ func TestConfigOfTurn(t *testing.T) {
 	q, err := New(testserver.Connect(t, testserver.Server(t).Addr(0)), testserver.Path(t))
 	expect.NoError(t, err)
 	r := Request{Kind: counted(1), Prefix: PrefixLease, Weight: 1}
-	first, _, err := q.Begin(ctx, r, false, nil)
+	first, _, err := q.Begin(ctx, &r, Waits)
 	expect.NoError(t, err)
 	if c := first.Config(); string(c.Data) != "1" || c.Version != 1 {
 		t.Errorf("configuration %q, version %d", c.Data, c.Version)
 	}
 	second := make(chan *Turn, 1)
 	go func() {
-		turn, _, err := q.Begin(ctx, r, false, nil)
+		again := r
+		turn, _, err := q.Begin(ctx, &again, Waits)
 		expect.NoError(t, err)
 		second <- turn
 	}()

@@ -34,8 +34,7 @@ type place struct {
 type contender struct {
 	place
 	r      *Request
-	beside *Turn    // whose place the contender shares; nil: it has a place of its own
-	shown  *Waiting // for others; may be nil
+	beside *Turn // whose place the contender shares; nil: it has a place of its own
 
 	since  time.Time // when the node was made, by our clock
 	policy Policy
@@ -63,18 +62,14 @@ func (q *Queue) newContender(s *session.Session, r *Request) *contender {
 // news that they are gone.
 const keptPatience = 250 * time.Millisecond
 
-// whom says which others a contender waits for, once it has entered.
-type whom byte
-
-const (
-	forAll    whom = iota
-	forKept        // for places that may be kept, and nodes that are about to be deleted: keptPatience at most
-	forNobody      // it is one of several that come in at once, or not at all
-)
-
-// contend takes one node through the queue. It returns the turn when nobody is in the way any more, or leaves nothing
-// behind. The error is a loss (isLoss) if another node can go on.
-func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error) {
+// contend is the life of a contender: it takes one node through the queue. It returns the turn when nobody is in the way any
+// more, or leaves nothing behind. The error is a loss (isLoss) if another node can go on.
+func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) {
+	if how == Tries {
+		if err := c.lookFirst(ctx); err != nil {
+			return nil, err
+		}
+	}
 	names, err := c.enter(ctx)
 	defer func() { // also if a policy panics
 		if t == nil && c.node != nil {
@@ -83,9 +78,6 @@ func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error
 			err = why
 		}
 	}()
-	if err == nil {
-		err = c.meetRivals(ctx, names)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +89,9 @@ func (c *contender) contend(ctx context.Context, waits whom) (t *Turn, err error
 			return nil, err
 		case v.Go:
 			return c.grant(ctx)
-		case waits == forNobody || waits == forKept && c.isBusy(names):
+		case how == AtOnce || how != Waits && c.isBusy(names):
 			return nil, ErrBusy
-		case waits == forKept && patience == nil:
+		case how != Waits && patience == nil:
 			timer := time.NewTimer(keptPatience)
 			defer timer.Stop()
 			patience = timer.C
@@ -144,7 +136,8 @@ func (c *contender) lookFirst(ctx context.Context) error {
 // places that nobody uses. Those leave only for a node that they see. That nobody uses a place is said by its name, unless
 // this process holds it.
 func (c *contender) isBusy(names []string) bool {
-	v := Decide(c.kind, c.policy, c.me, c.q.staying(c.s, names))
+	removing := func(name string) bool { return c.s.Removing(c.q.nodePath(name)) }
+	v := Decide(c.kind, c.policy, c.me, slices.DeleteFunc(slices.Clone(names), removing))
 	held := func(b Blocker) bool {
 		since, _ := turns.lookUp(c.s, c.q.nodePath(b.Node.Name))
 		return !since.IsZero()
@@ -178,15 +171,25 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 	if c.me, ok = ParseNode(path.Base(c.node.Path), c.kind.Prefixes...); !ok {
 		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
 	}
-	return c.standing(c.configured(ctx, l))
+	if c.kind.Configuration == nil {
+		return l.Names, nil
+	}
+	if names, err = c.standing(c.configured(ctx, l)); err == nil {
+		err = c.meetRivals(ctx, names)
+	}
+	return names, err
 }
 
 // list lists the directory again.
 func (c *contender) list(ctx context.Context) (names []string, err error) {
 	configured := c.kind.Configuration != nil
 	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Data: configured, Watch: configured})
-	if err == nil {
+	switch {
+	case err != nil:
+	case configured:
 		names, err = c.configured(ctx, l)
+	default:
+		names = l.Names
 	}
 	return c.standing(names, err)
 }
@@ -200,15 +203,11 @@ func (c *contender) standing(names []string, err error) ([]string, error) {
 	return names, err
 }
 
-// configured returns the names of a listing. If the kind has a configuration, it sets the one that was read with the listing.
+// configured returns the names of a listing for a kind with a configuration, and sets the one that was read with the listing.
 // A configuration that is older than the listing decides nothing, since contenders may have come or gone by a newer one: the
 // directory is listed again. One that is newer is fine, since those ahead only leave. The first contender, which finds no
 // data, sets it for all.
 func (c *contender) configured(ctx context.Context, l *session.Listing) ([]string, error) {
-	k := c.kind.Configuration
-	if k == nil {
-		return l.Names, nil
-	}
 	pace := rounds.NewPace(c.q.m.Backoff())
 	for tries := 1; ; tries++ {
 		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
@@ -216,7 +215,7 @@ func (c *contender) configured(ctx context.Context, l *session.Listing) ([]strin
 		}
 		switch {
 		case len(c.config.Data) == 0:
-			_, err := c.s.Set(ctx, c.q.dir, k.Config, c.config.Version)
+			_, err := c.s.Set(ctx, c.q.dir, c.kind.Configuration.Config, c.config.Version)
 			if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, session.ErrUncertain) {
 				return nil, err
 			}
@@ -245,11 +244,11 @@ func configOf(data []byte, stat *zk.Stat) Config {
 // names. Those make their nodes before they look for ours, as we do, so at least one of the two sees the other. It lists
 // also those directories that were missing by our listing: a rival can have moved from one into the next since.
 func (c *contender) meetRivals(ctx context.Context, names []string) error {
-	k := c.kind.Configuration
-	if k == nil || !slices.ContainsFunc(k.Rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
+	rivals := c.kind.Configuration.Rivals
+	if !slices.ContainsFunc(rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
 		return nil
 	}
-	for _, rival := range k.Rivals {
+	for _, rival := range rivals {
 		below := c.q.nodePath(rival)
 		children, _, err := c.s.Children(ctx, below)
 		if err = ignoreNoNode(err); err != nil {
@@ -310,7 +309,7 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 // leave removes the node. It is the only way out of the queue but a grant. The removal needs no further call, and does not
 // end with ctx. A call that was answered waits for it, as long as ctx allows, so that the next one finds nothing.
 func (c *contender) leave(ctx context.Context, why error) {
-	c.shown.show(nil)
+	c.r.Shown.show(nil)
 	removal := c.remove(ctx)
 	c.view.forgetBut(nil) // those ahead may stay for long
 	for _, answer := range []error{ErrBusy, ErrConflict, session.ErrInvalid, zk.ErrNoAuth} {
@@ -345,18 +344,3 @@ func (p *place) remove(ctx context.Context) *session.Removal {
 
 // nearEnd reports whether the directory's counter should start again. Negative is past its end.
 func (p *place) nearEnd() bool { return p.me.Sequence >= RestartFrom || p.me.Sequence < 0 }
-
-// slow paces the rounds that get us no further. Nodes ahead only leave, so each listing should show fewer. Now and then it
-// does not: data has changed, or the connection was lost. The pace keeps the contender from spinning if a server says that
-// each time.
-func (c *contender) slow(ctx context.Context, ahead int) error {
-	if ahead < c.least {
-		c.least = ahead
-		c.pace.Reset()
-		return nil
-	}
-	if err := c.pace.Wait(ctx, c.s.Done()); err != nil {
-		return err
-	}
-	return c.s.Err()
-}

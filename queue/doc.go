@@ -68,13 +68,13 @@
 //
 //   - A [Turn] is a node that has come to the front. [Queue.Begin] waits for one. [Turn.Lease] begins a hold of it, and says
 //     what a release of that hold does: hand the turn over by a further Lease, keep it, or [Turn.Leave] it.
-//   - [Queue.Acquiring], or [Queue.StartAcquiring] and the end that it returns, surround any way to a lease with the hooks,
-//     the bound of [WithMaxWait] and errors that name the lock. [Waiting] and [Queue.Why] say what one goroutine waits for
-//     on behalf of others.
+//   - [Queue.StartAcquiring] and the end that it returns surround any way to a lease with the hooks, the bound of
+//     [WithMaxWait] and errors that name the lock. [Waiting] and [Queue.Why] say what one goroutine waits for on behalf of
+//     others.
 //   - A place may be kept while nobody holds it: see MayKeep of [Request], [Turn.Undisturbed], [Turn.LookAround],
 //     [Turn.Last], and [Turn.WatchNow] for a hand-over.
 //   - [Turn.Beside] takes a second turn with the same sequence number, for a writer that becomes a reader.
-//   - [Queue.Look] and [Queue.BeginAtOnce] take one of several locks at once, or not at all.
+//   - [Queue.Look] and [AtOnce] take one of several locks at once, or not at all.
 //   - [Lease.StartRelease], [Lease.Unlock] and [Lease.GiveUp] are releases of other kinds.
 //   - [BeginWait], [OwnerOf] and [WithEnd] do for calls and objects of your own what contexts do for those of this module.
 package queue

@@ -46,9 +46,6 @@ var (
 	// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see [WithMaxWait].
 	ErrMaxWait = errors.New("waited for as long as allowed")
 
-	// errCut says that a function of the user has panicked, or has ended the goroutine with runtime.Goexit.
-	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
-
 	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
 	errDeleted error = deletedError{}
 )

@@ -79,12 +79,6 @@ func Identity() string { return nodedata.Identity() }
 // nodePath returns the path of a child.
 func (q *Queue) nodePath(name string) string { return path.Join(q.dir, name) }
 
-// staying returns the names of a listing without those of nodes that this session is removing: they are gone in a moment.
-func (q *Queue) staying(s *session.Session, names []string) []string {
-	removing := func(name string) bool { return s.Removing(q.nodePath(name)) }
-	return slices.DeleteFunc(slices.Clone(names), removing)
-}
-
 // inSession calls f with the live session, until it returns an error that another session does not mend.
 func (q *Queue) inSession(
 	ctx context.Context, pace *rounds.Pace, f func(ctx context.Context, s *session.Session) error,
@@ -121,6 +115,8 @@ type Request struct {
 
 	// Shared is for makers of locks: several acquisitions use the node after each other, by [Queue.Begin].
 	Shared bool
+	// Shown is for makers of locks: it tells others what the acquisition waits for. It may be nil.
+	Shown *Waiting
 	// MayKeep is for makers of locks: the place may be kept while nobody holds the lock. The node's name says so, and
 	// the listing that grants the turn watches the children: see [Turn.Undisturbed].
 	MayKeep bool

@@ -35,11 +35,11 @@ func (c *contender) show(v *Verdict, on []*session.Watch) {
 	if c.me.Prefix == PrefixLease {
 		c.view.limit = c.policy.Slack + c.me.Weight
 	}
-	c.shown.show(c.view)
+	c.r.Shown.show(c.view)
 }
 
-// Waiting tells what an acquisition waits for to others, which share it: see [Queue.Begin] and [Queue.Why]. The zero value
-// is ready for use.
+// Waiting tells what an acquisition waits for to others, which share it: see Shown of [Request], and [Queue.Why]. The zero
+// value is ready for use.
 type Waiting struct{ view atomic.Pointer[view] }
 
 // show says what the acquisition waits for; nil: nothing is known. w may be nil.

@@ -11,27 +11,6 @@ import (
 // Hooks run in place, on the goroutine that has something to tell. Those for a loss run in order on a goroutine of the
 // manager, since a look at a lease can be the first to find the loss.
 
-func (q *Queue) traceAcquire(ctx context.Context, r *Request, try bool) (context.Context, func(session.AcquireResult)) {
-	var end func(session.AcquireResult)
-	if hook := q.m.Trace().Acquire; hook != nil {
-		ctx, end = hook(ctx, session.AcquireInfo{
-			Kind: r.Kind.Name, Name: r.Name, Chroot: q.m.Chroot(), Path: q.dir, Try: try, Weight: r.Weight,
-			Local: r.Shared, Label: labelOf(ctx),
-		})
-	}
-	if end == nil {
-		end = func(session.AcquireResult) {}
-	}
-	return ctx, end
-}
-
-// traceRetry tells that an acquisition has lost its session or its node, and enters again.
-func (q *Queue) traceRetry(ctx context.Context, try int, cause error) {
-	if hook := q.m.Trace().Retry; hook != nil {
-		hook(ctx, session.RetryInfo{Op: "acquire", Try: try, Cause: cause})
-	}
-}
-
 // nodeData returns the data of a new node. A node that several acquisitions use after each other has neither label nor
 // traceparent: the acquisition that creates it has ended by the first hand-over, so a label would not be the holder's, nor a
 // link lead to it.

@@ -244,6 +244,6 @@ func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effor
 	}
 	c := t.q.newContender(t.s, &r)
 	c.beside = t
-	beside, err := c.contend(ctx, forAll)
+	beside, err := c.contend(ctx, Waits)
 	return beside, Effort{Attempts: 1, Position: c.position}, err
 }

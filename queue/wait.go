@@ -16,7 +16,12 @@ import (
 // A watch of the last wait stays in use if it is pending, or has told that the node is gone: the listing may still show
 // it, since the two answers cross when a holder leaves at once. To ask again would cost a round trip.
 func (c *contender) watch(ctx context.Context, v *Verdict) error {
-	if err := c.slow(ctx, v.Count()); err != nil {
+	// Nodes ahead only leave, so each listing should show fewer. Now and then it does not: data has changed, or the connection
+	// was lost. The pace keeps the contender from spinning if a server says that each time.
+	if ahead := v.Count(); ahead < c.least {
+		c.least = ahead
+		c.pace.Reset()
+	} else if err := cmp.Or(c.pace.Wait(ctx, c.s.Done()), c.s.Err()); err != nil {
 		return err
 	}
 	last := c.view

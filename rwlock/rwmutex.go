@@ -303,18 +303,25 @@ func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, err
 		if write == nil {
 			return rw.read.Acquire(ctx, try)
 		}
-		r := rw.read.Request
-		l, err := rw.read.Queue.Acquiring(ctx, &r, false, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
-			t, effort, err := write.Lease.Turn().Beside(ctx, write.Lease, r)
-			if err != nil {
-				return nil, effort, err
-			}
-			return t.Lease(ctx, nil), effort, nil
-		})
+		l, err := rw.readBeside(ctx, write.Lease)
 		if err == nil || rw.write.Of(owner) == write {
 			return l, err
 		}
 		// Another goroutine of this owner has unlocked the write lock in the meantime. Without it the read lock has to
 		// wait in the queue.
 	}
+}
+
+// readBeside takes a read lock beside a write lock that is held.
+func (rw *RWMutex) readBeside(ctx context.Context, write *queue.Lease) (*queue.Lease, error) {
+	r := rw.read.Request
+	ctx, end, err := rw.read.Queue.StartAcquiring(ctx, &r, false)
+	if err != nil {
+		return nil, err
+	}
+	t, effort, err := write.Turn().Beside(ctx, write, r)
+	if err != nil {
+		return end(nil, effort, err)
+	}
+	return end(t.Lease(ctx, nil), effort, nil)
 }

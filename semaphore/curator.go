@@ -73,18 +73,22 @@ func (c *curator) acquire(ctx context.Context, try bool) (lease *queue.Lease, er
 
 // enter takes a place at the gate or among the leases. A try makes its looks first.
 func enter(ctx context.Context, q *queue.Queue, r queue.Request, try bool, looks ...share.Look) (*queue.Lease, error) {
-	return q.Acquiring(ctx, &r, try, func(ctx context.Context) (l *queue.Lease, effort queue.Effort, err error) {
-		var t *queue.Turn
-		if !try {
-			t, effort, err = q.Begin(ctx, r, false, nil)
-		} else if effort, err = share.LookAll(ctx, looks...); err == nil {
-			t, effort, err = q.BeginAtOnce(ctx, &r, true)
+	ctx, end, err := q.StartAcquiring(ctx, &r, try)
+	if err != nil {
+		return nil, err
+	}
+	how := queue.Waits
+	if try {
+		how = queue.TriesInside
+		if effort, err := share.LookAll(ctx, looks...); err != nil {
+			return end(nil, effort, err)
 		}
-		if err != nil {
-			return nil, effort, err
-		}
-		return t.Lease(ctx, nil), effort, nil
-	})
+	}
+	t, effort, err := q.Begin(ctx, &r, how)
+	if err != nil {
+		return end(nil, effort, err)
+	}
+	return end(t.Lease(ctx, nil), effort, nil)
 }
 
 // passGate takes a lease at the gate, and leaves the gate. That waits for the servers, as long as ctx lasts, so that the

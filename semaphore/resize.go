@@ -120,7 +120,7 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 	}
 	kind := &queue.Kind{Name: s.lock.Request.Kind.Name, Prefixes: s.lock.Request.Kind.Prefixes, Configuration: &config}
 	r := queue.Request{Kind: kind, Weight: old - to.MaxLeases, Name: s.lock.Request.Name}
-	t, _, err := s.lock.Queue.Begin(ctx, r, false, nil)
+	t, _, err := s.lock.Queue.Begin(ctx, &r, queue.Waits)
 	if to.Default && errors.Is(err, queue.ErrSequence) { // the directory has to go, and its limit with it
 		return share.Join(err, s.raise(ctx, limit{MaxLeases: old}, false))
 	}

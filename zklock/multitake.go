@@ -128,7 +128,11 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 			return e.conclude(e.err)
 		}
 	}
-	all.each(func(e *entrant) { e.turn, e.effort, e.err = e.q.BeginAtOnce(e.ctx, &e.r, try) })
+	how := queue.AtOnce
+	if try {
+		how = queue.TriesInside
+	}
+	all.each(func(e *entrant) { e.turn, e.effort, e.err = e.q.Begin(e.ctx, &e.r, how) })
 	e := all.failed()
 	if e == nil {
 		for _, e := range all {
@@ -144,7 +148,7 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 	}
 	for _, e := range all {
 		before := e.effort.Attempts
-		e.turn, e.effort, e.err = e.q.Begin(e.ctx, e.r, false, nil)
+		e.turn, e.effort, e.err = e.q.Begin(e.ctx, &e.r, queue.Waits)
 		if e.effort.Attempts += before; e.err != nil {
 			return e.conclude(e.err)
 		}

@@ -92,13 +92,15 @@ func (s *Turns) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 		}
 	}
 	r := s.r
-	return s.q.Acquiring(ctx, &r, try, func(ctx context.Context) (*queue.Lease, queue.Effort, error) {
-		g := s.get(ctx, try)
-		if g.err != nil {
-			return nil, g.effort, g.err
-		}
-		return g.turn.Lease(ctx, g.turn.back), g.effort, nil
-	})
+	ctx, end, err := s.q.StartAcquiring(ctx, &r, try)
+	if err != nil {
+		return nil, err
+	}
+	g := s.get(ctx, try)
+	if g.err != nil {
+		return end(nil, g.effort, g.err)
+	}
+	return end(g.turn.Lease(ctx, g.turn.back), g.effort, nil)
 }
 
 // get returns the turn that is kept, or that readers share. If there is none, it waits for one, and a try asks the servers.
@@ -155,7 +157,7 @@ func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	r := s.r
 	r.MayKeep = unused && s.mayKeepLocked()
 	s.mu.Unlock()
-	granted, effort, err := s.q.Begin(ctx, r, true, nil)
+	granted, effort, err := s.q.Begin(ctx, &r, queue.Tries)
 	s.mu.Lock()
 	s.trying = false
 	if err != nil {
@@ -172,7 +174,7 @@ func (s *Turns) contendLocked() {
 	}
 	a := &acquisition{r: s.r, over: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(s.waiting.Front().Value.(*waiter).ctx))
-	a.r.MayKeep = s.mayKeepLocked()
+	a.r.MayKeep, a.r.Shown = s.mayKeepLocked(), &a.shown
 	s.acquiring = a
 	go s.contend(a)
 }
@@ -184,7 +186,7 @@ func (s *Turns) mayKeepLocked() bool {
 
 // contend acquires a turn for those that wait.
 func (s *Turns) contend(a *acquisition) {
-	granted, effort, err := s.q.Begin(a.ctx, a.r, false, &a.shown)
+	granted, effort, err := s.q.Begin(a.ctx, &a.r, queue.Waits)
 
 	s.mu.Lock()
 	defer s.unlock()

@@ -46,7 +46,7 @@ var locks = []mutant{
 	{
 		"a try writes before it looks",
 		"processes that try keep each other out of a free lock",
-		one("queue", "(*Queue).begin", never(test("look"))), by("queue", "TestBusyTryWritesNothing"),
+		one("queue", "(*contender).contend", never(test("Tries"))), by("queue", "TestBusyTryWritesNothing"),
 	},
 	{
 		"an older limit than the listing decides",
