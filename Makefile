@@ -52,6 +52,11 @@ HOT ?= Decide|Parse|Conn|Clock
 COMPARE := ./queue ./session ./internal/wire ./internal/clock ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
+.PHONY: flow
+flow: ## Count the functions that run in one Lock, Unlock, TryLock and wake-up; CALL="-l lock" lists those of a Lock
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cd bench && \
+		go build -cover -covermode=atomic -coverpkg=github.com/turnstile-go/turnstile/... -o "$$dir/flow" ./flow && GOCOVERDIR=$$dir "$$dir/flow" $(CALL)
+
 .PHONY: bench-compare
 bench-compare: ## Compare micro-benchmarks (HOT, a regular expression) with the last commit's
 	@old=$$(mktemp -d) && out=$$(mktemp -d) && git worktree add --quiet --detach $$old HEAD~1 && \
