@@ -11,14 +11,17 @@ const longest = 4096
 // directives are what one end says, by name: "realm" is there once for each realm.
 type directives map[string][]string
 
-func (d directives) all(name string) []string { return d[name] }
-
-// one returns the value of a directive that must be there once.
-func (d directives) one(name string) (string, error) {
-	if all := d[name]; len(all) == 1 {
-		return all[0], nil
+// check returns what is wrong unless each of these directives is there once, and has that value if one is given.
+func (d directives) check(want [][2]string) error {
+	for _, w := range want {
+		switch got := d[w[0]]; {
+		case len(got) != 1:
+			return fmt.Errorf("malformed: %d values of %s", len(got), w[0])
+		case w[1] != "" && got[0] != w[1]:
+			return fmt.Errorf("%s is %q, and not %q", w[0], got[0], w[1])
+		}
 	}
-	return "", fmt.Errorf("malformed: %d values of %s", len(d[name]), name)
+	return nil
 }
 
 // parse reads name=value, with commas in between and values that may be quoted.

@@ -111,7 +111,7 @@ func TestSASLHostile(t *testing.T) {
 			},
 			"does not prove", nil,
 		},
-		"the challenge again": {digest(), ok(challenge), "rspauth", nil},
+		"the challenge again": {digest(), ok(challenge), "does not prove", nil},
 		"a refusal":           {digest(), func(xid int32) []byte { return replyFrame(xid, codec.CodeAuthFailed) }, "code -115", nil},
 		"nothing": {
 			digest(), func(xid int32) []byte { return replyFrame(xid, codec.CodeOK, 0xff, 0xff, 0xff, 0xff) }, "by TEST", nil,
