@@ -1,5 +1,5 @@
 // Package clock is the lease clock: until when the ensemble cannot have expired a session (lease.go has the whole
-// derivation), what the frames of a connection prove of it (trail.go), and when heartbeats are due so that it reaches far
+// derivation), what the frames of a connection prove of it (link.go), and when heartbeats are due so that it reaches far
 // enough (beat.go). It decides, and sends nothing.
 package clock
 
@@ -153,9 +153,9 @@ type Answered struct {
 
 // Take notes what the answer to a request through a leader proves.
 func (c *Clock) Take(a Answered) {
-	c.Heard(a.Sent)
+	c.advance(&c.heard, a.Sent)
 	if a.Quorum {
-		c.Prove(a.Touched)
+		c.advance(&c.proven, a.Touched)
 	}
 }
 

@@ -155,8 +155,7 @@ func TestProofOfSlowLeader(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var l Link
 			hello := Now()
-			l.Begin(hello, hello, 10*time.Second, true)
-			l.SetHalf(time.Second)
+			l.Begin(hello, hello, 10*time.Second, time.Second, true)
 			ping := hello.Add(time.Second)
 			l.trail.answered(ping, ping, false)
 			l.trail.answered(ping.Add(after), ping.Add(after), true)

@@ -13,8 +13,7 @@ func TestAnswerProvesWhatItsRequestDid(t *testing.T) {
 	hello := time.Now()
 	at := func(s seconds) time.Time { return s.after(hello) }
 	var l Link
-	l.Begin(hello, at(0.1), 10*time.Second, true)
-	l.SetHalf(time.Second)
+	l.Begin(hello, at(0.1), 10*time.Second, time.Second, true)
 	ping, sync := l.Sends(codec.XidPing, codec.OpPing, at(1)), l.Sends(1, codec.OpSync, at(2.2))
 	l.Takes(ping, codec.CodeOK, at(1.1))
 	l.Takes(sync, codec.CodeOK, at(2.3))

@@ -62,7 +62,7 @@ func newSleep(total func() time.Duration) *sleep {
 // at returns the time of the suspensions up to now, which has just been looked at. It never
 // decreases, and is never more than the truth: see asleep.
 func (s *sleep) at(now instant) time.Duration {
-	if last := s.last.Load(); last != nil && last.covers(now) {
+	if r := s.last.Load(); r != nil && (now.mono-r.mono).Abs() < readingLasts && (now.lead-r.lead).Abs() < leadNoise {
 		return time.Duration(s.most.Load())
 	}
 	d := s.read()
@@ -79,11 +79,6 @@ func (s *sleep) at(now instant) time.Duration {
 func (s *sleep) look(now time.Time) instant {
 	mono := now.Sub(s.start)
 	return instant{mono: mono, lead: time.Duration(now.UnixNano()) - mono}
-}
-
-// covers reports whether a reading at r will do for now.
-func (r instant) covers(now instant) bool {
-	return (now.mono-r.mono).Abs() < readingLasts && (now.lead-r.lead).Abs() < leadNoise
 }
 
 // read reads the clock.

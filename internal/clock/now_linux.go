@@ -1,12 +1,5 @@
 package clock
 
-import (
-	"time"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// asleep returns how long the machine was suspended since it started, or less.
-func asleep() time.Duration {
-	return ahead(unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC, systemClock)
-}
+const goesOn, standsStill = unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC

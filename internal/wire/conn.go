@@ -47,7 +47,7 @@ type Config struct {
 	SASL       *SASL                                     // nil: none
 	Host       string                                    // of the server, for SASL
 	Limit      time.Duration                             // for Greet and Open together
-	Half       func(timeout time.Duration) time.Duration // half a tick, or more: see package clock; called with a lock held
+	Half       func(timeout time.Duration) time.Duration // half a tick, or more, and never more than before; called with a lock held
 	Clock      *clock.Clock
 }
 
@@ -166,7 +166,7 @@ func (w *Conn) Open() error {
 	for _, id := range w.ids {
 		w.urgent = append(w.urgent, id.Frame())
 	}
-	if w.link.Begin(w.sent, w.greeted, w.timeout, w.owns()) {
+	if w.link.Begin(w.sent, w.greeted, w.timeout, w.cfg.Half(w.timeout), w.owns()) {
 		w.urgent = append(w.urgent, codec.AgreeFrame(w.numberLocked()))
 	}
 	w.writer.Go(w.writes)

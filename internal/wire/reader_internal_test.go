@@ -150,7 +150,7 @@ func (w *Conn) Greeted() bool {
 func newUnserved(c net.Conn) *Conn {
 	b := New(c, testConfig())
 	b.open, b.timeout, b.ids = true, time.Second, twoIdentities
-	b.link.Begin(clock.Now(), clock.Now(), time.Second, false)
+	b.link.Begin(clock.Now(), clock.Now(), time.Second, 250*time.Millisecond, false)
 	b.beatAt = clock.Now().Add(time.Hour)
 	return b
 }

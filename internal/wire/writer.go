@@ -35,7 +35,6 @@ func (w *Conn) writes() {
 func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.link.SetHalf(w.cfg.Half(w.timeout))
 	if now := clock.Now(); !now.Before(w.beatAt) {
 		w.beatLocked(now)
 	}
@@ -67,7 +66,7 @@ func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 // beatLocked makes the heartbeats that are due urgent.
 func (w *Conn) beatLocked(now time.Time) {
 	var due []clock.Duty
-	due, w.beatAt = w.link.Due(now, w.owns(), w.cfg.Clock.Proven())
+	due, w.beatAt = w.link.Due(now, w.cfg.Half(w.timeout), w.owns(), w.cfg.Clock.Proven())
 	for _, d := range due {
 		switch d {
 		case clock.Ping:

@@ -31,8 +31,8 @@ func fakeNow(sec int64, nsec int32, mono int64) (int64, int32, int64) {
 // wireEdits are in the directory of this module. They have CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by what Go's
 // clock is behind.
 var wireEdits = []edit{
-	{"internal/clock/now_linux.go", "import (\n", "import (\n\t\"runtime\"\n"},
-	{"internal/clock/now_linux.go", "systemClock)\n", "systemClock) + time.Duration(runtime.FakeClocks[1])\n"},
+	{"internal/clock/now_unix.go", "import (\n", "import (\n\t\"runtime\"\n"},
+	{"internal/clock/now_unix.go", "awake.Nano())\n", "awake.Nano()) + time.Duration(runtime.FakeClocks[1])\n"},
 }
 
 // mapping is one more file of this package.

@@ -22,7 +22,7 @@ var sessions = []mutant{
 	{
 		"a request counts without the gap",
 		"the pings that a leader owes after a standstill come later",
-		one("clock", "(*trail).request", put(argument("t.through.sent"), "write")), by("clock", "TestProof"),
+		one("clock", "(*trail).proof", put(argument("t.through.sent"), "write")), by("clock", "TestProof"),
 	},
 	{
 		"a sync proves what a write does",
