@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"container/list"
 	"errors"
 	"fmt"
 	"net"
@@ -46,99 +47,71 @@ var (
 	ErrLongest = errors.New("the longest in flight, and servers hang up on a request that is longer than jute.maxbuffer")
 )
 
-// entry is a request that waits or is in flight, with the calls that want its answer.
+// entry is a request that waits or is in flight, with the calls that want its answer. Requests of the connection's own have
+// none.
 type entry struct {
-	frame      []byte
-	check      func(*codec.Answer) error
-	calls      []*Call
-	key        string // of a listing that others may share
-	first      bool
-	left       bool
-	prev, next *entry // in its queue
+	frame []byte
+	check func(*codec.Answer) error
+	calls []*Call
+	key   string        // of a listing that others may share
+	in    *list.List    // where it waits; nil: it has left, or never will
+	at    *list.Element // its place there
 }
 
-func (e *entry) end(r Reply) {
-	for _, c := range e.calls {
-		c.Done(r)
-	}
-}
-
-// waiting has the calls that have not left. Deletes of our own nodes go first: they make directories shorter, and let
-// other clients in.
+// waiting has the requests that have not left, in lists of entries. Those of the connection go ahead of all. Deletes of our own
+// nodes go before others: they make directories shorter, and let other clients in.
 //
 // Callers that want the same listing share the next one that has not left. A caller may have sent a create just before,
 // and wants to see its node. So a listing goes behind all that waits when another caller joins it.
 type waiting struct {
-	deletes, others queue
-	lists           map[string]*entry
-}
-
-// queue has entries, first in, first out.
-type queue struct{ first, last *entry }
-
-func (q *queue) push(e *entry) {
-	if e.prev = q.last; e.prev == nil {
-		q.first = e
-	} else {
-		e.prev.next = e
-	}
-	q.last = e
-}
-
-func (q *queue) remove(e *entry) {
-	if e.prev == nil {
-		q.first = e.next
-	} else {
-		e.prev.next = e.next
-	}
-	if e.next == nil {
-		q.last = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
-	e.prev, e.next = nil, nil
-}
-
-func (w *waiting) of(e *entry) *queue {
-	if e.first {
-		return &w.deletes
-	}
-	return &w.others
+	own, deletes, others list.List
+	listings             map[string]*entry
 }
 
 func (w *waiting) add(c *Call) {
-	var key string
+	e := &c.own
+	e.frame, e.check, e.in = c.Frame, c.Check, &w.others
+	if c.First {
+		e.in = &w.deletes
+	}
 	if codec.Op(c.Frame) == codec.OpGetChildren2 {
-		key = string(c.Frame[8:]) // behind the length and the number
-		if e := w.lists[key]; e != nil && len(e.calls) < mostShare {
-			e.calls, c.entry = append(e.calls, c), e
-			w.others.remove(e)
-			w.others.push(e)
+		e.key = string(c.Frame[8:]) // behind the length and the number
+		if shared := w.listings[e.key]; shared != nil && len(shared.calls) < mostShare {
+			shared.calls, c.entry = append(shared.calls, c), shared
+			w.others.MoveToBack(shared.at)
 			return
 		}
+		if w.listings == nil {
+			w.listings = make(map[string]*entry)
+		}
+		w.listings[e.key] = e
 	}
 	c.alone[0] = c
-	c.own = entry{frame: c.Frame, check: c.Check, calls: c.alone[:], key: key, first: c.First}
-	c.entry = &c.own
-	w.of(c.entry).push(c.entry)
-	if key != "" {
-		if w.lists == nil {
-			w.lists = make(map[string]*entry)
-		}
-		w.lists[key] = c.entry
-	}
+	e.calls, c.entry = c.alone[:], e
+	e.at = e.in.PushBack(e)
+}
+
+// addOwn adds a request of the connection.
+func (w *waiting) addOwn(frame []byte) {
+	e := &entry{frame: frame, in: &w.own}
+	e.at = w.own.PushBack(e)
 }
 
 // next returns the entry that leaves next, or nil.
-func (w *waiting) next() *entry { return cmp.Or(w.deletes.first, w.others.first) }
+func (w *waiting) next() *entry {
+	if at := cmp.Or(w.own.Front(), w.deletes.Front(), w.others.Front()); at != nil {
+		return at.Value.(*entry)
+	}
+	return nil
+}
 
 // take removes an entry, which leaves, or never will.
 func (w *waiting) take(e *entry) {
-	w.of(e).remove(e)
-	if e.key != "" && w.lists[e.key] == e {
-		delete(w.lists, e.key)
+	e.in.Remove(e.at)
+	if w.listings[e.key] == e {
+		delete(w.listings, e.key)
 	}
-	e.left = true
+	e.in, e.at = nil, nil
 }
 
 // Start sends calls, one right behind the other, when there is room for them. It does not block. Calls that come before
@@ -166,7 +139,7 @@ func (w *Conn) Withdraw(c *Call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := c.entry
-	if e == nil || e.left {
+	if e == nil || e.in == nil {
 		return false
 	}
 	i := slices.Index(e.calls, c)
@@ -180,7 +153,8 @@ func (w *Conn) Withdraw(c *Call) bool {
 	return true
 }
 
-// roomLocked reports whether one more call may leave. One always may, whatever its length.
-func (w *Conn) roomLocked(e *entry) bool {
-	return w.flying == 0 || w.flying < mostCalls && w.load+len(e.frame) <= mostBytes
+// hasRoomLocked reports whether a request may leave. Those of the connection's own always may, and so may one call, whatever its
+// length.
+func (w *Conn) hasRoomLocked(e *entry) bool {
+	return len(e.calls) == 0 || w.flying == 0 || w.flying < mostCalls && w.load+len(e.frame) <= mostBytes
 }

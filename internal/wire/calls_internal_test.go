@@ -256,11 +256,7 @@ func TestWithdrawnDoNotPileUp(t *testing.T) {
 		for range 10 * mostShare { // a listing that moves
 			b.ask(codec.OpGetChildren2, "/a")
 		}
-		n := 0
-		for e := b.waiting.others.first; e != nil; e = e.next {
-			n++
-		}
-		if n != 11 {
+		if n := b.waiting.others.Len(); n != 11 {
 			t.Errorf("%d entries of 11 calls that wait", n)
 		}
 		var burst []*Call
@@ -272,8 +268,8 @@ func TestWithdrawnDoNotPileUp(t *testing.T) {
 		if got := b.drain(inFlight); len(got) != 10_000+11 || got[0] != "/stays" {
 			t.Errorf("%d calls have left", len(got))
 		}
-		if w := &b.waiting; w.others != (queue{}) || len(w.lists) > 0 || cap(b.flight) > 8*mostCalls {
-			t.Errorf("kept: %v, %d listings, %d in flight", w.others, len(w.lists), cap(b.flight))
+		if w := &b.waiting; w.others.Len() > 0 || len(w.listings) > 0 || cap(b.flight) > 8*mostCalls {
+			t.Errorf("kept: %d, %d listings, %d in flight", w.others.Len(), len(w.listings), cap(b.flight))
 		}
 	})
 }

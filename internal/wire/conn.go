@@ -23,6 +23,7 @@ package wire
 
 import (
 	"bufio"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,6 @@ type Conn struct {
 	timeout time.Duration
 	link    clock.Link
 	beatAt  time.Time // when to look for heartbeats that are due
-	urgent  [][]byte  // goes ahead of all calls
 	waiting waiting
 	flight  []sending // in order
 	flying  int       // calls in flight, and load: their bytes
@@ -87,7 +87,7 @@ type Conn struct {
 	bytesAt time.Time
 }
 
-// sending is a frame in flight. entry is nil if it is the connection's own.
+// sending is a frame in flight.
 type sending struct {
 	clock.Sending
 	*entry
@@ -164,10 +164,10 @@ func (w *Conn) Open() error {
 	defer w.mu.Unlock()
 	w.open, w.beatAt = true, w.greeted.Add(clock.Aside)
 	for _, id := range w.ids {
-		w.urgent = append(w.urgent, id.Frame())
+		w.waiting.addOwn(id.Frame())
 	}
 	if w.link.Begin(w.sent, w.greeted, w.timeout, w.cfg.Half(w.timeout), w.owns()) {
-		w.urgent = append(w.urgent, codec.AgreeFrame(w.numberLocked()))
+		w.waiting.addOwn(codec.AgreeFrame(w.numberLocked()))
 	}
 	w.writer.Go(w.writes)
 	return nil
@@ -203,7 +203,7 @@ func (w *Conn) nextNumber() int32 {
 func (w *Conn) CloseSession() {
 	w.mu.Lock()
 	if w.open {
-		w.urgent = append(w.urgent, codec.CloseFrame(w.numberLocked()))
+		w.waiting.addOwn(codec.CloseFrame(w.numberLocked()))
 	}
 	w.mu.Unlock()
 	w.stop()
@@ -217,21 +217,18 @@ func (w *Conn) Forsake() {
 	flight := w.flight
 	w.flight, w.over = nil, true
 	w.mu.Unlock()
-	var longest *entry
-	for _, f := range flight {
-		if f.entry != nil && (longest == nil || len(f.entry.frame) > len(longest.frame)) {
-			longest = f.entry
+	longest := -1
+	for i, f := range flight {
+		if n := len(f.frame); n >= longCall && (longest < 0 || n > len(flight[longest].frame)) {
+			longest = i
 		}
 	}
-	for _, f := range flight {
-		if f.entry == nil {
-			continue
-		}
+	for i, f := range flight {
 		why := net.ErrClosed
-		if n := len(f.entry.frame); f.entry == longest && n >= longCall {
-			why = fmt.Errorf("%w, with a request of %d bytes: %w", why, n, ErrLongest)
+		if i == longest {
+			why = fmt.Errorf("%w, with a request of %d bytes: %w", why, len(f.frame), ErrLongest)
 		}
-		f.entry.end(Reply{Err: why})
+		end(f.calls, Reply{Err: why})
 	}
 	w.stop()
 }
@@ -240,15 +237,16 @@ func (w *Conn) Forsake() {
 func (w *Conn) stop() {
 	w.mu.Lock()
 	w.over = true
-	var all []*entry
-	for e := w.waiting.next(); e != nil; e = w.waiting.next() {
-		w.waiting.take(e)
-		all = append(all, e)
+	var all []*Call
+	for _, waits := range []*list.List{&w.waiting.deletes, &w.waiting.others} {
+		for waits.Len() > 0 {
+			e := waits.Front().Value.(*entry)
+			w.waiting.take(e)
+			all = append(all, e.calls...)
+		}
 	}
 	w.mu.Unlock()
-	for _, e := range all {
-		e.end(Reply{Err: ErrNotSent})
-	}
+	end(all, Reply{Err: ErrNotSent})
 }
 
 // Err returns why the connection has ended, or nil.

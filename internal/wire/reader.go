@@ -26,14 +26,16 @@ type News struct {
 	Expired  bool   // the session has expired
 	Closed   bool   // the server has confirmed closeSession; it ends the connection now
 
-	ended *entry
+	ended []*Call
 	reply Reply
 }
 
 // End ends the calls whose answer this is. It must be called, after what the news proves was taken.
-func (n News) End() {
-	if n.ended != nil {
-		n.ended.end(n.reply)
+func (n News) End() { end(n.ended, n.reply) }
+
+func end(calls []*Call, r Reply) {
+	for _, c := range calls {
+		c.Done(r)
 	}
 }
 
@@ -103,14 +105,12 @@ func (w *Conn) badLength(n int, head [4]byte) error {
 	}
 	why := fmt.Errorf("%w: an answer of %d bytes, and this client reads at most %d (%w)", ErrTooLong, n, codec.MaxFrame, codec.ErrBadFrame)
 	w.mu.Lock()
-	var e *entry
+	var calls []*Call
 	if len(w.flight) > 0 && (w.flight[0].Op == codec.OpGetChildren2 || w.flight[0].Op == codec.OpGetData) {
-		e, w.flight = w.flight[0].entry, w.flight[1:]
+		calls, w.flight = w.flight[0].calls, w.flight[1:]
 	}
 	w.mu.Unlock()
-	if e != nil {
-		e.end(Reply{Err: why})
-	}
+	end(calls, Reply{Err: why})
 	return why
 }
 
@@ -133,18 +133,37 @@ func (w *Conn) take(frame []byte) (n News, err error) {
 	n.reply = Reply{Code: code, Zxid: zxid}
 	if code == codec.CodeOK {
 		n.reply.Answer, err = codec.DecodeAnswer(one.Op, &d)
-		if err == nil && one.entry != nil && one.entry.check != nil {
-			err = one.entry.check(&n.reply.Answer)
+		if err == nil && one.check != nil {
+			err = one.check(&n.reply.Answer)
 		}
 		if err != nil {
 			return News{}, fmt.Errorf("%w: the answer to %s: %w", codec.ErrBadFrame, codec.OpName(one.Op), err)
 		}
 	}
-	if one.entry != nil && zxid > 0 { // what the answers to heartbeats show nobody has seen
+	if len(one.calls) > 0 && zxid > 0 { // what the answers to heartbeats show nobody has seen
 		w.cfg.Seen.Store(zxid)
 	}
-	w.learn(i, one, code, &n)
-	n.Zxid, n.ended = zxid, one.entry
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i == 0 {
+		w.flight[0] = sending{}
+		w.flight = w.flight[1:]
+	} else {
+		w.flight = slices.Delete(w.flight, i, i+1)
+	}
+	now := clock.Now()
+	var agrees bool
+	n.Proof, n.ByLeader, agrees = w.link.Takes(one.Sending, code, now)
+	if agrees && now.Before(w.beatAt) {
+		w.beatAt = now
+	}
+	if len(one.calls) > 0 {
+		w.flying--
+		w.load -= len(one.frame)
+	}
+	next := w.waiting.next()
+	w.due = w.due || agrees || next != nil && w.hasRoomLocked(next)
+	n.Since, n.Zxid, n.ended = now.Sub(w.greeted), zxid, one.calls
 	n.Expired = code == codec.CodeSessionExpired
 	n.Closed = code == codec.CodeOK && one.Op == codec.OpClose
 	return n, nil
@@ -187,33 +206,4 @@ func hasty(op, code int32) bool {
 		return code == codec.CodeUnimplemented
 	}
 	return false
-}
-
-// learn takes an answer out of the flight, and notes what it proves.
-func (w *Conn) learn(i int, one sending, code int32, n *News) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := clock.Now()
-	if i == 0 {
-		w.flight[0] = sending{}
-		w.flight = w.flight[1:]
-	} else {
-		w.flight = slices.Delete(w.flight, i, i+1)
-	}
-	var agrees bool
-	n.Proof, n.ByLeader, agrees = w.link.Takes(one.Sending, code, now)
-	n.Since = now.Sub(w.greeted)
-	if agrees {
-		w.due = true
-		if now.Before(w.beatAt) {
-			w.beatAt = now
-		}
-	}
-	if one.entry != nil {
-		w.flying--
-		w.load -= len(one.entry.frame)
-		if next := w.waiting.next(); next != nil && w.roomLocked(next) {
-			w.due = true
-		}
-	}
 }

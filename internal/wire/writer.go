@@ -30,8 +30,9 @@ func (w *Conn) writes() {
 	}
 }
 
-// batch returns what to write now: what is urgent, the heartbeats that are due, and the calls that have room. It notes
-// them as sent before the write begins. more says that calls with room remain, and next is when to look again.
+// batch returns what to write now: the heartbeats that are due, what else the connection has to say, and the calls that have
+// room. It notes them as sent before the write begins, and what a quorum's answer to each will prove. more says that some with
+// room remain, and next is when to look again.
 func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,23 +40,20 @@ func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 		w.beatLocked(now)
 	}
 	out = w.writing[:0]
-	for _, frame := range w.urgent {
-		out = w.sendLocked(out, frame, nil)
-	}
-	w.urgent = nil
-	for ahead := len(out); ; {
-		e := w.waiting.next()
-		if e == nil || !w.roomLocked(e) {
-			break
-		}
-		if size := len(out) - ahead; size > 0 && size+len(e.frame) > mostWrite {
-			more = true
+	for e := w.waiting.next(); e != nil && w.hasRoomLocked(e); e = w.waiting.next() {
+		if more = len(out) > 0 && len(out)+len(e.frame) > mostWrite; more {
 			break
 		}
 		w.waiting.take(e)
-		binary.BigEndian.PutUint32(e.frame[4:], uint32(w.numberLocked()))
-		w.flying, w.load = w.flying+1, w.load+len(e.frame)
-		out = w.sendLocked(out, e.frame, e)
+		if len(e.calls) > 0 {
+			binary.BigEndian.PutUint32(e.frame[4:], uint32(w.numberLocked()))
+			w.flying, w.load = w.flying+1, w.load+len(e.frame)
+		}
+		if xid := codec.Xid(e.frame); xid != codec.XidAuth { // ids keeps track of these, and the answers to them prove nothing
+			// Each frame has a time of its own.
+			w.flight = append(w.flight, sending{w.link.Sends(xid, codec.Op(e.frame), clock.Now()), e})
+		}
+		out = append(out, e.frame...)
 	}
 	if w.writing = out; cap(out) > 2*mostWrite { // the memory of a long call is not kept
 		w.writing = nil
@@ -63,29 +61,20 @@ func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 	return out, more, w.beatAt
 }
 
-// beatLocked makes the heartbeats that are due urgent.
+// beatLocked makes the heartbeats that are due.
 func (w *Conn) beatLocked(now time.Time) {
 	var due []clock.Duty
 	due, w.beatAt = w.link.Due(now, w.cfg.Half(w.timeout), w.owns(), w.cfg.Clock.Proven())
 	for _, d := range due {
 		switch d {
 		case clock.Ping:
-			w.urgent = append(w.urgent, codec.PingFrame())
+			w.waiting.addOwn(codec.PingFrame())
 		case clock.Sync:
 			xid := w.numberLocked()
 			w.link.Began(xid)
-			w.urgent = append(w.urgent, codec.SyncFrame(xid))
+			w.waiting.addOwn(codec.SyncFrame(xid))
 		case clock.Agree:
-			w.urgent = append(w.urgent, codec.AgreeFrame(w.numberLocked()))
+			w.waiting.addOwn(codec.AgreeFrame(w.numberLocked()))
 		}
 	}
-}
-
-// sendLocked appends a frame to what is written, and notes when it is sent and what a quorum's answer to it will prove.
-// Each frame has a time of its own.
-func (w *Conn) sendLocked(out, frame []byte, e *entry) []byte {
-	if xid := codec.Xid(frame); xid != codec.XidAuth { // ids keeps track of these, and the answers to them prove nothing
-		w.flight = append(w.flight, sending{w.link.Sends(xid, codec.Op(frame), clock.Now()), e})
-	}
-	return append(out, frame...)
 }
