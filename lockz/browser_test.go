@@ -5,18 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,23 +62,6 @@ func (b browser) dom(tb testing.TB, address string) string {
 	return b.run(tb, address, "--virtual-time-budget=4000", "--dump-dom")
 }
 
-// screenshot returns a picture of the document in the light or the dark scheme.
-func (b browser) screenshot(tb testing.TB, address string, width, height int, dark bool) image.Image {
-	tb.Helper()
-	file := filepath.Join(tb.TempDir(), "page.png")
-	scheme := "--blink-settings=preferredColorScheme=1"
-	if dark {
-		scheme = "--blink-settings=preferredColorScheme=0"
-	}
-	b.run(tb, address, scheme, fmt.Sprintf("--window-size=%d,%d", width, height), "--screenshot="+file)
-	f, err := os.Open(file)
-	must(tb, err)
-	defer f.Close()
-	picture, err := png.Decode(f)
-	must(tb, err)
-	return picture
-}
-
 // serve serves a document with the headers of a page.
 func serve(tb testing.TB, document string, more ...http.HandlerFunc) (address string) {
 	tb.Helper()
@@ -135,64 +111,6 @@ func TestBrowserReadsPage(t *testing.T) {
 
 func firstOf(asHTML, _ string) string { return asHTML }
 
-// The page has a light and a dark scheme, with its style allowed by its own policy. With -write, the
-// light one becomes the picture in the documentation.
-func TestBrowserSchemes(t *testing.T) {
-	longtest.Only(t)
-	b := newBrowser(t)
-	address := serve(t, firstOf(realistic(t)))
-	for _, c := range []struct {
-		dark  bool
-		paper color.NRGBA
-	}{
-		{false, color.NRGBA{0xff, 0xff, 0xff, 0xff}},
-		{true, color.NRGBA{0x0d, 0x11, 0x17, 0xff}},
-	} {
-		picture := b.screenshot(t, address, 1040, 930, c.dark)
-		if got := color.NRGBAModel.Convert(picture.At(2, 2)); got != c.paper {
-			t.Errorf("dark %v: the background is %v, want %v", c.dark, got, c.paper)
-		}
-		colours := frequent(picture)
-		if len(colours) < 20 {
-			t.Errorf("dark %v: only %d colours: where is the text?", c.dark, len(colours))
-		}
-		if *write && !c.dark {
-			must(t, writePicture("../docs/lockz.png", picture, colours))
-		}
-	}
-}
-
-// frequent returns the colours of a picture, the most frequent first.
-func frequent(p image.Image) color.Palette {
-	count := make(map[color.Color]int)
-	for y := range p.Bounds().Dy() {
-		for x := range p.Bounds().Dx() {
-			count[p.At(x, y)]++
-		}
-	}
-	var all color.Palette
-	for c := range count {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b color.Color) int { return count[b] - count[a] })
-	return all
-}
-
-// writePicture writes a picture with at most 128 colours, which makes a small file.
-func writePicture(file string, p image.Image, colours color.Palette) error {
-	small := image.NewPaletted(p.Bounds(), colours[:min(128, len(colours))])
-	for y := range p.Bounds().Dy() {
-		for x := range p.Bounds().Dx() {
-			small.Set(x, y, p.At(x, y))
-		}
-	}
-	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small); err != nil {
-		return err
-	}
-	return os.WriteFile(file, out.Bytes(), 0o600)
-}
-
 // probe is a document with the page in frames of several widths. It writes into its title what a script
 // reads there.
 const probe = `<!DOCTYPE html><title></title><iframe width=320 height=600></iframe><iframe width=390 height=600></iframe>
@@ -222,24 +140,5 @@ func TestBrowserWidths(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", name, regexp.MustCompile("<title>.*?</title>").FindString(got), want)
 		}
-	}
-}
-
-// With ?refresh=1 a browser loads the page again and again, with the same parameters.
-func TestBrowserRefreshes(t *testing.T) {
-	longtest.Only(t)
-	b := newBrowser(t)
-	page := lockz.Handler(connect(t))
-	var loaded atomic.Int64
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RawQuery == "refresh=1" && loaded.Add(1) == 3 {
-			r.URL.RawQuery = "" // the browser ends when the document stays
-		}
-		page.ServeHTTP(w, r)
-	}))
-	defer srv.Close()
-	b.dom(t, srv.URL+"/debug/locks?refresh=1")
-	if n := loaded.Load(); n != 3 {
-		t.Errorf("the page was loaded %d times", n)
 	}
 }

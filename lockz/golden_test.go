@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var write = flag.Bool("write", false, "write testdata/page.json and docs/lockz.png anew")
+var write = flag.Bool("write", false, "write testdata/page.json anew")
 
 const golden = "testdata/page.json"
 

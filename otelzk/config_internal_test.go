@@ -2,37 +2,14 @@ package otelzk
 
 import (
 	"errors"
-	"runtime/debug"
 	"testing"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/turnstile-go/turnstile/session"
 )
-
-func TestConfig(t *testing.T) {
-	c := newConfig([]Option{
-		nil, WithTracerProvider(nil), WithMeterProvider(nil),
-	})
-	if c.tracers != otel.GetTracerProvider() || c.meters != otel.GetMeterProvider() || !c.requestSpans || !c.inNode {
-		t.Errorf("defaults %+v", c)
-	}
-	c = newConfig([]Option{
-		WithTracerProvider(tracenoop.NewTracerProvider()), WithMeterProvider(metricnoop.NewMeterProvider()),
-		WithRequestSpans(false), WithTraceparentInNode(false),
-	})
-	_, tracers := c.tracers.(tracenoop.TracerProvider)
-	_, meters := c.meters.(metricnoop.MeterProvider)
-	if !tracers || !meters || c.requestSpans || c.inNode {
-		t.Errorf("options %+v", c)
-	}
-	if New(WithTraceparentInNode(false)).Traceparent != nil {
-		t.Error("the hook for the traceparent is there all the same")
-	}
-}
 
 // refusing is a meter that refuses all instruments.
 type refusing struct{ metricnoop.MeterProvider }
@@ -86,17 +63,4 @@ func TestRefusedInstruments(t *testing.T) {
 	hooks.Hold(t.Context(), session.HoldInfo{})(nil)
 	hooks.State(session.Change{To: session.Lost})
 	hooks.State(session.Change{To: session.Closed})
-}
-
-func TestModuleVersion(t *testing.T) {
-	us := debug.Module{Path: module, Version: "v1.2.3"}
-	for want, info := range map[string]debug.BuildInfo{
-		"1.2.3":   {Main: debug.Module{Path: "example.com/app"}, Deps: []*debug.Module{{Path: "example.com/x"}, &us}},
-		"1.2.4":   {Deps: []*debug.Module{{Path: module, Version: "v1.2.3", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.2.4"}}}},
-		"(devel)": {Main: debug.Module{Path: module}},
-	} {
-		if got := moduleVersion(&info); got != want {
-			t.Errorf("version %q, want %q", got, want)
-		}
-	}
 }

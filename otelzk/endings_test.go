@@ -28,50 +28,6 @@ caller
 `)
 }
 
-// A Lock whose deadline passes is no error: another client held the lock for that long.
-func TestTimeout(t *testing.T) {
-	dir := directory(t)
-	c := newClient(t, dir)
-	holder := newClient(t, dir)
-	must(t, holder.mx.Lock(patient(t)))
-	ctx := newDeadline()
-	result := background(func() error { return c.mx.Lock(ctx) })
-	c.knows(t, 2)
-	ctx.pass()
-	if err := receive(t, "Lock", result); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal(err)
-	}
-	c.started(t, "delete /", 0)
-	sameTree(t, c.tree(t, nil), `
-zklock lock mutex timeout position=1 attempts=1 links=1
-  create / CLIENT lock-
-  getChildren / CLIENT .
-  getData / CLIENT lock-0000000001
-  getData / CLIENT lock-0000000000
-  zklock watch timeout lock-0000000000 links=1
-  delete / CLIENT lock-0000000001
-`)
-}
-
-// deadline is a context whose deadline passes when the test says so.
-type deadline struct {
-	context.Context
-	done chan struct{}
-}
-
-func newDeadline() *deadline { return &deadline{context.Background(), make(chan struct{})} }
-
-func (d *deadline) pass()                 { close(d.done) }
-func (d *deadline) Done() <-chan struct{} { return d.done }
-func (d *deadline) Err() error {
-	select {
-	case <-d.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
 // A busy TryLock is no error.
 func TestBusy(t *testing.T) {
 	dir := directory(t)

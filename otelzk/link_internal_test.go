@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -43,27 +42,6 @@ func FuzzSpanContext(f *testing.F) {
 			t.Errorf("%q is read as %v", text, sc)
 		}
 	})
-}
-
-// The global propagator writes and reads the traceparent.
-func TestGlobalPropagator(t *testing.T) {
-	before := otel.GetTextMapPropagator()
-	defer otel.SetTextMapPropagator(before)
-	ctx := trace.ContextWithRemoteSpanContext(context.Background(), (&observer{propagator: propagation.TraceContext{}}).spanContext(parent))
-	for what, c := range map[string]struct {
-		global propagation.TextMapPropagator
-		want   string
-	}{
-		"W3C":             {propagation.TraceContext{}, parent},
-		"W3C and baggage": {propagation.NewCompositeTextMapPropagator(propagation.Baggage{}, propagation.TraceContext{}), parent},
-		"baggage alone":   {propagation.Baggage{}, ""},
-		"none":            {propagation.NewCompositeTextMapPropagator(), ""},
-	} {
-		otel.SetTextMapPropagator(c.global)
-		if got := New().Traceparent(ctx); got != c.want {
-			t.Errorf("%s: %q, want %q", what, got, c.want)
-		}
-	}
 }
 
 func TestTraceparent(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 func sameTree(t *testing.T, got, want string) {
@@ -148,30 +147,6 @@ caller
 	}
 	if !strings.HasPrefix(attr(watch, "zklock.watched.path"), dir+"/") {
 		t.Errorf("watches %q", attr(watch, "zklock.watched.path"))
-	}
-}
-
-// The link costs no request.
-func TestLinkCostsNoRequest(t *testing.T) {
-	counts := make(map[bool]int)
-	for _, inNode := range []bool{true, false} {
-		dir := directory(t)
-		c := newClient(t, dir, otelzk.WithTraceparentInNode(inNode))
-		holder, wait, _ := contend(t, c, dir, otelzk.WithTraceparentInNode(inNode))
-		// A listing that came before the node is made again, which does not matter here.
-		counts[inNode] = c.proxy.Count(func(r zktest.Request) bool {
-			return strings.HasPrefix(r.Path, dir) && r.Op != zktest.OpGetChildren && r.Op != zktest.OpGetChildren2
-		})
-		holder.unlock(t)
-		must(t, wait())
-		c.unlock(t)
-		watch := c.started(t, "zklock watch", 0)
-		if linked := len(watch.Links()) == 1; linked != inNode || attr(watch, "zklock.watched.id") == "" {
-			t.Errorf("traceparent in node %v: %d links, to %q", inNode, len(watch.Links()), attr(watch, "zklock.watched.id"))
-		}
-	}
-	if counts[true] != counts[false] {
-		t.Errorf("%d requests with links, %d without", counts[true], counts[false])
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -107,26 +106,6 @@ func TestWatchFarFromTheHolder(t *testing.T) {
 	linksTo(t, last.started(t, "zklock watch", 0), middle.started(t, "zklock lock", 0))
 	linksTo(t, last.started(t, "zklock lock", 0))
 	holder.unlock(t)
-}
-
-// Several acquisitions share the node of a mutex with local hand-over. The wait for it names the process, and is linked to
-// none of them.
-func TestWatchOfLocalHandover(t *testing.T) {
-	dir := directory(t)
-	other, c := newClient(t, dir), newClient(t, dir)
-	local, err := zklock.New(other.m, dir, zklock.WithLocalHandover(3))
-	must(t, err)
-	lease, err := local.Acquire(patient(t))
-	must(t, err)
-	result := background(func() error { return c.mx.Lock(patient(t)) })
-	watch := c.started(t, "zklock watch", 0)
-	c.knows(t, 2)
-	must(t, lease.Release(patient(t)))
-	must(t, receive(t, "Lock", result))
-	c.unlock(t)
-	if len(watch.Links()) > 0 || attr(watch, "zklock.watched.id") == "" {
-		t.Errorf("links %v, id %q", watch.Links(), attr(watch, "zklock.watched.id"))
-	}
 }
 
 // A contender for a semaphore watches many nodes. A few of these requests have spans, and all of them are measured.

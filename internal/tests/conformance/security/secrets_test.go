@@ -6,14 +6,21 @@ import (
 	"crypto/tls"
 	"errors"
 	"math/big"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/lockz"
+	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -82,11 +89,12 @@ func endure(t *testing.T, p *zktest.Proxy, m *session.Manager, l locker, see fun
 
 // Every type of lock goes on to work, across reconnects and new sessions, where only one identity has
 // access. Neither its password nor the key of the TLS connection is in anything that is logged,
-// returned, passed to hooks, or written to the server.
+// returned, passed to hooks, in a span, a metric or a page of locks, or written to the server.
 func TestSecrets(t *testing.T) {
 	const user, password = "owner", "Xyzzy-plugh-31415"
 	private := zk.DigestACL(zk.PermAll, user, password)
 	var c capture
+	spans, metrics := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
 	server, trusted := certificate(t)
 	client, clients := certificate(t)
 
@@ -99,9 +107,13 @@ func TestSecrets(t *testing.T) {
 		session.WithTLS(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{client}}),
 		session.WithLogger(c.logger()),
 		session.WithTrace(c.spy()),
+		session.WithTrace(otelzk.New(
+			otelzk.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))),
+			otelzk.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics))))),
 	}
 	secure := front(t, server, clients, p.Addr())
 	m := testserver.Connect(t, secure, opts...)
+	page := lockz.Handler(m)
 	look, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogger(silence{}))
 	expect.NoError(t, err)
 	defer look.Close()
@@ -119,6 +131,17 @@ func TestSecrets(t *testing.T) {
 			c.see(path, err)
 		}
 		c.see("lock", l)
+		for _, format := range []string{"html", "json"} {
+			answer := httptest.NewRecorder()
+			page.ServeHTTP(answer, httptest.NewRequest("GET", "/?format="+format, nil))
+			c.see("page", answer.Body.String())
+		}
+	}
+	var measured metricdata.ResourceMetrics
+	expect.NoError(t, metrics.Collect(t.Context(), &measured))
+	c.see("metrics", measured)
+	for _, span := range spans.Ended() {
+		c.see("span", tracetest.SpanStubFromReadOnlySpan(span))
 	}
 
 	// The lines of an outage, and of a session that is opened without waiting.
@@ -154,7 +177,7 @@ func TestSecrets(t *testing.T) {
 	}
 
 	for _, proof := range []string{
-		"zookeeper connection ended", "Request: ", "Hold ended: ",
+		"zookeeper connection ended", "page: ", "metrics: ", "span: ", "Request: ", "Hold ended: ",
 		"zookeeper session opened", "zookeeper session suspended", "zookeeper session reconnected",
 		"zookeeper session lost", "zookeeper session closed", "no connection to zookeeper",
 		"the server refuses the identity of scheme",

@@ -76,7 +76,7 @@ func whenWaiting(ctx context.Context, s *signal) context.Context {
 
 type waitingKey struct{}
 
-// hooks change no request: package quiethooks has the test. So the matrix tries what users without hooks have, too.
+// hooks change no request: package otelzk has the test. So the matrix tries what users without hooks have, too.
 var hooks = session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 	s, ok := ctx.Value(waitingKey{}).(*signal)
 	if !ok {
