@@ -373,7 +373,7 @@ func TestBesideReleased(t *testing.T) {
 	go func() {
 		defer list.Release()
 		<-list.Hit()
-		r := first.StartRelease(context.Background()) // its delete is held up behind the listing
+		r := first.StartRelease(context.Background(), true) // its delete is held up behind the listing
 		p.delete(first.Path())
 		go func() { released <- r.Wait(context.Background()) }()
 	}()

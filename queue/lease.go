@@ -24,7 +24,7 @@ type Lease struct {
 	over  ending
 
 	next *Lease      // in the list of t, whose mu guards it
-	tell func(error) // what the Hold hook has returned; nil for nothing, and once it was taken. t.mu guards it
+	tell func(error) // what the Hold hook has returned; may be nil
 }
 
 // Lease begins a hold of the turn. ctx is that of the caller that gets the lease. back is called once when the lease is
@@ -38,13 +38,14 @@ func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bo
 	if back == nil {
 		l.back = func(ctx context.Context, _ bool) *session.Removal { return t.Leave(ctx) }
 	}
-	l.tellBegin()
+	if hook := t.q.m.Trace().Hold; hook != nil {
+		l.tell = hook(context.WithValue(l.ctx, leaseKey{}, l), l.info())
+	}
 	t.mu.Lock()
 	l.next, t.leases = t.leases, l
 	t.mu.Unlock()
-	if l.over.why() != nil { // released meanwhile: the hook has got the lease too
-		t.drop(l)
-		l.tellRelease()
+	if cause := l.over.why(); cause != nil { // released meanwhile: the hook has got the lease too
+		l.tellEnd(cause)
 	}
 	if cause := t.over.why(); cause != nil {
 		t.lose(cause) // again: the first call has not found this lease
@@ -143,13 +144,52 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 	return WithEnd(context.WithValue(parent, leaseKey{}, l), l.Err, l.over.after)
 }
 
-// finish ends the lease with a cause. It reports whether this was the first call, whose caller tells the hooks.
-func (l *Lease) finish(cause error) bool {
-	if !l.over.end(cause) {
-		return false
+// info says for hooks what is held.
+func (l *Lease) info() session.HoldInfo {
+	t := l.t
+	return session.HoldInfo{
+		Kind: t.kind.Name, Name: t.lock, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.node.Path, Label: labelOf(l.ctx),
 	}
-	l.t.drop(l)
-	return true
+}
+
+// finish ends the lease with a cause, and tells the hooks. It reports whether this was the first call; others do nothing.
+func (l *Lease) finish(cause error) bool {
+	first := l.over.end(cause)
+	if first {
+		l.tellEnd(cause)
+	}
+	return first
+}
+
+// tellEnd takes a lease that has ended off the list of its turn, and tells the hooks, unless the Hold hook is still to return:
+// then the end is told after that. A release is told at once, and a loss in a goroutine of the manager: neither a look at the
+// lease nor what follows a loss waits for hooks.
+func (l *Lease) tellEnd(cause error) {
+	l.t.mu.Lock()
+	at := &l.t.leases
+	for *at != nil && *at != l {
+		at = &(*at).next
+	}
+	listed := *at != nil
+	if listed {
+		*at, l.next = l.next, nil
+	}
+	l.t.mu.Unlock()
+	loss := l.t.q.m.Trace().Loss
+	switch released := errors.Is(cause, ErrReleased); {
+	case !listed || l.tell == nil && (released || loss == nil):
+	case released:
+		l.tell(nil)
+	default:
+		l.t.q.m.TellLoss(func() {
+			if loss != nil {
+				loss(l.ctx, l.info(), cause)
+			}
+			if l.tell != nil {
+				l.tell(cause)
+			}
+		})
+	}
 }
 
 // Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once. The next contender
@@ -162,19 +202,19 @@ func (l *Lease) finish(cause error) bool {
 func (l *Lease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
-	return l.startRelease(ctx, true).Wait(ctx)
+	return l.StartRelease(ctx, true).Wait(ctx)
 }
 
 // Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and for
 // the given time at most. Without an answer by then it returns nil: the node goes without any further call, and the log and
 // the Release hook are told how it went. If patience is 0, Unlock waits for nothing. It is for makers of locks.
 func (l *Lease) Unlock(patience time.Duration) error {
-	return l.made().startRelease(context.Background(), true).Unlock(patience)
+	return l.StartRelease(context.Background(), true).Unlock(patience)
 }
 
 // GiveUp is Release for a lease that no caller has got. So the place is not kept. It is for makers of locks.
 func (l *Lease) GiveUp(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.GiveUp")
-	return l.startRelease(ctx, false).Wait(ctx)
+	return l.StartRelease(ctx, false).Wait(ctx)
 }

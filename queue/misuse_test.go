@@ -20,7 +20,7 @@ func TestMisuse(t *testing.T) {
 	if _, err := l.Token(patient(t)); err != nil { // the last request before the misuse
 		t.Fatal(err)
 	}
-	releasing := acquire(t, client(t, testserver.Path(t))).StartRelease(patient(t))
+	releasing := acquire(t, client(t, testserver.Path(t))).StartRelease(patient(t), true)
 	proxy.ResetRequests()
 	misusetest.Check(t, misusetest.Package{
 		Name: "queue",

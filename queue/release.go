@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,36 +19,24 @@ type Releasing struct {
 	l       *Lease
 	lost    error            // why the lease had ended before; nil if this release has ended it
 	removal *session.Removal // nil if there is nothing to wait for
-	end     func(error)      // of the Release hook
+	tell    func(error)      // the end of the Release hook; may be nil
 }
 
 // StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases can
-// be released right after each other. ctx is for hooks.
-func (l *Lease) StartRelease(ctx context.Context) *Releasing {
-	l.made()
+// be released right after each other. ctx is for hooks. used is false for a lease that no caller has got: its place is not
+// kept.
+func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	misuse.Context(ctx, "queue: Lease.StartRelease")
-	return l.startRelease(ctx, true)
-}
-
-// StartGiveUp is StartRelease for a lease that no caller has got. So the place is not kept.
-func (l *Lease) StartGiveUp(ctx context.Context) *Releasing {
-	l.made()
-	misuse.Context(ctx, "queue: Lease.StartGiveUp")
-	return l.startRelease(ctx, false)
-}
-
-func (l *Lease) startRelease(ctx context.Context, used bool) *Releasing {
-	r := &Releasing{l: l, lost: l.Err(), end: func(error) {}} // if the clock has run out, the lease was lost before
+	r := &Releasing{l: l, lost: l.Err()} // if the clock has run out, the lease was lost before
 	if r.lost == nil && !l.finish(ErrReleased) {
 		r.lost = l.over.why()
 	}
-	switch {
-	case errors.Is(r.lost, ErrReleased):
+	if errors.Is(r.lost, ErrReleased) {
 		return r
-	case r.lost == nil:
-		l.tellRelease()
 	}
-	ctx, r.end = l.traceRelease(ctx)
+	if hook := l.t.q.m.Trace().Release; hook != nil {
+		ctx, r.tell = hook(ctx, l.ctx, l.info())
+	}
 	if r.lost == nil {
 		r.removal = l.back(ctx, used)
 	}
@@ -73,7 +62,7 @@ func (r *Releasing) Wait(ctx context.Context) error {
 			return r.conclude(fmt.Errorf("%w: %w", ErrReleasePending, ctx.Err()))
 		}
 	}
-	return r.conclude(r.outcome())
+	return r.conclude(nil)
 }
 
 // Unlock waits for the servers' answer as [Lease.Unlock] does. It reads no clock if there is nothing to wait for.
@@ -82,10 +71,10 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	case r.made().removal == nil:
 		return r.conclude(nil)
 	case patience == 0:
-		if r.l.t.q.m.Trace().Release != nil {
+		if r.tell != nil {
 			go func() {
 				<-r.removal.Done()
-				_ = r.conclude(r.outcome())
+				_ = r.conclude(nil)
 			}()
 		}
 		return nil
@@ -99,59 +88,46 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	}
 	select { // both may have happened
 	case <-r.removal.Done():
+		return r.answered(time.Time{})
 	default:
-		go r.tellLater(time.Now())
+		go func(since time.Time) {
+			<-r.removal.Done()
+			_ = r.answered(since)
+		}(time.Now())
 		return nil
 	}
-	err := r.conclude(r.outcome())
-	if errors.Is(err, ErrReleasePending) {
-		r.warnOfEnd()
-		return nil
-	}
-	return err
 }
 
-// tellLater tells the Release hook and the log how a release has ended that Unlock has waited for in vain. The session logs
-// that a server has refused.
-func (r *Releasing) tellLater(began time.Time) {
-	<-r.removal.Done()
-	err, t := r.outcome(), r.l.t
-	switch {
-	case err == nil:
-		t.q.m.Logger().Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for", "lock", t.q.dir,
-			"node", t.node.Path, "session", hexID(t.s), "after", time.Since(began).Round(time.Millisecond))
+// answered concludes the release of an Unlock. The log is told of what Unlock does not return: a confirmation that came after
+// it had returned, or none. The session logs that a server has refused. since is when Unlock has returned; zero: it has not.
+func (r *Releasing) answered(since time.Time) error {
+	err, t := r.conclude(nil), r.l.t
+	switch about := []any{"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s)}; {
 	case errors.Is(err, ErrReleasePending):
-		r.warnOfEnd()
-	}
-	_ = r.conclude(err)
-}
-
-func (r *Releasing) warnOfEnd() {
-	t := r.l.t
-	t.q.m.Logger().Warn("the session has ended before zookeeper confirmed the release of a lock; its node goes with the session",
-		"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s))
-}
-
-// outcome returns what came of the removal, which has ended.
-func (r *Releasing) outcome() error {
-	if r.removal == nil {
+		t.q.m.Logger().Warn(
+			"the session has ended before zookeeper confirmed the release of a lock; its node goes with the session", about...)
 		return nil
-	}
-	err := r.removal.Err()
-	if err != nil && r.l.t.s.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrReleasePending, err)
+	case err == nil && !since.IsZero():
+		t.q.m.Logger().Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
+			append(about, "after", time.Since(since).Round(time.Millisecond))...)
 	}
 	return err
 }
 
-// conclude tells the Release hook how the release has ended, and returns the error for the caller.
-func (r *Releasing) conclude(err error) error {
-	if r.lost != nil {
-		err = r.lost
+// conclude tells the Release hook how the release has ended, and returns the error for the caller. pending is the error if
+// nobody waits for the removal any more; otherwise it has ended.
+func (r *Releasing) conclude(pending error) error {
+	t, err := r.l.t, cmp.Or(r.lost, pending)
+	if err == nil && r.removal != nil {
+		if err = r.removal.Err(); err != nil && t.s.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrReleasePending, err)
+		}
 	}
-	r.end(err)
+	if r.tell != nil {
+		r.tell(err)
+	}
 	if err == nil || r.lost != nil && !errors.Is(r.lost, ErrReleased) { // the error of a loss names the lock
 		return err
 	}
-	return failed("release", r.l.t.q.dir, err)
+	return failed("release", t.q.dir, err)
 }

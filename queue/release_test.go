@@ -160,9 +160,9 @@ func TestReleaseThenClose(t *testing.T) {
 func TestStartRelease(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
-	wait := l.StartRelease(patient(t))
+	wait := l.StartRelease(patient(t), true)
 	mustBe(t, l.Err(), queue.ErrReleased)
 	testserver.WaitChildren(t, dir, 0)
 	mustBe(t, wait.Wait(patient(t)), nil)
-	mustBe(t, l.StartRelease(patient(t)).Wait(patient(t)), queue.ErrReleased)
+	mustBe(t, l.StartRelease(patient(t), true).Wait(patient(t)), queue.ErrReleased)
 }

@@ -35,68 +35,6 @@ func (q *Queue) valuesFor(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// info says for hooks what is held.
-func (l *Lease) info() session.HoldInfo {
-	t := l.t
-	return session.HoldInfo{
-		Kind: t.kind.Name, Name: t.lock, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.node.Path, Label: labelOf(l.ctx),
-	}
-}
-
-// tellBegin calls the Hold hook.
-func (l *Lease) tellBegin() {
-	if hook := l.t.q.m.Trace().Hold; hook != nil {
-		end := hook(context.WithValue(l.ctx, leaseKey{}, l), l.info())
-		l.t.mu.Lock()
-		defer l.t.mu.Unlock()
-		l.tell = end
-	}
-}
-
-// takeTell returns what the Hold hook has returned, once; nil for nothing.
-func (l *Lease) takeTell() (tell func(error)) {
-	l.t.mu.Lock()
-	defer l.t.mu.Unlock()
-	tell, l.tell = l.tell, nil
-	return tell
-}
-
-// tellRelease tells the Hold hook of the release.
-func (l *Lease) tellRelease() {
-	if tell := l.takeTell(); tell != nil {
-		tell(nil)
-	}
-}
-
-// tellLoss has the hooks called for a loss, in a goroutine of the manager: neither a look at the lease nor what follows a
-// loss waits for them.
-func (l *Lease) tellLoss(cause error) {
-	loss, tell := l.t.q.m.Trace().Loss, l.takeTell()
-	if loss == nil && tell == nil {
-		return
-	}
-	l.t.q.m.TellLoss(func() {
-		if loss != nil {
-			loss(l.ctx, l.info(), cause)
-		}
-		if tell != nil {
-			tell(cause)
-		}
-	})
-}
-
-// traceRelease calls the Release hook.
-func (l *Lease) traceRelease(ctx context.Context) (context.Context, func(error)) {
-	var end func(error)
-	if hook := l.t.q.m.Trace().Release; hook != nil {
-		ctx, end = hook(ctx, l.ctx, l.info())
-	}
-	if end == nil {
-		end = func(error) {}
-	}
-	return ctx, end
-}
-
 // watching calls the Watch hook during a wait, for one node after another: the one ahead that the error of the wait would
 // name.
 type watching struct {

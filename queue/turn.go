@@ -157,9 +157,7 @@ func (t *Turn) lose(cause error) {
 	first := t.over.end(failed("lock", t.q.dir, cause))
 	loss := t.over.why()
 	for _, l := range t.present() { // also for a later call: a lease can have begun since the first
-		if l.finish(loss) {
-			l.tellLoss(loss)
-		}
+		l.finish(loss)
 	}
 	if !first {
 		return
@@ -190,18 +188,6 @@ func (t *Turn) present() (all []*Lease) {
 		all = append(all, l)
 	}
 	return all
-}
-
-// drop takes a lease that has ended off the list.
-func (t *Turn) drop(l *Lease) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for at := &t.leases; *at != nil; at = &(*at).next {
-		if *at == l {
-			*at, l.next = l.next, nil
-			return
-		}
-	}
 }
 
 // Holder describes the contender that has the turn, as far as this process knows it.

@@ -101,7 +101,7 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*q
 	if err != nil && gate.Err() != nil {
 		return nil, gate.Err()
 	}
-	leaving := gate.StartRelease(ctx)
+	leaving := gate.StartRelease(ctx, true)
 	if err != nil {
 		_ = leaving.Wait(ctx)
 		return nil, err

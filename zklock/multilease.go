@@ -112,7 +112,7 @@ func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
 func (l *MultiLease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "zklock: MultiLease.Release")
-	all, err := l.start(ctx, (*queue.Lease).StartRelease)
+	all, err := l.start(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -130,9 +130,7 @@ func (l *MultiLease) Release(ctx context.Context) error {
 // start starts the releases of all locks, the last first, before anybody waits for one. Only the first call does: if
 // several callers each released some of the locks, each would be told that others were released already. The other calls
 // return why the hold has ended. The error of a loss names the lock.
-func (l *MultiLease) start(
-	ctx context.Context, release func(*queue.Lease, context.Context) *queue.Releasing,
-) (all []*queue.Releasing, err error) {
+func (l *MultiLease) start(ctx context.Context, used bool) (all []*queue.Releasing, err error) {
 	if l.Err() == nil {
 		l.endHold(queue.ErrReleased)
 	}
@@ -146,7 +144,7 @@ func (l *MultiLease) start(
 		stop()
 	}
 	for _, one := range slices.Backward(l.leases) {
-		all = append(all, release(one, ctx))
+		all = append(all, one.StartRelease(ctx, used))
 	}
 	return all, nil
 }
@@ -169,7 +167,7 @@ func after(ctx context.Context, f func()) (stop func()) {
 // Unlock gives up all of the locks, and waits for the servers as long as for one of them.
 func (h multiHold) Unlock(patience time.Duration) error {
 	until := time.Now().Add(patience)
-	all, err := h.start(context.Background(), (*queue.Lease).StartRelease)
+	all, err := h.start(context.Background(), true)
 	if err != nil {
 		return err
 	}
@@ -185,7 +183,7 @@ func (h multiHold) Unlock(patience time.Duration) error {
 
 // GiveUp gives up locks that no caller has got, and waits for the servers until ctx ends.
 func (h multiHold) GiveUp(ctx context.Context) error {
-	all, err := h.start(ctx, (*queue.Lease).StartGiveUp)
+	all, err := h.start(ctx, false)
 	for _, one := range all {
 		err = share.Join(err, one.Wait(ctx))
 	}

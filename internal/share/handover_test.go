@@ -62,7 +62,7 @@ func TestBound(t *testing.T) {
 	mine := tokenOf(t, l) // a lease that was released may not know it
 	p.proxy.ResetRequests()
 	answer := p.proxy.HoldReply(zktest.On(zktest.OpDelete, dir))
-	released := l.StartRelease(expect.Patient(t))
+	released := l.StartRelease(expect.Patient(t), true)
 	// Delete, create and listing leave in one flight, in this order.
 	zktest.Eventually(t, testserver.Patience, "the listing", func() bool { return p.proxy.Count(zktest.On(zktest.OpGetChildren2, dir)) > 0 })
 	var ops []zktest.Op

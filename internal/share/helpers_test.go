@@ -223,7 +223,7 @@ func giveBack(t *testing.T, l *queue.Lease) {
 // unwanted gives back a lease that nobody has used.
 func unwanted(t *testing.T, l *queue.Lease) {
 	t.Helper()
-	expect.NoError(t, l.StartGiveUp(expect.Patient(t)).Wait(expect.Patient(t)))
+	expect.NoError(t, l.StartRelease(expect.Patient(t), false).Wait(expect.Patient(t)))
 }
 
 func tokenOf(t *testing.T, l *queue.Lease) int64 {

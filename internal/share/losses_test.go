@@ -184,13 +184,13 @@ func TestTrace(t *testing.T) {
 	if !errors.Is(err, queue.ErrBusy) {
 		t.Fatal(err)
 	}
-	release := a.StartRelease(expect.Patient(t))
+	release := a.StartRelease(expect.Patient(t), true)
 	l := b.lease(t)
 	expect.NoError(t, release.Wait(expect.Patient(t)))
 	d := p.waitWith(t, as("d"), 2)
 	d.cancel()
 	d.fails(t, context.Canceled)
-	release = l.StartRelease(expect.Patient(t))
+	release = l.StartRelease(expect.Patient(t), true)
 	last := c.lease(t)
 	expect.NoError(t, release.Wait(expect.Patient(t)))
 	testserver.Delete(t, last.Path())

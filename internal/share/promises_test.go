@@ -48,7 +48,7 @@ func TestGivesUpBehindOwnHold(t *testing.T) {
 			giveBack(t, one)
 			l := two.lease(t)
 			four := p.wait(t, 2)
-			removal := l.StartRelease(expect.Patient(t))
+			removal := l.StartRelease(expect.Patient(t), true)
 			three.cancel()
 			if g := <-three.done; g.err == nil {
 				giveBack(t, g.lease)
