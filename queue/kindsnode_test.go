@@ -154,7 +154,8 @@ func TestCheckPrefix(t *testing.T) {
 		"odd__": true, "odd-_": true, "odd--": false, "odd_-": false, "__odd--": false,
 		"unfair-": false, "my-unfair-": true,
 	} {
-		if err := checkPrefix(prefix); good != (err == nil) {
+		kind := Kind{Prefixes: []string{prefix}, Policy: exclusive}
+		if err := kind.Check(); good != (err == nil) {
 			t.Errorf("%q: %v", prefix, err)
 		}
 	}

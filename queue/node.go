@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // The name of a contender's node ends in a prefix and the sequence number that the server has added. Names of this module
@@ -118,24 +116,6 @@ func ParseNode(name string, further ...string) (Node, bool) {
 		}
 	}
 	return n, true
-}
-
-// checkPrefix returns an error if a kind cannot have this prefix. A prefix must end in - or _, and not in "--" or "_-", so
-// that its end can be told if a negative number follows. It cannot begin with -, since the part of the name before it
-// usually ends with that.
-func checkPrefix(prefix string) error {
-	if prefix == prefixUnfair {
-		return misuse.Invalidf("prefix %q: earlier states of this module had it for locks without a queue", prefix)
-	}
-	if slices.Contains(knownPrefixes, prefix) {
-		return nil
-	}
-	word := strings.TrimRight(prefix, "-_")
-	if word == "" || word == prefix || prefix[0] == '-' || strings.Contains(prefix, "/") ||
-		strings.HasPrefix(prefix, protected) || strings.HasSuffix(prefix, "--") || strings.HasSuffix(prefix, "_-") {
-		return misuse.Invalidf("prefix %q: want a word with a single - or _ at its end, such as %q", prefix, PrefixLock)
-	}
-	return misuse.ValidatePath("/" + prefix)
 }
 
 // cutWeight cuts "x<n>-" off the end of the part before the prefix.

@@ -170,3 +170,27 @@ func CheckName(text string) error {
 	}
 	return nil
 }
+
+// nodeData returns the data of a new node. A node that several acquisitions use after each other has neither label nor
+// traceparent: the acquisition that creates it has ended by the first hand-over, so a label would not be the holder's, nor a
+// link lead to it.
+func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
+	d, label, parent := nodedata.New(), labelOf(ctx), ""
+	if hook := q.m.Trace().Traceparent; hook != nil {
+		parent = hook(ctx)
+	}
+	if !r.Shared {
+		d.Label, d.Traceparent = label, parent
+	}
+	return d.Encode()
+}
+
+// valuesFor returns a context that never ends, with the values of ctx for hooks. If there are no hooks that could look at
+// them, it has none, so that they can be freed.
+func (q *Queue) valuesFor(ctx context.Context) context.Context {
+	t := q.m.Trace()
+	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {
+		return context.Background()
+	}
+	return context.WithoutCancel(ctx)
+}

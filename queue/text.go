@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -92,19 +90,6 @@ func (q *Queue) why(v *view) (out WaitError) {
 	return out
 }
 
-// watchOn returns the watch on a node ahead if it is pending, or has told that the node is gone; otherwise nil. v may be
-// nil.
-func (v *view) watchOn(name string) *session.Watch {
-	if v != nil {
-		for i, b := range v.Watch {
-			if b.Node.Name == name && (v.stands(i) || v.on[i].Event() == session.WatchDeleted) {
-				return v.on[i]
-			}
-		}
-	}
-	return nil
-}
-
 // forgetBut forgets the watches that are not among those to keep. v may be nil.
 func (v *view) forgetBut(keep []*session.Watch) {
 	if v != nil {
@@ -164,7 +149,13 @@ func (v *view) reason(now time.Time) (out WaitError) {
 		if data, stat := v.on[i].Data(); stat != nil {
 			describe(&out.Ahead, slices.Clone(data), stat) // the wait goes by the data
 			out.Ahead.Own = out.Ahead.Session == v.s.ID()
-			who = whoIs(n, &out.Ahead) + ", in the queue for " + Short(v.age(stat, now))
+			if v.own != nil { // our own node tells the ensemble's clock, which can differ from ours
+				if _, own := v.own.Data(); own != nil {
+					now = time.UnixMilli(own.Ctime).Add(now.Sub(v.since))
+				}
+			}
+			age := max(0, now.Sub(time.UnixMilli(stat.Ctime)))
+			who = whoIs(n, &out.Ahead) + ", in the queue for " + Short(age)
 		}
 	}
 	out.Reason = v.leases() + how + who
@@ -200,14 +191,19 @@ func (v *view) leases() string {
 // shortName returns the part of a node's name that people can read.
 func shortName(n Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
 
-// whoIs says who a contender is, whose node is n.
+// whoIs says who a contender is, whose node is n. An ID that is no word such as host/pid or an address is in quotation marks.
 func whoIs(n Node, c *Contender) string {
+	odd := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+", r)
+	}
 	name := shortName(n)
 	switch {
 	case c.Own:
 		name = "this process"
+	case strings.ContainsFunc(c.ID, odd):
+		name = strconv.Quote(c.ID)
 	case c.ID != "":
-		name = quoted(c.ID)
+		name = c.ID
 	}
 	if c.Label != "" {
 		name += ", " + strconv.Quote(c.Label)
@@ -219,27 +215,6 @@ func whoIs(n Node, c *Contender) string {
 		name += ", whose node has no session and stays until it is deleted"
 	}
 	return name
-}
-
-// age returns how old a node is by the ensemble's clock, which our own node tells, and which can differ from ours.
-func (v *view) age(stat *zk.Stat, now time.Time) time.Duration {
-	if v.own != nil {
-		if _, own := v.own.Data(); own != nil {
-			now = time.UnixMilli(own.Ctime).Add(now.Sub(v.since))
-		}
-	}
-	return max(0, now.Sub(time.UnixMilli(stat.Ctime)))
-}
-
-// quoted returns an ID as it is if it is a word such as host/pid or an address, otherwise in quotation marks.
-func quoted(id string) string {
-	odd := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+", r)
-	}
-	if strings.ContainsFunc(id, odd) {
-		return strconv.Quote(id)
-	}
-	return id
 }
 
 // Short returns a duration in seconds, or in milliseconds if it is below one second, for the texts of errors.

@@ -47,7 +47,15 @@ func newTurn(ctx context.Context, c *contender) *Turn {
 		t.setToken(c.beside.token, c.beside.tokenErr)
 	}
 	turns.add(t)
-	t.guard(c.own)
+	if c.own != nil { // the contender has waited
+		t.follow(c.own)
+		return t
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over.why() == nil {
+		t.delay = time.AfterFunc(watchAfter, t.setOwn)
+	}
 	return t
 }
 
@@ -138,12 +146,29 @@ func (t *Turn) LookAround() <-chan struct{} {
 func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Leave")
-	if !t.over.end(ErrReleased) {
+	if !t.end(ErrReleased) {
 		return nil
 	}
-	t.unguard()
 	turns.remove(t, 0)
 	return t.remove(ctx)
+}
+
+// end ends the turn, and what watches its node. It reports whether this was the first call.
+func (t *Turn) end(cause error) bool {
+	if !t.over.end(cause) {
+		return false
+	}
+	t.mu.Lock()
+	stop, delay := t.stop, t.delay
+	t.stop, t.delay = nil, nil
+	t.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	if delay != nil {
+		delay.Stop()
+	}
+	return true
 }
 
 // lose ends the turn by a loss, and its leases by that with which the turn has ended. The first call tells of the turn.
@@ -154,7 +179,7 @@ func (t *Turn) lose(cause error) {
 		// turn is over needs that room.
 		t.remove(t.ctx)
 	}
-	first := t.over.end(failed("lock", t.q.dir, cause))
+	first := t.end(failed("lock", t.q.dir, cause))
 	loss := t.over.why()
 	for _, l := range t.present() { // also for a later call: a lease can have begun since the first
 		l.finish(loss)
@@ -162,7 +187,6 @@ func (t *Turn) lose(cause error) {
 	if !first {
 		return
 	}
-	t.unguard()
 	if deleted {
 		if lost > 0 {
 			t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",
@@ -194,18 +218,8 @@ func (t *Turn) present() (all []*Lease) {
 func (t *Turn) Holder() Contender {
 	t.made()
 	c := Contender{Path: t.node.Path, Sequence: t.me.Sequence, Session: t.s.ID(), Holder: true, Own: true}
-	c.HeldSince, c.Kept = t.heldSince()
+	c.HeldSince, c.Kept = turns.lookUp(t.s, t.node.Path)
 	return c
-}
-
-// heldSince returns when the present hold has begun, and whether the place is kept without one.
-func (t *Turn) heldSince() (since time.Time, kept bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.leases != nil {
-		return t.leases.since, false
-	}
-	return time.Time{}, t.me.MayKeep && t.over.why() == nil
 }
 
 // Beside takes another turn of the same queue next to t, for the holder of t's lease held: at once, in the same session, with

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -28,7 +29,13 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 	paths, on := []string{c.node.Path}, []int{-1}
 	watches := make([]*session.Watch, len(v.Watch))
 	for i, b := range v.Watch {
-		if watches[i] = last.watchOn(b.Node.Name); watches[i] == nil {
+		if last != nil {
+			same := func(old Blocker) bool { return old.Node.Name == b.Node.Name }
+			if j := slices.IndexFunc(last.Watch, same); j >= 0 && (last.stands(j) || last.on[j].Event() == session.WatchDeleted) {
+				watches[i] = last.on[j]
+			}
+		}
+		if watches[i] == nil {
 			paths, on = append(paths, c.q.nodePath(b.Node.Name)), append(on, i)
 		}
 	}
@@ -137,4 +144,56 @@ func (c *contender) warnOfOrphans() {
 				"delete it if nobody uses it", "lock", c.q.dir, "node", node)
 		}
 	}
+}
+
+// watching calls the Watch hook during a wait, for one node after another: the one ahead that the error of the wait would
+// name.
+type watching struct {
+	q      *Queue
+	v      *view
+	on     *session.Watch // on the node of the present call; nil if there is none
+	within context.Context
+	done   func(error)
+}
+
+// follow begins a call, unless the node of the present call stands. It returns the context for requests of the wait.
+func (o *watching) follow(ctx context.Context) context.Context {
+	hook := o.q.m.Trace().Watch
+	if hook == nil {
+		return ctx
+	}
+	if o.on != nil && o.on.Event() == session.WatchPending {
+		return o.within
+	}
+	o.end(nil)
+	i, _, count := o.v.named()
+	if i < 0 {
+		return ctx // the last has gone just now, and the wait is about to end
+	}
+	v, on := o.v, o.v.on[i]
+	o.on = on
+	o.within, o.done = hook(ctx, session.WatchInfo{
+		Chroot: o.q.m.Chroot(), Path: o.q.nodePath(v.Watch[i].Node.Name), Nodes: count, Ahead: v.Beyond + count,
+		Known: func() (session.NodeInfo, bool) {
+			data, stat := on.Data()
+			if stat == nil {
+				return session.NodeInfo{}, false
+			}
+			who := nodedata.Of(data)
+			return session.NodeInfo{
+				Data: slices.Clone(data), // others go by the data too
+				ID:   who.ID, Label: who.Label, Traceparent: who.Traceparent, Session: stat.EphemeralOwner,
+			}, true
+		},
+		Holds: func() bool { return v.isFirst(i) },
+	})
+	return o.within
+}
+
+// end ends the present call, if there is one.
+func (o *watching) end(err error) {
+	if o.done != nil {
+		o.done(err)
+	}
+	o.on, o.done = nil, nil
 }
