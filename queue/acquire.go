@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -177,3 +180,48 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	})
 	return effort, err
 }
+
+// lookFirst fails with ErrBusy if a try would have to wait. What it reads grants nothing, so a listing that is out of date
+// costs a try, and no more. The contender has not entered.
+func (c *contender) lookFirst(ctx context.Context) error {
+	configured := c.kind.Configuration != nil
+	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Sync: true, Data: configured})
+	if err != nil {
+		return ignoreNoNode(err) // without a directory nobody contends
+	}
+	c.me = Node{Prefix: c.r.Prefix, Weight: c.r.Weight, Sequence: math.MaxInt32}
+	if configured {
+		c.config = configOf(l.Data, l.DataStat)
+	}
+	c.policy, err = c.kind.policy(c.me, c.config)
+	if err == nil && c.policy.Slack >= 0 && c.isBusy(l.Names) {
+		return ErrBusy
+	}
+	return nil // a bad policy is told by the entry: it has a configuration that is not older than its node
+}
+
+// isBusy reports whether a try gives up by a listing: it would wait for more than nodes that are about to be deleted, and
+// places that nobody uses. Those leave only for a node that they see. That nobody uses a place is said by its name, unless
+// this process holds it.
+func (c *contender) isBusy(names []string) bool {
+	removing := func(name string) bool { return c.s.Removing(c.q.nodePath(name)) }
+	v := Decide(c.kind, c.policy, c.me, slices.DeleteFunc(slices.Clone(names), removing))
+	held := func(b Blocker) bool {
+		since, _ := turns.lookUp(c.s, c.q.nodePath(b.Node.Name))
+		return !since.IsZero()
+	}
+	if v.Go || v.Stranger != nil || v.OnlyKept && !slices.ContainsFunc(v.Watch, held) {
+		return false
+	}
+	if c.position < 0 {
+		c.position = v.Count()
+	}
+	return true
+}
+
+// keptPatience is how long a try waits for kept places to leave, once it has entered. The try cannot know how far the
+// keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so does the keeper's
+// delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are enough for keepers with
+// round trips of 100 ms, and for a caller with round trips of 100 ms, which needs one to watch them and half a one for the
+// news that they are gone.
+const keptPatience = 250 * time.Millisecond

@@ -129,7 +129,8 @@ func (o *observer) look(ctx context.Context, s *session.Session) (first Contende
 	if ended != nil && ended.Event() == session.WatchDeleted && len(o.nodes) > 0 {
 		o.nodes = o.nodes[1:]
 	}
-	if len(o.nodes) > 0 && inOrder(o.nodes[len(o.nodes)-1]) {
+	// All that come behind the last of the list have higher numbers, until the end of the counter: then they are negative.
+	if n := len(o.nodes); n > 0 && o.nodes[n-1].Sequence >= 0 && o.nodes[n-1].Sequence < math.MaxInt32/2 {
 		if first, err = o.watchFirst(ctx, s); !errors.Is(err, errMoved) {
 			return first, err
 		}
@@ -152,10 +153,6 @@ func (o *observer) look(ctx context.Context, s *session.Session) (first Contende
 	}
 	return o.watchFirst(ctx, s) // it came before the watch was set
 }
-
-// inOrder reports whether all that come behind a node have higher numbers. After the end of the counter, numbers are
-// negative.
-func inOrder(last Node) bool { return last.Sequence >= 0 && last.Sequence < math.MaxInt32/2 }
 
 // list lists the directory. One that is missing has no contenders.
 func (o *observer) list(ctx context.Context, s *session.Session) (err error) {

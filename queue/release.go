@@ -102,16 +102,18 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 // it had returned, or none. The session logs that a server has refused. since is when Unlock has returned; zero: it has not.
 func (r *Releasing) answered(since time.Time) error {
 	err, t := r.conclude(nil), r.l.t
-	switch about := []any{"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s)}; {
-	case errors.Is(err, ErrReleasePending):
-		t.q.m.Logger().Warn(
-			"the session has ended before zookeeper confirmed the release of a lock; its node goes with the session", about...)
-		return nil
-	case err == nil && !since.IsZero():
-		t.q.m.Logger().Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
-			append(about, "after", time.Since(since).Round(time.Millisecond))...)
+	cut := errors.Is(err, ErrReleasePending)
+	if !cut && (err != nil || since.IsZero()) {
+		return err
 	}
-	return err
+	log := t.q.m.Logger().With("lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s))
+	if cut {
+		log.Warn("the session has ended before zookeeper confirmed the release of a lock; its node goes with the session")
+	} else {
+		log.Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
+			"after", time.Since(since).Round(time.Millisecond))
+	}
+	return nil
 }
 
 // conclude tells the Release hook how the release has ended, and returns the error for the caller. pending is the error if
