@@ -12,15 +12,15 @@ import (
 )
 
 // Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
-// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines share
-// the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of a key
-// again.
+// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines
+// share the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of
+// a key again.
 //
-// It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no Unlock
-// and no RUnlock, which could give back the hold of another goroutine.
+// It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no
+// Unlock and no RUnlock, which could give back the hold of another goroutine.
 //
-// All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made the
-// Keyed. Those that take a context panic if it is nil.
+// All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made
+// the Keyed. Those that take a context panic if it is nil.
 type Keyed struct {
 	_ misuse.NoCopy
 
@@ -41,11 +41,8 @@ func (k *Keyed) made() *share.Keys[*RWMutex] {
 	return k.keys
 }
 
-// NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of
-// them have the same options. The lock of a key is the [RWMutex] at [Keyed.Path].
-//
-// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad
-// option. A dir that leaves no room for a key of 255 bytes is a bad path.
+// NewKeyed returns the locks of the keys in dir, as NewKeyed of package zklock does: without I/O, and with the same
+// errors. The lock of a key is the [RWMutex] at [Keyed.Path].
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	opts = slices.Clone(opts)
 	keys, err := share.NewKeys(dir, func(path string) (*RWMutex, share.State, error) {
@@ -61,15 +58,14 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	return &Keyed{keys: keys}, nil
 }
 
-// Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or
-// ends its goroutine.
+// Do is [RWMutex.Do] of the key's lock.
 func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
 	e := k.enter(ctx, key, "rwlock: Keyed.Do")
 	defer e.Leave()
 	return e.Lock.Do(ctx, f)
 }
 
-// TryDo is [RWMutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
+// TryDo is [RWMutex.TryDo] of the key's lock.
 func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.TryDo")
 	defer e.Leave()
@@ -97,7 +93,7 @@ func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
 	return e.Lock.Acquire(ctx)
 }
 
-// TryAcquire is [RWMutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
+// TryAcquire is [RWMutex.TryAcquire] of the key's lock.
 func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.TryAcquire")
 	defer e.Leave()
@@ -118,8 +114,8 @@ func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, erro
 	return e.Lock.Reader().TryAcquire(ctx)
 }
 
-// Contenders is [RWMutex.Contenders] of the key's lock: readers and writers of all processes, in the order of the queue.
-// It returns zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
+// Contenders is [RWMutex.Contenders] of the key's lock. It returns zk.ErrNoNode if the servers have no directory for
+// the key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.Contenders")
 	defer e.Leave()

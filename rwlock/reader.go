@@ -56,8 +56,7 @@ func (r Reader) TryLock(ctx context.Context) (bool, error) {
 // Unlock is [RWMutex.RUnlock].
 func (r Reader) Unlock() error { return r.made().RUnlock() }
 
-// Acquire is [RWMutex.Acquire] for the read lock: it returns the read lock as a handle with its own Release, apart from
-// RLock and RUnlock. It waits and fails as RLock does, but does not look at owners.
+// Acquire is [RWMutex.Acquire] for the read lock.
 func (r Reader) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return r.called(ctx, "rwlock: Reader.Acquire").read.Acquire(ctx, false)
 }

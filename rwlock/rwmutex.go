@@ -13,11 +13,12 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// RWMutex is a lock that any number of readers or one writer hold at a time, of all processes that use the same path. It
-// is the queue of package [queue] with the nodes of Curator's InterProcessReadWriteLock.
+// RWMutex is a lock that any number of readers or one writer hold at a time, of all processes that use the same path.
+// It is the queue of package [queue] with the nodes of Curator's InterProcessReadWriteLock.
 //
 // Its methods are those of [sync.RWMutex], with a context and with errors, and what every lock of this module has, for
-// the write lock. [RWMutex.Reader] has the same for the read lock: Acquire, Do, Held and Done.
+// the write lock. [RWMutex.Reader] has the same for the read lock. What a method waits for, returns and promises is
+// said by the method of the same name of zklock.Mutex; the methods here say what is different.
 //
 // Calls on one RWMutex with one owner ([queue.WithOwner]) belong together:
 //
@@ -27,8 +28,8 @@ import (
 //     lock, with no writer in between.
 //   - An owner that holds only the read lock gets [ErrUpgrade] when it asks for the write lock.
 //
-// What counts is what the owner holds when the call begins. Calls of one owner at the same time wait for each other like
-// those of different owners. Calls without an owner are independent, as with [sync.RWMutex].
+// What counts is what the owner holds when the call begins. Calls of one owner at the same time wait for each other
+// like those of different owners. Calls without an owner are independent, as with [sync.RWMutex].
 //
 // All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
 // processes, except with [WithLazyRelease]. The methods panic if [New] has not made the RWMutex. Those that take a
@@ -78,13 +79,8 @@ func (rw *RWMutex) called(ctx context.Context, method string) *RWMutex {
 	return rw
 }
 
-// New returns the lock at path, an absolute path of ZooKeeper. The path is a directory of the lock's own, which
-// contenders create when it is missing and which goes away when it is not used. Names that come from users go through
-// EscapePath of package zklock first.
-//
-// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
-//
-// Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners know only what was
+// New returns the lock at path, as New of package zklock returns a mutex: without I/O, and with the same errors. Two
+// RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners know only what was
 // locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	rw, err := open(m, path, opts)
@@ -122,19 +118,9 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 	return rw, nil
 }
 
-// Lock waits for its turn and takes the write lock. It returns nil when it holds the lock. If ctx ends before that, Lock
-// returns at once an error that matches ctx.Err() and says who was ahead, and leaves nothing behind. If the manager is
-// closed, it returns [session.ErrClosed]. A lost connection or session is no error: Lock goes on waiting, after a lost
-// session at the end of the queue. ctx bounds only the wait: the lock stays held if ctx ends after Lock has returned nil.
-//
-// If the owner of ctx ([queue.WithOwner]) holds the write lock, Lock returns at once: nil, or [session.ErrLost] if the
-// owner has lost it. If the owner holds only the read lock, Lock returns [ErrUpgrade], or [session.ErrLost], and sends
-// nothing. Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
-// refuses, such as zk.ErrNoAuth.
-//
-// If the write lock is lost before Unlock, other processes can take it. The next Lock of this RWMutex returns only after
-// that Unlock. Until then the goroutines in Lock of this RWMutex have no place in the queue, so that a writer that hangs
-// keeps out no other process.
+// Lock waits for its turn and takes the write lock, until ctx ends or the manager is closed. If the owner of ctx
+// ([queue.WithOwner]) holds the write lock, Lock returns at once: nil, or [session.ErrLost] if the owner has lost it.
+// If the owner holds only the read lock, Lock returns [ErrUpgrade], or [session.ErrLost], and sends nothing.
 func (rw *RWMutex) Lock(ctx context.Context) error {
 	if err := rw.called(ctx, "rwlock: RWMutex.Lock").refuseReader(ctx); err != nil {
 		return err
@@ -142,13 +128,8 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 	return rw.write.Lock(ctx, rw.writeAsOwner)
 }
 
-// TryLock takes the write lock if it is free. It returns false and nil if the lock is busy: another contender holds it or
-// is ahead in the queue. It returns [ErrUpgrade] where Lock does, or another error if it could not tell. TryLock waits
-// for the servers, as long as ctx allows, but for no holder. It leaves nothing behind unless it returns true.
-//
-// TryLock looks first: if a contender is in its way, it says busy after one round trip, and without a write. TryLock of
-// zklock.Mutex has more about that, what the answer busy is worth, and the wait for places that other processes only
-// keep.
+// TryLock takes the write lock if it is free, and returns false and nil if the lock is busy. It returns [ErrUpgrade]
+// where Lock does.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	if err := rw.called(ctx, "rwlock: RWMutex.TryLock").refuseReader(ctx); err != nil {
 		return false, err
@@ -156,25 +137,15 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	return rw.write.TryLock(ctx, rw.writeAsOwner)
 }
 
-// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the write lock up; a
-// read lock that the owner has taken in the meantime stays held. Unlock never frees what a Do holds, or what was locked
-// through another RWMutex value.
-//
-// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
-// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed
-// the release, and when it does not wait any longer; [ErrNotHeld], and frees nothing, if there is no Lock to give back;
-// [session.ErrLost] if the lock was lost before: others may have held it since; and what the servers refuse, such as
-// zk.ErrNoAuth.
-//
-// Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of them calls Unlock
-// without a Lock, it gives back the hold of another goroutine, and gets the report if that hold was lost. Where that can
-// happen, use [RWMutex.Do] or [RWMutex.Acquire], which give back their own hold and report its loss.
+// Unlock gives back what one Lock or TryLock took. It returns [ErrNotHeld] if there is none, and [session.ErrLost] if
+// the lock was lost before. After n Locks by one owner, the n-th Unlock gives the write lock up; a read lock that the
+// owner has taken in the meantime stays held.
 func (rw *RWMutex) Unlock() error { return rw.made().write.Unlock() }
 
 // RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. It
-// returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner of ctx ([queue.WithOwner]) holds the
-// read lock or the write lock, RLock waits for no other contender. It returns [session.ErrLost] if the owner has lost
-// that lock.
+// returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner of ctx ([queue.WithOwner]) holds
+// the read lock or the write lock, RLock waits for no other contender. It returns [session.ErrLost] if the owner has
+// lost that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.RLock").read.Lock(ctx, rw.readAsOwner)
 }
@@ -194,29 +165,20 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 // one of several owners may count as no longer reading. Where that matters, use [Reader.Do] or [Reader.Acquire].
 func (rw *RWMutex) RUnlock() error { return rw.made().read.Unlock() }
 
-// Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and
-// fails as Lock does, but does not look at owners.
+// Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and Unlock. It does
+// not look at owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Acquire").write.Acquire(ctx, false)
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
-// leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write.Acquire(ctx, true)
 }
 
-// Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock, it returns what Lock
-// returns and does not call f.
-//
-// The context of f ends when ctx ends, when the lock is lost, when another client asks for it and when the manager is
-// closed; [context.Cause] tells which. [queue.LeaseFrom] returns the lease from that context, for its fencing token and
-// guard. The context has the owner of ctx, if there is one.
-//
-// Do returns the error of f. If the lock was lost before f returned, the error matches [session.ErrLost] even if f
-// returned nil. If another client has asked for the lock, an error of f matches [queue.ErrRevoked] too; if it has asked
-// before the grant, Do returns ErrRevoked and does not call f. Do of zklock.Mutex has the details. The end of Do waits
-// for the servers as Unlock does.
+// Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock, it returns what
+// Lock returns and does not call f. The context of f ends when the lock is lost, or another client asks for it, and
+// [queue.LeaseFrom] returns the lease from it.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
 	if err := rw.called(ctx, "rwlock: RWMutex.Do").refuseReader(ctx); err != nil {
 		return err
@@ -224,9 +186,8 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 	return rw.write.Do(ctx, rw.writeAsOwner, f)
 }
 
-// TryDo is [RWMutex.Do] without waiting for a holder, as [RWMutex.TryLock] is. If the lock is busy, it returns false and
-// nil, and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and
-// what Do returns.
+// TryDo is [RWMutex.Do] without waiting for a holder. If the lock is busy, it returns false and nil, and does not call
+// f.
 func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	if err := rw.called(ctx, "rwlock: RWMutex.TryDo").refuseReader(ctx); err != nil {
 		return false, err
@@ -234,20 +195,15 @@ func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ra
 	return rw.write.TryDo(ctx, rw.writeAsOwner, f)
 }
 
-// Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It goes by the clock
-// at the time of the call.
+// Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine.
 func (rw *RWMutex) Held() bool { return rw.made().write.Held() }
 
-// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this RWMutex is unlocked or
-// lost. It is closed already if there is no hold. Held may know of a loss earlier.
+// Done returns a channel that is closed when the present hold of the write lock is unlocked or lost, or if there is
+// none.
 func (rw *RWMutex) Done() <-chan struct{} { return rw.made().write.Done() }
 
-// Locker returns the write lock as a [sync.Locker], for code that wants one. The Locker and the RWMutex share one hold:
-// Unlock of either gives back a Lock of the other. Locker of zklock.Mutex says what Lock and Unlock do, which is the same
-// here, and what the end of the manager does to them.
-//
-// If the lock is lost between Lock and Unlock, onLost is called, once for that hold, on a goroutine of its own, with an
-// error that matches [session.ErrLost]. It may be nil: then only [RWMutex.Held] and [RWMutex.Done] show the loss.
+// Locker returns the write lock as a [sync.Locker], for code that wants one. The Locker and the RWMutex share one
+// hold. onLost, which may be nil, is called when the lock is lost between Lock and Unlock.
 func (rw *RWMutex) Locker(onLost func(error)) sync.Locker {
 	return rw.made().write.Locker(rw.write.Acquire, onLost)
 }
@@ -264,9 +220,7 @@ func (rw *RWMutex) Path() string { return rw.made().write.Path }
 // Manager returns the session manager that was given to [New].
 func (rw *RWMutex) Manager() *session.Manager { return rw.made().write.Manager }
 
-// Contenders returns the holders and the waiters of all processes, readers and writers, in the order of the queue. It
-// fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see
-// [queue.Queue.Contenders]), or what the server refuses.
+// Contenders returns the holders and the waiters of all processes, readers and writers, in the order of the queue.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Contenders").write.Queue.Contenders(ctx, writer)
 }
@@ -291,7 +245,7 @@ func (rw *RWMutex) refuseReader(ctx context.Context) error {
 	if err == nil || errors.Is(err, queue.ErrReleased) {
 		err = ErrUpgrade
 	}
-	return &queue.OpError{Op: "acquire", Path: rw.write.Path, Err: err}
+	return rw.write.Failed("acquire", err)
 }
 
 // readAsOwner gets the read lock for a hold. If the owner of ctx holds the write lock, the read lock gets a place beside it,

@@ -52,17 +52,13 @@ func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 	}, nil
 }
 
-// looks has the queues that a try has to pass.
-func (c *curator) looks() []share.Look {
-	return []share.Look{{Queue: c.gate, Request: c.pass}, {Queue: c.leases, Request: c.lease}}
-}
-
 // acquire takes a lease. If the gate or the lease is lost on the way, it begins again at the end of the queue. A try
 // finds the semaphore busy if a contender is at the gate, which takes a lease or waits for one, or if there are as many
 // leases as it allows. It looks at both in one flight before it writes, and then waits for nobody.
 func (c *curator) acquire(ctx context.Context, try bool) (lease *queue.Lease, err error) {
 	err = again(ctx, c.top.Manager(), func(ctx context.Context) error {
-		gate, err := enter(ctx, c.gate, c.pass, try, c.looks()...)
+		gate, err := enter(ctx, c.gate, c.pass, try,
+			share.Look{Queue: c.gate, Request: c.pass}, share.Look{Queue: c.leases, Request: c.lease})
 		if err == nil {
 			lease, err = c.passGate(ctx, gate, try)
 		}

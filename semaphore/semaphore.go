@@ -15,9 +15,13 @@ import (
 // What a Do holds does not count. zklock.ErrNotHeld and rwlock.ErrNotHeld are the same value.
 var ErrNotHeld = share.ErrNotHeld
 
-// Semaphore is a number of leases that all processes that use the same path share. It is the queue of package [queue]: a
-// request is one node, whose name says how many leases it asks for. It is granted when its leases fit beside those of all
-// nodes ahead of it.
+// Semaphore is a number of leases that all processes that use the same path share. It is the queue of package [queue]:
+// a request is one node, whose name says how many leases it asks for. It is granted when its leases fit beside those
+// of all nodes ahead of it.
+//
+// A semaphore is not re-entrant: each Lock takes another lease, also if ctx has an owner ([queue.WithOwner]). Apart
+// from that, what a method waits for, returns and promises is said by the method of the same name of zklock.Mutex; the
+// methods here say what is different.
 //
 // All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
 // processes. The methods panic if [New] has not made the Semaphore. Those that take a context panic if it is nil.
@@ -50,23 +54,11 @@ func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
 	return s
 }
 
-// failed returns err, if there is one, as the failure of an operation.
-func (s *Semaphore) failed(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &queue.OpError{Op: op, Path: s.lock.Path, Err: err}
-}
-
-// New returns the semaphore of maxLeases leases at path, an absolute path of ZooKeeper. The path is a directory of the
-// semaphore's own, which contenders create when it is missing and which goes away when it is not used. Names that come
-// from users go through EscapePath of package zklock first.
+// New returns the semaphore of maxLeases leases at path, as New of package zklock returns a mutex: without I/O, and
+// with the same errors. A limit below one is an error too.
 //
-// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path, a limit below one
-// or a bad option.
-//
-// Two Semaphore values at one path share its leases, also in one process. They must be given the same limit: if another
-// limit is in force, requests fail with [queue.ErrConflict], unless an operator has set that limit with
+// Two Semaphore values at one path share its leases, also in one process. They must be given the same limit: if
+// another limit is in force, requests fail with [queue.ErrConflict], unless an operator has set that limit with
 // [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{max: maxLeases}
@@ -96,49 +88,40 @@ func (s *Semaphore) open(m *session.Manager, path string) error {
 		if s.curator, err = newCurator(q, s.max, l.Request.Name); err != nil {
 			return err
 		}
-		l.Looks = s.curator.looks()
+		// An acquisition takes two nodes, one after the other.
+		l.Queue, l.Request, l.Gate = s.curator.leases, s.curator.lease, &share.Look{Queue: s.curator.gate, Request: s.curator.pass}
 	}
 	s.door = share.DoorTo[*Semaphore](l)
 	return nil
 }
 
-// Lock waits for its turn and takes one lease. It returns nil when it holds the lease, and fails as [Semaphore.AcquireN]
-// does. ctx bounds only the wait: the lease stays held if ctx ends after Lock has returned nil. A semaphore is not
-// re-entrant: each Lock takes another lease, also if ctx has an owner ([queue.WithOwner]).
+// Lock waits for its turn and takes one lease, until ctx ends or the manager is closed. It fails as
+// [Semaphore.AcquireN] does.
 func (s *Semaphore) Lock(ctx context.Context) error {
 	return s.called(ctx, "semaphore: Semaphore.Lock").lock.Lock(ctx, s.one)
 }
 
 // TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases are held, or
-// another contender is ahead in the queue. It returns an error if it could not tell. TryLock waits for the servers, as
-// long as ctx allows, but for no holder. It leaves nothing behind unless it returns true.
-//
-// TryLock looks first, and reads the limit in force with that: if the leases ahead leave none, it says busy after one
-// round trip, and without a write. TryLock of zklock.Mutex says more about that, and what the answer busy is worth.
+// another contender is ahead in the queue. It reads the limit in force in the same round trip in which it looks
+// whether others are in its way.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryLock").lock.TryLock(ctx, s.one)
 }
 
-// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It never frees
-// what a Do holds, or what was taken through another Semaphore value.
+// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It returns
+// [ErrNotHeld] if there is none, and [session.ErrLost] if the lease that it gave back was lost.
 //
-// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits for the servers
-// as Unlock of zklock.Mutex does: for a second at most, and for no connection. It returns nil when they have confirmed
-// the release, and when it does not wait any longer; [ErrNotHeld], and frees nothing, if there is no lease to give back;
-// [session.ErrLost] if the lease that it gave back was lost; and what the servers refuse, such as zk.ErrNoAuth.
-//
-// Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give back the lease of
-// another goroutine and report its loss, and a goroutine that did lose its lease may get nil. Where that matters, use
-// [Semaphore.Do] or [Semaphore.Acquire], which give back their own lease and report its loss.
+// Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give back the lease
+// of another goroutine and report its loss, and a goroutine that did lose its lease may get nil. Where that matters,
+// use [Semaphore.Do] or [Semaphore.Acquire], which give back their own lease and report its loss.
 func (s *Semaphore) Unlock() error { return s.made().lock.Unlock() }
 
-// Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine. It goes by the clock at the
-// time of the call.
+// Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine.
 func (s *Semaphore) Held() bool { return s.made().lock.Held() }
 
-// Done returns a channel that is closed when the latest hold through Lock, TryLock or Do of this Semaphore is unlocked or
-// lost. It is closed already if there is no hold. Where several goroutines share the Semaphore, use [Semaphore.Acquire]
-// and the Done of its lease. Held may know of a loss earlier.
+// Done returns a channel that is closed when the latest hold through Lock, TryLock or Do of this Semaphore is unlocked
+// or lost, or if there is none. Where several goroutines share the Semaphore, use [Semaphore.Acquire] and the Done of
+// its lease.
 func (s *Semaphore) Done() <-chan struct{} { return s.made().lock.Done() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
@@ -151,21 +134,18 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryAcquire").TryAcquireN(ctx, 1)
 }
 
-// AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose Release gives all of
-// them back. If ctx ends before that, AcquireN returns at once an error that matches ctx.Err() and says who was ahead,
-// and leaves nothing behind. If the manager is closed, it returns [session.ErrClosed]. A lost connection or session is no
-// error: AcquireN goes on waiting, after a lost session at the end of the queue.
+// AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose Release gives all
+// of them back. It waits and fails as Lock of zklock.Mutex does, with these errors besides:
 //
-// It returns [session.ErrInvalid] if n is below one, or above the limit when it is called or after a [Semaphore.Resize]
-// in the meantime. An n above the limit that New was given costs one more request, which reads the limit in force. It
-// returns [queue.ErrConflict] if a semaphore of another limit, or another kind of lock, is at this path. Other errors are
-// [queue.ErrSequence], [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
+// It returns [session.ErrInvalid] if n is below one, or above the limit when it is called or after a
+// [Semaphore.Resize] in the meantime. An n above the limit that New was given costs one more request, which reads the
+// limit in force. It returns [queue.ErrConflict] also if a semaphore of another limit is at this path.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
 }
 
 // TryAcquireN is AcquireN without waiting for a holder. It returns [queue.ErrBusy] if n leases are not free, or if a
-// contender that came before waits for some or tries to get some. It leaves nothing behind unless it returns a lease.
+// contender that came before waits for some or tries to get some.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryAcquireN").acquire(ctx, n, true)
 }
@@ -179,7 +159,7 @@ func (s *Semaphore) one(ctx context.Context, try bool) (*queue.Lease, error) {
 func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease, error) {
 	ctx, waited := queue.BeginWait(ctx)
 	if err := s.checkRequest(ctx, n); err != nil {
-		return nil, waited(s.failed("acquire", err))
+		return nil, waited(s.lock.Failed("acquire", err))
 	}
 	if s.curator != nil {
 		l, err := s.curator.acquire(ctx, try)
@@ -212,24 +192,16 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	return err
 }
 
-// Do calls f while it holds one lease, and gives the lease back when f returns or panics, as Unlock does. If it gets no
-// lease, it returns what Lock returns and does not call f.
-//
-// The context of f ends when ctx ends, when the lease is lost, when another client asks for it and when the manager is
-// closed; [context.Cause] tells which. [queue.LeaseFrom] returns the lease from that context, for its fencing token and
-// guard.
-//
-// Do returns the error of f. If the lease was lost before f returned, the error matches [session.ErrLost] even if f
-// returned nil. If another client has asked for the lease, an error of f matches [queue.ErrRevoked] too; if it has asked
-// before the grant, Do returns ErrRevoked and does not call f. Do of zklock.Mutex has the details.
+// Do calls f while it holds one lease, and gives the lease back when f returns or panics. If it gets no lease, it
+// returns what Lock returns and does not call f. The context of f ends when the lease is lost, or another client asks
+// for it, and [queue.LeaseFrom] returns the lease from it.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	s.called(ctx, "semaphore: Semaphore.Do")
 	return s.lock.Do(ctx, s.one, f)
 }
 
-// TryDo is [Semaphore.Do] without waiting for a holder, as [Semaphore.TryLock] is. If no lease is free, it returns false
-// and nil, and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true
-// and what Do returns.
+// TryDo is [Semaphore.Do] without waiting for a holder. If no lease is free, it returns false and nil, and does not
+// call f.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	s.called(ctx, "semaphore: Semaphore.TryDo")
 	return s.lock.TryDo(ctx, s.one, f)
@@ -241,10 +213,8 @@ func (s *Semaphore) Path() string { return s.made().lock.Path }
 // Manager returns the session manager that was given to [New].
 func (s *Semaphore) Manager() *session.Manager { return s.made().lock.Manager }
 
-// Contenders returns the holders and the waiters of all processes, in the order of the queue. A [Semaphore.Resize] that
-// lowers the limit is one of them, and asks for the leases that are to go. Contenders fails with the error of ctx,
-// [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see [queue.Queue.Contenders]), or
-// what the server refuses.
+// Contenders returns the holders and the waiters of all processes, in the order of the queue. A [Semaphore.Resize]
+// that lowers the limit is one of them, and asks for the leases that are to go.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	s.called(ctx, "semaphore: Semaphore.Contenders")
 	if s.curator != nil {

@@ -54,14 +54,12 @@ func (k *Keyed) made() *share.Keys[*Mutex] {
 	return k.keys
 }
 
-// NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of
-// them have the same options.
+// NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All
+// of them have the same options. Use dir for these locks alone.
 //
-// A key is any string. Its lock is at dir/EscapePath(key), so different keys have different locks: see [EscapePath] for
-// empty and very long keys, and for slashes, bytes that are not UTF-8 and the like. Use dir for these locks alone.
+// A key is any string. Its lock is at dir/EscapePath(key), so different keys have different locks: see [EscapePath].
 //
-// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad
-// option. A dir that leaves no room for a key of 255 bytes is a bad path.
+// NewKeyed does no I/O, and fails as [New] does. A dir that leaves no room for a key of 255 bytes is a bad path.
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	opts = slices.Clone(opts)
 	keys, err := share.NewKeys(dir, func(path string) (*Mutex, share.State, error) {
@@ -77,15 +75,14 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	return &Keyed{keys: keys}, nil
 }
 
-// Do is [Mutex.Do] of the key's lock. It calls f while it holds the lock, and unlocks when f returns, panics or ends its
-// goroutine.
+// Do is [Mutex.Do] of the key's lock.
 func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
 	e := k.called(ctx, key, "zklock: Keyed.Do")
 	defer e.Leave()
 	return e.Lock.Do(ctx, f)
 }
 
-// TryDo is [Mutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
+// TryDo is [Mutex.TryDo] of the key's lock.
 func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
 	e := k.called(ctx, key, "zklock: Keyed.TryDo")
 	defer e.Leave()
@@ -99,15 +96,14 @@ func (k *Keyed) Lock(ctx context.Context, key string) error {
 	return e.Lock.Lock(ctx)
 }
 
-// TryLock is [Mutex.TryLock] of the key's lock. It returns false and nil if the lock is busy.
+// TryLock is [Mutex.TryLock] of the key's lock.
 func (k *Keyed) TryLock(ctx context.Context, key string) (bool, error) {
 	e := k.called(ctx, key, "zklock: Keyed.TryLock")
 	defer e.Leave()
 	return e.Lock.TryLock(ctx)
 }
 
-// Unlock is [Mutex.Unlock] of the key's lock: it gives back what one Lock or TryLock of this key took, and never what a
-// Do or an Acquire holds.
+// Unlock is [Mutex.Unlock] of the key's lock.
 func (k *Keyed) Unlock(key string) error {
 	e := k.enter(key)
 	defer e.Leave()
@@ -121,22 +117,22 @@ func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
 	return e.Lock.Acquire(ctx)
 }
 
-// TryAcquire is [Mutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
+// TryAcquire is [Mutex.TryAcquire] of the key's lock.
 func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.called(ctx, key, "zklock: Keyed.TryAcquire")
 	defer e.Leave()
 	return e.Lock.TryAcquire(ctx)
 }
 
-// Held is [Mutex.Held] of the key's lock: whether Lock, TryLock or Do of this Keyed holds it, in any goroutine.
+// Held is [Mutex.Held] of the key's lock: of all goroutines that use this Keyed.
 func (k *Keyed) Held(key string) bool {
 	e := k.enter(key)
 	defer e.Leave()
 	return e.Lock.Held()
 }
 
-// Contenders is [Mutex.Contenders] of the key's lock: its holder and its waiters, of all processes. It returns
-// zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
+// Contenders is [Mutex.Contenders] of the key's lock. It returns zk.ErrNoNode if the servers have no directory for the
+// key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
 	e := k.called(ctx, key, "zklock: Keyed.Contenders")
 	defer e.Leave()

@@ -145,10 +145,9 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 	return m.holds.Lock(ctx, m.get)
 }
 
-// TryLock takes all of the locks if they are free. It looks at all of them first, in one round trip. If one is busy, it
-// returns false and nil, and has written nothing. Otherwise it enters the queues, and says busy if it may not go
-// everywhere. It returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for no
-// holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind unless it returns true.
+// TryLock takes all of the locks if they are free. It looks at all of them first, in one round trip. If one is busy,
+// it returns false and nil, and has written nothing. Otherwise it enters the queues, and says busy if it may not go
+// everywhere. It waits and fails as [Mutex.TryLock] does.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	m.called(ctx, "zklock: MultiLock.TryLock")
 	return m.holds.TryLock(ctx, m.get)
@@ -157,9 +156,6 @@ func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 // Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the locks, the last first,
 // also if some are lost or cannot be given up, and joins the errors. It waits for all of them together as long as for
 // one.
-//
-// Unlock cannot tell which goroutine calls it. Where several goroutines share the MultiLock, use [MultiLock.Do] or
-// [MultiLock.Acquire]: they give back their own hold and report its loss.
 func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 
 // Do calls f while it holds all of the locks, like [Mutex.Do]. The context of f ends when any of the locks is lost, or
@@ -175,12 +171,11 @@ func (m *MultiLock) TryDo(ctx context.Context, f func(context.Context) error) (r
 	return m.holds.TryDo(ctx, m.get, f)
 }
 
-// Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any goroutine. It goes by the
-// clock at the time of the call.
+// Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any goroutine.
 func (m *MultiLock) Held() bool { return m.made().holds.Held() }
 
-// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this MultiLock is unlocked,
-// or any of its locks is lost. It is closed already if there is no hold. Held may know of a loss earlier.
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this MultiLock is
+// unlocked, or any of its locks is lost, or if there is no hold.
 func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Locker returns the locks as one [sync.Locker], as [Mutex.Locker] does. onLost is called once for a hold, when the first
@@ -196,8 +191,7 @@ func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
 	return held.MultiLease, err
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
-// leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil.
 func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
 	held, err := m.called(ctx, "zklock: MultiLock.TryAcquire").get(ctx, true)
 	return held.MultiLease, err

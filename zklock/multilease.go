@@ -39,13 +39,6 @@ func (l *MultiLease) made() *MultiLease {
 	return l
 }
 
-func newMultiLease(of *MultiLock) *MultiLease {
-	l := &MultiLease{of: of}
-	l.hold, l.endHold = context.WithCancelCause(context.Background())
-	l.asked, l.ask = context.WithCancel(context.Background())
-	return l
-}
-
 // add adds a lease. No other goroutine has l yet.
 func (l *MultiLease) add(one *queue.Lease) {
 	l.leases, l.deaf = append(l.leases, one), append(l.deaf, one.AfterRevoke(l.ask))
@@ -82,10 +75,8 @@ func (l *MultiLease) Err() error {
 // [queue.Lease.Revoked].
 func (l *MultiLease) Revoked() <-chan struct{} { return l.made().asked.Done() }
 
-// Context returns a context that ends when parent ends, the lease is released or any of the locks is lost.
-// [context.Cause] then returns what Err of the lease does. The caller must call the returned function when done with the
-// context; that does not release the lease. Err of the context goes by the clock at the time of the call, as that of
-// [queue.Lease.Context] does. [MultiLeaseFrom] returns the lease from the context.
+// Context is [queue.Lease.Context] for all of the locks: the context ends when parent ends, the lease is released or
+// any of the locks is lost, with what Err returns as its cause. [MultiLeaseFrom] returns the lease from it.
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "zklock: MultiLease.Context")
@@ -95,10 +86,9 @@ func (l *MultiLease) Context(parent context.Context) (context.Context, context.C
 // multiLeaseKey is the context key of a MultiLease.
 type multiLeaseKey struct{}
 
-// MultiLeaseFrom returns the MultiLease whose end ends ctx, for its tokens and guards. ctx is the context that
-// [MultiLock.Do] passes to its function, one that [MultiLease.Context] returned, or one derived from these. If several
-// are nested, it returns the innermost. It returns false if there is none. The function of a Do must not release the
-// lease, since Do does.
+// MultiLeaseFrom returns the MultiLease whose end ends ctx, as [queue.LeaseFrom] does: from a context of
+// [MultiLock.Do] or [MultiLease.Context], or one derived from these. The function of a Do must not release the lease,
+// since Do does.
 func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
 	misuse.Context(ctx, "zklock: MultiLeaseFrom")
 	l, ok := ctx.Value(multiLeaseKey{}).(*MultiLease)
@@ -136,7 +126,7 @@ func (l *MultiLease) start(ctx context.Context, used bool) (all []*queue.Releasi
 	}
 	if l.released.Swap(true) {
 		if err = context.Cause(l.hold); errors.Is(err, queue.ErrReleased) {
-			err = &queue.OpError{Op: "release", Path: l.of.holds.Path, Err: err}
+			err = l.of.holds.Failed("release", err)
 		}
 		return nil, err
 	}

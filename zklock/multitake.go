@@ -19,7 +19,7 @@ var errLostEarlier = errors.New("a lock was lost before the others were taken")
 // get takes all of the locks. It begins again if one is lost before all are taken.
 func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 	if err := m.refuseOwner(ctx); err != nil {
-		return multiHold{}, m.acquiring(err)
+		return multiHold{}, m.holds.Failed("acquire", err)
 	}
 	ctx, end := queue.BeginWait(ctx)
 	for pace := rounds.NewPace(m.holds.Manager.Backoff()); ; {
@@ -28,13 +28,9 @@ func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 			return multiHold{l}, end(err)
 		}
 		if err := pace.Wait(ctx, nil); err != nil {
-			return multiHold{}, end(m.acquiring(err))
+			return multiHold{}, end(m.holds.Failed("acquire", err))
 		}
 	}
-}
-
-func (m *MultiLock) acquiring(err error) error {
-	return &queue.OpError{Op: "acquire", Path: m.holds.Path, Err: err}
 }
 
 // refuseOwner returns an error if the owner of ctx holds one of the locks by itself, and would wait for its own Unlock.
@@ -55,7 +51,9 @@ func (m *MultiLock) refuseOwner(ctx context.Context) error {
 
 // take takes all of the locks once, or gives up what it has taken. Each wait ends when a lock that was taken is lost.
 func (m *MultiLock) take(ctx context.Context, try bool) (*MultiLease, error) {
-	l := newMultiLease(m)
+	l := &MultiLease{of: m}
+	l.hold, l.endHold = context.WithCancelCause(context.Background())
+	l.asked, l.ask = context.WithCancel(context.Background())
 	inside, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.hold, func() { cancel(context.Cause(l.hold)) })()
@@ -81,14 +79,13 @@ func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) er
 	if try && len(m.locks) > 1 {
 		var looks []share.Look
 		for _, one := range m.locks {
-			if one.Looks != nil {
-				looks = append(looks, one.Looks...)
-			} else {
-				looks = append(looks, share.Look{Queue: one.Queue, Request: one.Request})
+			if one.Gate != nil {
+				looks = append(looks, *one.Gate)
 			}
+			looks = append(looks, share.Look{Queue: one.Queue, Request: one.Request})
 		}
 		if _, err := share.LookAll(ctx, looks...); err != nil {
-			return m.acquiring(err)
+			return m.holds.Failed("acquire", err)
 		}
 	}
 	for _, one := range m.locks {
@@ -112,7 +109,7 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 	var all entrants
 	defer func() {
 		for _, e := range all {
-			_ = e.conclude(err)
+			_, _ = e.finish(err)
 		}
 	}()
 	for _, one := range m.locks {
@@ -125,7 +122,8 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 	if try {
 		all.each(func(e *entrant) { e.effort, e.err = e.q.Look(e.ctx, e.r) })
 		if e := all.failed(); e != nil {
-			return e.conclude(e.err)
+			_, err = e.finish(e.err)
+			return err
 		}
 	}
 	how := queue.AtOnce
@@ -133,26 +131,28 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 		how = queue.TriesInside
 	}
 	all.each(func(e *entrant) { e.turn, e.effort, e.err = e.q.Begin(e.ctx, &e.r, how) })
-	e := all.failed()
-	if e == nil {
-		for _, e := range all {
-			l.add(e.grant())
+	if e := all.failed(); e != nil {
+		refused := all.leave(ctx)
+		if refused != nil || try || !errors.Is(e.err, queue.ErrBusy) {
+			if _, err = e.finish(e.err); refused != nil {
+				err = fmt.Errorf("%v; rolled back: %w", err, refused) //nolint:errorlint // busy says that nothing is left
+			}
+			return err
 		}
-		return nil
-	}
-	if refused := all.leave(ctx); refused != nil {
-		return fmt.Errorf("%v; rolled back: %w", e.conclude(e.err), refused) //nolint:errorlint // busy says that nothing is left
-	}
-	if try || !errors.Is(e.err, queue.ErrBusy) {
-		return e.conclude(e.err)
+		for _, e := range all {
+			e.turn = nil
+		}
 	}
 	for _, e := range all {
-		before := e.effort.Attempts
-		e.turn, e.effort, e.err = e.q.Begin(e.ctx, &e.r, queue.Waits)
-		if e.effort.Attempts += before; e.err != nil {
-			return e.conclude(e.err)
+		if before := e.effort.Attempts; e.turn == nil {
+			e.turn, e.effort, e.err = e.q.Begin(e.ctx, &e.r, queue.Waits)
+			e.effort.Attempts += before
 		}
-		l.add(e.grant())
+		lease, err := e.finish(e.err)
+		if err != nil {
+			return err
+		}
+		l.add(lease)
 	}
 	return nil
 }
@@ -169,20 +169,17 @@ type entrant struct {
 	end    func(*queue.Lease, queue.Effort, error) (*queue.Lease, error) // tells the hook; nil: it has
 }
 
-// grant ends the acquisition with its turn.
-func (e *entrant) grant() *queue.Lease {
-	lease, _ := e.end(e.turn.Lease(e.ctx, nil), e.effort, nil)
+// finish ends the acquisition, unless it has ended: with its turn, or with an error. It returns what the caller gets.
+func (e *entrant) finish(err error) (*queue.Lease, error) {
+	end := e.end
 	e.end = nil
-	return lease
-}
-
-// conclude ends the acquisition with an error, unless it has ended, and returns the error for the caller.
-func (e *entrant) conclude(err error) error {
-	if e.end != nil {
-		_, err = e.end(nil, e.effort, err)
-		e.end = nil
+	switch {
+	case end == nil:
+		return nil, err
+	case err != nil:
+		return end(nil, e.effort, err)
 	}
-	return err
+	return end(e.turn.Lease(e.ctx, nil), e.effort, nil)
 }
 
 // entrants are the acquisitions of all of the locks, in order.

@@ -162,7 +162,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 		}
 		if lost := cmp.Or(behind, h.lostInSlot()); lost != nil {
 			if err := h.awaitUnlock(ctx, lost, try); err != nil {
-				return nil, end(h.failed("acquire", err))
+				return nil, end(h.Failed("acquire", err))
 			}
 			behind = nil
 			continue
@@ -185,7 +185,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 		}
 		if try && !lost {
 			_ = lease.GiveUp(ctx) // it waits for the removal, so that the next try does not find the node
-			return nil, end(h.failed("acquire", queue.ErrBusy))
+			return nil, end(h.Failed("acquire", queue.ErrBusy))
 		}
 		// Before the pause: of several locks only one may be lost, and other processes want the rest. Their removals need no help.
 		ended, cancel := context.WithCancel(context.Background())
@@ -193,7 +193,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 		_ = lease.GiveUp(ended)
 		if lost {
 			if err := pace.Wait(ctx, nil); err != nil {
-				return nil, end(h.failed("acquire", err))
+				return nil, end(h.Failed("acquire", err))
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by via) (
 	case !slices.Contains(h.all, held):
 		return nil, nil // unlocked in the meantime, which is no loss
 	case err != nil:
-		return nil, h.failed("acquire", err)
+		return nil, h.Failed("acquire", err)
 	}
 	held.calls[by]++
 	return held, nil
@@ -314,8 +314,8 @@ func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
 	})
 }
 
-// failed adds the operation and the path to an error, if there is one.
-func (h *Holds[L]) failed(op string, err error) error {
+// Failed adds the operation and the path to an error, if there is one.
+func (h *Holds[L]) Failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}

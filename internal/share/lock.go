@@ -18,8 +18,7 @@ type Lock struct {
 	Request queue.Request
 	Turns   *Turns // that goroutines share; nil: each call has a node of its own
 	Other   *Lock  // of the same object; nil if it has only one
-	// Looks has the queues that a try has to pass, if that is not Queue alone since the lock takes several nodes.
-	Looks []Look
+	Gate    *Look  // that comes before Queue; nil if there is none
 }
 
 // Acquire gets a lease. A place that the Other of this process only keeps would be in the way.
@@ -60,9 +59,8 @@ func (l *Lock) HeldBy(owner *queue.Owner) *queue.Lease {
 	return nil
 }
 
-// Apart reports whether the lock is more than a node of its own in Queue: goroutines share the place, or a second queue comes
-// behind the first one. Then Multi takes it by the methods that users call, and at its place in the order.
-func (l *Lock) Apart() bool { return l.Turns != nil || l.Looks != nil }
+// Apart reports whether the lock is more than a node of its own in Queue: goroutines share the place, or there is a Gate. Then Multi takes it by the methods that users call, and at its place in the order.
+func (l *Lock) Apart() bool { return l.Turns != nil || l.Gate != nil }
 
 // Look is a queue that a try has to pass, and what it asks for there.
 type Look struct {

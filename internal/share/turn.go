@@ -266,7 +266,7 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 	}
 	now := time.Now()
 	alone, last := t.isAlone(now), t.IsLast()
-	left := earlier(t.until, t.limit).Sub(now)
+	left := min(t.until.Sub(now), t.limit.Sub(now))
 	switch {
 	case s.turn != t:
 	case s.awaitsLookLocked(t): // others have come and gone since
@@ -289,13 +289,6 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 // rest returns after what time a turn that is in use, or has just been released, can have been kept for too long.
 func (t *turn) rest(now time.Time) time.Duration {
 	return max(min(t.of.keep, t.limit.Sub(now)), time.Millisecond) // readers who hold for long must not keep a goroutine busy
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // Contenders of other processes come and go beside readers, who have to know only of writers. So when their watch on the

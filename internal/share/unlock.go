@@ -16,7 +16,7 @@ func (h *Holds[L]) Unlock() error {
 	for {
 		held := h.choose()
 		if held == nil {
-			return h.failed("unlock", ErrNotHeld)
+			return h.Failed("unlock", ErrNotHeld)
 		}
 		if err := h.giveBack(held, viaLock); !errors.Is(err, ErrNotHeld) {
 			return err
@@ -58,7 +58,7 @@ func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
 	h.mu.Lock()
 	if held.calls[by] == 0 {
 		h.mu.Unlock()
-		return h.failed("unlock", ErrNotHeld)
+		return h.Failed("unlock", ErrNotHeld)
 	}
 	held.calls[by]--
 	last := held.calls == [2]int{}
@@ -75,12 +75,12 @@ func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
 		if errors.Is(lost, queue.ErrReleased) {
 			lost = nil // another call has been given back since, the last one
 		}
-		return h.failed("unlock", lost)
+		return h.Failed("unlock", lost)
 	// The slot is free before the lease is released: the goroutine that takes it next has got its own lease from the servers.
 	case h.Async:
-		return h.failed("unlock", held.Lease.Unlock(0))
+		return h.Failed("unlock", held.Lease.Unlock(0))
 	}
-	return h.failed("unlock", held.Lease.Unlock(UnlockPatience))
+	return h.Failed("unlock", held.Lease.Unlock(UnlockPatience))
 }
 
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f together with that of a loss: see
@@ -104,7 +104,7 @@ func (h *Holds[L]) work(
 	ctx context.Context, try bool, get Get[L], f func(context.Context) error,
 ) (ran bool, err error) {
 	if f == nil {
-		return false, h.failed("acquire", misuse.Invalidf("Do of a nil function"))
+		return false, h.Failed("acquire", misuse.Invalidf("Do of a nil function"))
 	}
 	held, err := h.take(ctx, try, viaDo, get)
 	if err != nil {
@@ -118,11 +118,11 @@ func (h *Holds[L]) work(
 		err = withEnd(ctx, err, h.giveBack(held, viaDo), held.Lease.Err())
 	}()
 	if held.Lease.IsRevoked() {
-		return false, h.failed("acquire", queue.ErrRevoked)
+		return false, h.Failed("acquire", queue.ErrRevoked)
 	}
 	parent, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	defer held.Lease.AfterRevoke(func() { end(h.failed("lock", queue.ErrRevoked)) })()
+	defer held.Lease.AfterRevoke(func() { end(h.Failed("lock", queue.ErrRevoked)) })()
 	inside, cancel := held.Lease.Context(parent)
 	defer cancel()
 	ran = true
