@@ -166,6 +166,9 @@ func (c *contender) configured(ctx context.Context, l *session.Listing) ([]strin
 	pace := rounds.NewPace(c.q.m.Backoff())
 	for tries := 1; ; tries++ {
 		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
+			if c.limit != nil {
+				c.limit.Forget() // it may be the same, which this contender has once more now
+			}
 			c.limit = l.Directory
 		}
 		switch {
@@ -266,7 +269,10 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 func (c *contender) leave(ctx context.Context, why error) {
 	c.r.Shown.show(nil)
 	removal := c.remove(ctx)
-	c.view.forgetBut(nil) // those ahead may stay for long
+	c.view.forgetBut(nil) // those ahead may stay for long, and the directory too
+	if c.limit != nil {
+		c.limit.Forget()
+	}
 	for _, answer := range []error{ErrBusy, ErrConflict, session.ErrInvalid, zk.ErrNoAuth} {
 		if errors.Is(why, answer) {
 			select {

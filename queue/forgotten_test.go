@@ -35,6 +35,39 @@ func TestCancelledWaiterLeavesNoWatch(t *testing.T) {
 	})
 }
 
+// A waiter of a kind with a configuration leaves no watch on its directory, also if it has listed that several times.
+func TestCancelledWaiterForgetsTheConfiguration(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		kind := &queue.Kind{Name: "counted", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
+			Config: []byte("1"),
+			Policy: func(me queue.Node, _ queue.Config) (queue.Policy, error) { return queue.LeasePolicy(me, 1), nil },
+		}}
+		const dir = "/locks/one"
+		s, err := m.Session(t.Context())
+		mustBe(t, err, nil)
+		var ahead []*session.Node
+		for range 4 {
+			n, err := s.Enter(t.Context(), session.NewNode{Dir: dir, Name: queue.PrefixLease})
+			mustBe(t, err, nil)
+			ahead = append(ahead, n)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := on(t, m, dir).Acquire(ctx, queue.Request{Kind: kind})
+			ended <- err
+		}()
+		synctest.Wait()
+		for _, n := range ahead[1:] { // it lists again
+			<-n.Remove(context.Background()).Done()
+			synctest.Wait()
+		}
+		cancel()
+		mustBe(t, <-ended, context.Canceled)
+		wantNoWatch(t, server)
+	})
+}
+
 // An Observe that ends while it lists a directory leaves no watch on it.
 func TestObserveLeavesNoWatch(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
