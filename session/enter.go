@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -67,7 +68,7 @@ type entry struct {
 	doubt   bool   // a reply was lost at some time: there may be a second node
 	lost    *link  // the connection with which the last such reply was lost; nil if a server has answered that it knows no more
 	founded bool   // the entry has made the directory
-	pending bool   // a create is in flight that sees to itself, and gives a fixed name back
+	pending bool   // the caller has gone while a create was in flight: a goroutine sees to what it makes
 
 	// These tell a node with a fixed name from others at its path: an earlier transaction than after, or a later one than
 	// upTo, has made those.
@@ -136,18 +137,26 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 		if err := s.takeName(ctx, e.asked); err != nil {
 			return nil, opError("create", e.asked, err)
 		}
-		defer func() {
-			if !e.pending {
-				s.fixed.unlock(e.asked)
-			}
-		}()
 	}
 	var err error
 	if e.place, err = s.room.take(s.cfg.outward(e.asked), !n.Fixed); err != nil {
-		return nil, opError("create", e.asked, err)
+		err = opError("create", e.asked, err)
 	}
-	l, err := e.enter(ctx)
+	e.after = s.latest.Load()
+	var l *Listing
+	if err == nil {
+		l, err = e.enter(ctx)
+	}
+	switch {
+	case err != nil && !e.pending:
+		e.undo(ctx)
+	case err == nil && n.Fixed:
+		s.fixed.unlock(e.asked)
+	}
 	if err != nil {
+		if l != nil {
+			l.forget()
+		}
 		return nil, err
 	}
 	e.data, e.asked = nil, e.node[:len(e.asked)] // the same text, which takes its memory once
@@ -172,79 +181,84 @@ func (n *Node) Remove(ctx context.Context) *Removal {
 	return n.removal
 }
 
-// enter makes the node, and returns a listing that shows it. However it fails, it leaves nothing behind: what was made, or
-// may yet be, is removed in the background.
+// enter makes the node, and returns a listing that shows it. If it fails, undo has to follow, unless a create is pending.
 func (e *entry) enter(ctx context.Context) (*Listing, error) {
 	s := e.s
-	undone := 0 // how often others have deleted the node, or its directory
-	long := 0   // how often in a row the connection was lost with the create as the longest request
-	for tries, waits := 1, s.cfg.waits; ; tries++ {
-		l, err := s.ready(ctx)
-		if err != nil {
-			return nil, e.abandon(ctx, opError("create", e.asked, err))
+	long := 0 // how often in a row the connection was lost with the create as the longest request
+	pace := rounds.Pace{Backoff: s.cfg.waits}
+	return repeat(ctx, s, "create", e.asked, true, func(l *link) (*Listing, bool, error) {
+		for { // again if somebody has deleted the node, or its directory
+			create, end := s.cfg.making(e.asked, e.data, s.cfg.acl, e.mode()), make(chan wire.Reply, 1)
+			create.ended = func(r wire.Reply) { // before any event or answer that follows
+				if r.Err == nil && r.Code == codec.CodeOK {
+					s.room.made(e.place, s.cfg.inward(r.Path))
+				}
+				end <- r
+			}
+			listing, err := s.list(ctx, l, e.dir, e.lists, create)
+			if !create.answered {
+				if e.pending = create.doubt; e.pending {
+					go func() {
+						r := <-end
+						e.learn(l, &r, s.verdict(&r))
+						e.undo(ctx)
+					}()
+				}
+				return nil, false, err
+			}
+			e.learn(l, &create.reply, create.err)
+			switch refusal := create.err; {
+			case refusal == nil:
+				if listing, err = e.shown(ctx, listing, err); listing != nil || err != nil {
+					return listing, false, err
+				}
+			case s.Err() != nil:
+				return nil, false, s.Err()
+			case outcomeOf(refusal) == inDoubt:
+				if long++; !errors.Is(refusal, wire.ErrLongest) {
+					long = 0
+				}
+				if long == refusedAfter { // that is an answer, in a way
+					return nil, false, fmt.Errorf("%w: %d connections in a row were lost: %v", ErrTooLong, long, refusal) //nolint:errorlint // see above
+				}
+				if listing, err = e.seek(ctx); listing != nil || err != nil {
+					return listing, false, err
+				}
+				return nil, true, refusal
+			case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
+				made, err := s.makeDirectory(ctx, s.cfg.outward(e.dir))
+				if e.founded = e.founded || made; err != nil {
+					return nil, false, err
+				}
+			case errors.Is(refusal, zk.ErrNodeExists) && !e.fixed: // past the end of the counter, servers give a number again
+				return nil, false, fmt.Errorf("%w: it gave one again", ErrSequence)
+			case errors.Is(refusal, zk.ErrNoAuth):
+				return nil, false, s.missing("create", e.asked, refusal)
+			default:
+				return nil, false, refusal
+			}
+			if err := pace.Wait(ctx, s.life.Done()); err != nil {
+				return nil, false, err
+			}
 		}
-		if tries == 1 {
-			e.after = s.latest.Load()
-		}
-		listing, made, err := e.send(ctx, l)
-		if made.Err == errPending { //nolint:errorlint // it comes as it is: ctx or the session has ended
-			e.pending = true
-			return nil, e.abandon(ctx, opError("create", e.asked, err))
-		}
-		refusal := s.verdict(made)
-		switch what := outcomeOf(refusal); {
-		case refusal == nil:
-			listing, err = e.shown(ctx, listing, err)
-			if err != nil {
-				return nil, e.abandon(ctx, err)
-			}
-			if listing != nil {
-				return listing, nil
-			}
-			if undone++; undone <= 2 { // a person may have done it
-				continue
-			}
-		case s.Err() != nil:
-			return nil, e.abandon(ctx, opError("create", e.asked, s.Err()))
-		case what == inDoubt:
-			e.doubts(l, made)
-			if long++; !errors.Is(refusal, wire.ErrLongest) {
-				long = 0
-			}
-			if long == refusedAfter {
-				refusal = fmt.Errorf("%w: %d connections in a row were lost: %v", ErrTooLong, long, refusal) //nolint:errorlint // it is an answer, in a way
-				return nil, e.abandon(ctx, opError("create", e.asked, refusal))
-			}
-			if listing, err = e.seek(ctx); err != nil {
-				return nil, e.abandon(ctx, err)
-			}
-			if listing != nil {
-				return listing, nil
-			}
-			s.traceRetry(ctx, "create", tries, refusal)
-		case what == unsent:
-			s.traceRetry(ctx, "create", tries, refusal)
-			if errors.Is(refusal, errNotSent) {
-				_ = s.await(ctx, l.cut)
-				continue
-			}
-		case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
-			now, err := s.makeDirectory(ctx, s.cfg.outward(e.dir))
-			if e.founded = e.founded || now; err != nil {
-				return nil, e.abandon(ctx, err)
-			}
-			if undone++; undone <= 2 {
-				continue
-			}
-		case errors.Is(refusal, zk.ErrNodeExists) && !e.fixed: // past the end of the counter, servers give a number again
-			return nil, e.abandon(ctx, opError("create", e.asked, fmt.Errorf("%w: it gave one again", ErrSequence)))
-		case errors.Is(refusal, zk.ErrNoAuth):
-			return nil, e.abandon(ctx, opError("create", e.asked, s.missing("create", e.asked, refusal)))
-		default:
-			return nil, e.abandon(ctx, opError("create", e.asked, refusal))
-		}
-		if err := rounds.Until(ctx, s.life.Done(), waits.Next()); err != nil {
-			return nil, e.abandon(ctx, opError("create", e.asked, err))
+	})
+}
+
+func (e *entry) mode() CreateMode {
+	if e.fixed {
+		return ephemeral
+	}
+	return ephemeralSequential
+}
+
+// learn notes what the end of a create tells.
+func (e *entry) learn(l *link, r *wire.Reply, err error) {
+	switch {
+	case err == nil:
+		e.node, e.upTo = e.s.cfg.inward(r.Path), r.Zxid
+	case outcomeOf(err) == inDoubt:
+		if e.doubt, e.lost = true, nil; r.Err != nil {
+			e.lost = l
 		}
 	}
 }

@@ -206,7 +206,7 @@ func (s *Session) disconnected(l *link, why error) {
 // take takes what a frame from the server says.
 func (s *Session) take(n wire.News) error {
 	if n.Kind != 0 {
-		s.watches.fired(n.Kind, n.Path)
+		s.watches.fired(n.Kind, s.cfg.inward(n.Path))
 	}
 	if n.ByLeader && s.Err() == nil { // an answer that comes when the clock has run out revives nothing
 		s.latest.Store(max(s.latest.Load(), n.Zxid)) // one connection follows the other

@@ -19,14 +19,14 @@ import (
 // [ErrClosed] or [ErrInvalid].
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Get")
-	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpGetData, s.cfg.outward(path), false))
+	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpGetData, path, false))
 	return r.Data, r.Stat, err
 }
 
 // Children returns the names of a node's children, in no order, and the node's stat. It returns and fails as Get does.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Children")
-	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpGetChildren2, s.cfg.outward(path), false))
+	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpGetChildren2, path, false))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 // Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get does.
 func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Exists")
-	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpExists, s.cfg.outward(path), false))
+	r, err := s.read(ctx, path, s.check().cfg.reading(codec.OpExists, path, false))
 	return r.Stat, ignoreNoNode(err)
 }
 
@@ -45,7 +45,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // has neither the right READ nor ADMIN.
 func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 	misuse.Context(ctx, "session: Session.ACL")
-	r, err := s.read(ctx, path, leg{op: "getACL", path: path, frame: head(codec.OpGetACL, s.check().cfg.outward(path)).Frame()})
+	r, err := s.read(ctx, path, legOf("getACL", path, s.check().cfg.head(codec.OpGetACL, path)))
 	return r.ACL, err
 }
 
@@ -53,13 +53,13 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 // Get does.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	misuse.Context(ctx, "session: Session.Sync")
-	_, err := s.read(ctx, path, s.check().cfg.syncing(s.cfg.outward(path)))
+	_, err := s.read(ctx, path, legOf("sync", path, s.check().cfg.head(codec.OpSync, path)))
 	return err
 }
 
-func (s *Session) read(ctx context.Context, path string, one leg) (wire.Reply, error) {
+func (s *Session) read(ctx context.Context, path string, one *leg) (*wire.Reply, error) {
 	if err := misuse.ValidatePath(path); err != nil {
-		return wire.Reply{}, err
+		return new(wire.Reply), err
 	}
 	return s.request(ctx, true, one)
 }
@@ -114,12 +114,12 @@ func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listin
 	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
-	var before flight
-	if o.Sync {
-		before = flight{s.cfg.syncing(s.cfg.outward(path))}
-	}
 	return repeat(ctx, s, "getChildren", path, true, func(l *link) (*Listing, bool, error) {
-		_, listing, err := s.list(ctx, l, path, o, before)
+		var before []*leg
+		if o.Sync {
+			before = append(before, legOf("sync", path, s.cfg.head(codec.OpSync, path)))
+		}
+		listing, err := s.list(ctx, l, path, o, before...)
 		return listing, false, err
 	})
 }
@@ -136,43 +136,51 @@ func (l *Listing) copied() *Listing {
 }
 
 // list sends a listing, and ahead of it in one flight other requests, and a read of the data if o asks for it. The listing
-// counts only if the others were answered over the same connection. list also returns the replies to the others, and their
-// error if they have one.
-func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions, before flight) (replies []wire.Reply, _ *Listing, err error) {
-	full, out := s.cfg.outward(path), &Listing{}
-	f := slices.Clip(before)
-	if o.Data && o.Watch {
-		f = append(f, leg{op: "getData", path: path, shared: &out.Directory})
-	} else if o.Data {
-		f = append(f, s.cfg.reading(codec.OpGetData, s.cfg.outward(path), false))
+// counts only if the others were answered over the same connection.
+func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions, flight ...*leg) (*Listing, error) {
+	out := new(Listing)
+	var data *leg
+	switch {
+	case o.Data && o.Watch:
+		out.Directory, data = s.join(onData, path)
+	case o.Data:
+		data = s.cfg.reading(codec.OpGetData, path, false)
 	}
-	listing := s.cfg.reading(codec.OpGetChildren2, s.cfg.outward(path), o.Children)
-	key := watchKey{onChildren, full}
+	if data != nil {
+		flight = append(flight, data)
+	}
+	last := s.cfg.reading(codec.OpGetChildren2, path, o.Children)
 	if o.Children {
-		w := s.watches.add(s, key)
-		listing.ended = func(r wire.Reply) { s.watches.land(w, r, s.verdict(r)) }
-		out.Children = w
+		out.Children = s.watches.add(s, onChildren, path)
+		last.ended = out.Children.land
 	}
-	got, _, err := s.tryAll(ctx, l, append(f, listing))
-	last := got[len(f)]
-	if err == nil && out.Directory != nil {
+	err := s.fly(ctx, l, append(flight, last)...)
+	switch {
+	case err != nil:
+		if errors.Is(err, zk.ErrNoNode) && last.answered && last.reply.Stat != nil { // the directory has been made since it was read
+			err = zk.ErrConnectionClosed
+		}
+	case out.Directory != nil:
 		if err = s.isSet(ctx, out.Directory); err == nil {
 			out.Data, out.DataStat = slices.Clip(slices.Clone(out.Directory.reply.Data)), copyStat(out.Directory.reply.Stat)
 		}
-	} else if o.Data {
-		out.Data, out.DataStat = slices.Clip(got[len(before)].Data), got[len(before)].Stat
-	}
-	if errors.Is(err, zk.ErrNoNode) && last.Err == nil && last.Stat != nil { // the directory has been made since it was read
-		err = zk.ErrConnectionClosed
+	case data != nil:
+		out.Data, out.DataStat = slices.Clip(data.reply.Data), data.reply.Stat
 	}
 	if err != nil {
-		for _, w := range []*Watch{out.Directory, out.Children} {
-			if w != nil {
-				w.Forget()
-			}
-		}
-		return got[:len(before)], nil, err
+		out.forget()
+		return nil, err
 	}
-	out.Names, out.Stat = slices.Clone(last.Names), copyStat(last.Stat) // others may share the answer
-	return got[:len(before)], out, nil
+	out.Names, out.Stat = slices.Clone(last.reply.Names), copyStat(last.reply.Stat) // others may share the answer
+	return out, nil
+}
+
+// forget ends the use of the watches of a listing that is not returned.
+func (l *Listing) forget() {
+	if l.Directory != nil {
+		l.Directory.Forget()
+	}
+	if l.Children != nil {
+		l.Children.Forget()
+	}
 }

@@ -171,8 +171,9 @@ func (q *removals) send(l *link, r *Removal) {
 	s := q.s
 	ended := s.traceRequest(r.ctx, "delete", r.path)
 	s.room.leave(r.place, true)
-	l.conn.Start(&wire.Call{Frame: s.cfg.deleting(s.cfg.outward(r.path), anyVersion).frame, First: true, Done: func(reply wire.Reply) {
-		err := s.verdict(reply)
+	one := s.cfg.deleting(r.path, anyVersion)
+	one.First, one.Done = true, func(reply wire.Reply) {
+		err := s.verdict(&reply)
 		gone := reply.Err == nil && (reply.Code == codec.CodeOK || reply.Code == codec.CodeNoNode)
 		if gone {
 			s.room.end(r.place)
@@ -192,7 +193,8 @@ func (q *removals) send(l *link, r *Removal) {
 			q.refuse(r, err)
 			q.keep(r)
 		}
-	}})
+	}
+	l.conn.Start(&one.Call)
 }
 
 // keep has the goroutine see to a removal.
@@ -221,9 +223,18 @@ func (q *removals) run() {
 			_ = rounds.Until(q.s.life, q.wake, time.Until(next))
 			continue
 		}
-		err := q.again(r)
+		var err error
+		if r.find != nil {
+			err = r.find(r.ctx)
+		} else {
+			one := q.s.cfg.deleting(r.path, anyVersion)
+			one.First = true
+			if _, err = q.s.request(r.ctx, true, one); ignoreNoNode(err) == nil {
+				q.s.room.end(r.place)
+			}
+		}
 		switch {
-		case err == nil:
+		case ignoreNoNode(err) == nil:
 			q.finish(r, nil)
 			waits.Reset()
 			continue
@@ -237,26 +248,6 @@ func (q *removals) run() {
 		}
 		q.keep(r)
 	}
-}
-
-// again repeats one removal.
-func (q *removals) again(r *Removal) error {
-	if r.find != nil {
-		return r.find(r.ctx)
-	}
-	err := q.s.deleteFirst(r.ctx, r.path)
-	if err == nil {
-		q.s.room.end(r.place)
-	}
-	return err
-}
-
-// deleteFirst deletes a node of the session, ahead of what waits, and again until there is an answer.
-func (s *Session) deleteFirst(ctx context.Context, path string) error {
-	one := s.cfg.deleting(s.cfg.outward(path), anyVersion)
-	one.first = true
-	_, err := s.request(ctx, true, one)
-	return ignoreNoNode(err)
 }
 
 // due takes a removal that is to be tried now, or returns when the next one is. It reports false, and the goroutine ends, if

@@ -35,13 +35,12 @@ func repeat[T any](ctx context.Context, s *Session, op, path string, again bool,
 			return none, opError(op, path, err)
 		}
 		r, doubt, err := try(l)
-		what := outcomeOf(err)
 		switch {
 		case err == nil:
 			return r, nil
 		case doubt && !again:
 			return r, opError(op, path, fmt.Errorf("%w: %w", ErrUncertain, err))
-		case what == answered, errors.Is(err, ErrTooLong):
+		case outcomeOf(err) == answered, errors.Is(err, ErrTooLong):
 			return r, opError(op, path, err)
 		case errors.Is(err, errNotSent):
 			select {
@@ -57,95 +56,82 @@ func repeat[T any](ctx context.Context, s *Session, op, path string, again bool,
 	}
 }
 
-// flight is what leaves together, in this order.
-type flight []leg
-
-// leg is one request of a flight.
+// leg is one request of a flight: of requests that leave together. It can be sent once.
 type leg struct {
-	op, path string                    // for hooks and errors; the path has no chroot
-	frame    []byte                    // with the chroot
-	check    func(*codec.Answer) error // see wire.Call; may be nil
-	first    bool                      // see wire.Call
-	shared   **Watch                   // if it is not nil, the request sets the shared watch on the data of path, or takes the one that is there
-	ended    func(wire.Reply)          // called with the end, in the order of the stream; must not block; may be nil
+	wire.Call
+	op, path string           // for hooks and errors; the path has no chroot
+	ended    func(wire.Reply) // called with the end, in the order of the stream; must not block; may be nil
+	kept     bool             // others wait for the answer too: when the caller goes, the request stays
+
+	// What became of it, once fly has returned.
+	answered bool       // the end has come in time
+	reply    wire.Reply // and err: if answered
+	err      error      // of the server, or why there is no answer
+	doubt    bool       // the servers may have carried it out, or may yet
+	traced   func(error)
 }
 
 // request sends one request until there is an answer, or once if again is false.
-func (s *Session) request(ctx context.Context, again bool, one leg) (wire.Reply, error) {
-	return repeat(ctx, s, one.op, one.path, again, func(l *link) (wire.Reply, bool, error) {
-		return s.try(ctx, l, flight{one})
+func (s *Session) request(ctx context.Context, again bool, one *leg) (*wire.Reply, error) {
+	last, err := repeat(ctx, s, one.op, one.path, again, func(l *link) (*leg, bool, error) {
+		try := *one
+		err := s.fly(ctx, l, &try)
+		return &try, try.doubt, err
 	})
-}
-
-// try sends a flight once. All of it must succeed on the same connection. try returns the reply to the last, when the flight,
-// ctx or the session has ended, and the first error. doubt says that the servers may have carried the last out, or may yet.
-func (s *Session) try(ctx context.Context, l *link, f flight) (r wire.Reply, doubt bool, err error) {
-	replies, doubt, err := s.tryAll(ctx, l, f)
-	return replies[len(f)-1], doubt, err
-}
-
-// tryAll is try with all replies, as far as they have come. A shared watch has no reply: the caller looks at the watch.
-func (s *Session) tryAll(ctx context.Context, l *link, f flight) (replies []wire.Reply, doubt bool, err error) {
-	type end struct {
-		i int
-		wire.Reply
+	if last == nil || !last.answered {
+		return new(wire.Reply), err
 	}
-	replies = make([]wire.Reply, len(f))
-	ends := make([]func(error), len(f))
-	calls := make([]*wire.Call, 0, len(f))
-	byLeg := make([]*wire.Call, len(f))
-	ended := make(chan end, len(f))
-	due := 0
-	for i, one := range f {
-		if one.shared != nil {
-			w, call := s.prepareWatch(ctx, onData, one.path)
-			if *one.shared = w; call != nil {
-				calls = append(calls, call)
-			}
-			continue
-		}
-		due++
-		ends[i] = s.traceRequest(ctx, one.op, one.path)
-		byLeg[i] = &wire.Call{Frame: one.frame, Check: one.check, First: one.first, Done: func(r wire.Reply) {
+	return &last.reply, err
+}
+
+// fly sends requests once, one right behind the other. It returns when all of them have ended, or ctx or the session has. Then
+// what has not left never leaves. The error is the first of all.
+func (s *Session) fly(ctx context.Context, l *link, flight ...*leg) (err error) {
+	calls, ended := make([]*wire.Call, len(flight)), make(chan *leg, len(flight))
+	for i, one := range flight {
+		one.traced = s.traceRequest(ctx, one.op, one.path)
+		one.Done = func(r wire.Reply) {
+			one.reply = r
 			if one.ended != nil {
 				one.ended(r)
 			}
-			ended <- end{i, r}
-		}}
-		calls = append(calls, byLeg[i])
+			ended <- one
+		}
+		calls[i] = &one.Call
 	}
 	l.conn.Start(calls...)
-	for ; due > 0; due-- {
+	for range flight {
 		select {
-		case e := <-ended:
-			replies[e.i] = e.Reply
-			one := s.verdict(e.Reply)
-			err = cmp.Or(err, one)
-			if e.i == len(f)-1 {
-				doubt = outcomeOf(one) == inDoubt || e.Err != nil && !errors.Is(e.Err, wire.ErrNotSent)
+		case one := <-ended:
+			one.answered, one.err = true, s.verdict(&one.reply)
+			one.doubt = one.err != nil && outcomeOf(one.err) == inDoubt || one.reply.Err != nil && !errors.Is(one.reply.Err, wire.ErrNotSent)
+			if err == nil {
+				err = one.err
 			}
-			ends[e.i](cmp.Or(one, firstError(e.Results)))
-			ends[e.i] = nil
+			if one.err == nil && one.reply.Results != nil {
+				one.traced(firstError(one.reply.Results))
+			} else {
+				one.traced(one.err)
+			}
 			continue
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-s.life.Done():
 			err = s.Err()
 		}
-		for i, one := range f { // what has not left never leaves; others may wait for a shared watch
-			if ends[i] == nil {
+		for _, one := range flight {
+			if one.answered {
 				continue
 			}
-			ends[i](err)
-			back := l.conn.Withdraw(byLeg[i])
-			if back && one.ended != nil {
+			one.traced(err)
+			one.doubt = one.kept || !l.conn.Withdraw(&one.Call)
+			if !one.doubt && one.ended != nil {
 				one.ended(wire.Reply{Err: wire.ErrNotSent})
 			}
-			doubt = !back
 		}
-		return replies, doubt, err
+		return err
 	}
-	return replies, doubt, err
+	return err
 }
 
 // firstError returns the first error of the operations of a multi, or nil.
@@ -160,7 +146,7 @@ func firstError(results []codec.Result) error {
 
 // verdict returns the error of a reply. If the session has ended, that is the cause, even if the event that says so has
 // not come yet.
-func (s *Session) verdict(r wire.Reply) error {
+func (s *Session) verdict(r *wire.Reply) error {
 	var err error
 	switch {
 	case errors.Is(r.Err, ErrTooLong):
@@ -194,54 +180,49 @@ func (s *Session) verdict(r wire.Reply) error {
 
 func opError(op, path string, err error) error { return fmt.Errorf("%s %s: %w", op, path, err) }
 
-// The requests. full is a path with the chroot, and may lie above it: missing directories of the chroot are made too.
+// The requests. Their paths lie below the chroot, which is added here.
 
-func head(op int32, full string) *codec.Encoder {
+func (c *config) head(op int32, path string) *codec.Encoder {
 	e := codec.NewFrame()
 	e.Int32(0) // the number, which the connection fills in
 	e.Int32(op)
-	e.String(full)
+	e.String(c.outward(path))
 	return e
 }
 
-// reading reads a node, with a watch if that is asked for.
-func (c *config) reading(op int32, full string, watch bool) leg {
-	e := head(op, full)
-	e.Bool(watch)
-	if op == codec.OpGetChildren2 {
-		return leg{op: "getChildren", path: c.inward(full), frame: e.Frame(), check: checkNames}
-	}
-	return leg{op: codec.OpName(op), path: c.inward(full), frame: e.Frame()}
+func legOf(op, path string, e *codec.Encoder) *leg {
+	return &leg{op: op, path: path, Call: wire.Call{Frame: e.Frame()}}
 }
 
-func (c *config) syncing(full string) leg {
-	return leg{op: "sync", path: c.inward(full), frame: head(codec.OpSync, full).Frame()}
+// reading reads a node, with a watch if that is asked for.
+func (c *config) reading(op int32, path string, watch bool) *leg {
+	e := c.head(op, path)
+	e.Bool(watch)
+	if op != codec.OpGetChildren2 {
+		return legOf(codec.OpName(op), path, e)
+	}
+	one := legOf("getChildren", path, e)
+	one.Check = checkNames
+	return one
 }
 
 const anyVersion = -1
 
-func (c *config) deleting(full string, version int32) leg {
-	e := head(codec.OpDelete, full)
+func (c *config) deleting(path string, version int32) *leg {
+	e := c.head(codec.OpDelete, path)
 	e.Int32(version)
-	return leg{op: "delete", path: c.inward(full), frame: e.Frame()}
+	return legOf("delete", path, e)
 }
 
-func (c *config) setting(full string, data []byte, version int32) leg {
-	e := head(codec.OpSetData, full)
+func (c *config) setting(path string, data []byte, version int32) *leg {
+	e := c.head(codec.OpSetData, path)
 	e.Buffer(data)
 	e.Int32(version)
-	return leg{op: "setData", path: c.inward(full), frame: e.Frame()}
+	return legOf("setData", path, e)
 }
 
-func (c *config) making(full string, data []byte, acl []zk.ACL, m CreateMode) leg {
-	op := int32(codec.OpCreate)
-	switch {
-	case m.hasTTL():
-		op = codec.OpCreateTTL
-	case m.flag == zk.FlagContainer:
-		op = codec.OpCreateContainer
-	}
-	e := head(op, full)
+func (c *config) making(path string, data []byte, acl []zk.ACL, m CreateMode) *leg {
+	e := c.head(cmp.Or(m.op, codec.OpCreate), path)
 	e.Buffer(data)
 	e.Int32(int32(len(acl)))
 	for _, one := range acl {
@@ -250,12 +231,12 @@ func (c *config) making(full string, data []byte, acl []zk.ACL, m CreateMode) le
 		e.String(one.ID)
 	}
 	e.Int32(m.flag)
-	if m.hasTTL() {
+	if m.op == codec.OpCreateTTL {
 		e.Int64(m.ttl.Milliseconds())
 	}
-	return leg{op: "create", path: c.inward(full), frame: e.Frame(), check: func(a *codec.Answer) error {
-		return checkMade(full, m, a.Path)
-	}}
+	one, asked := legOf("create", path, e), c.outward(path)
+	one.Check = func(a *codec.Answer) error { return checkMade(asked, m, a.Path) }
+	return one
 }
 
 // maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that servers take
@@ -270,15 +251,15 @@ func checkData(data []byte) error {
 }
 
 // checking checks the version of a node and changes nothing. A quorum agrees to it, also if there is no such node.
-func (c *config) checking(full string) leg {
+func (c *config) checking(path string) *leg {
 	e := codec.NewFrame()
 	e.Int32(0)
 	e.Int32(codec.OpMulti)
 	e.MultiHeader(codec.OpCheck, false, -1)
-	e.String(full)
+	e.String(c.outward(path))
 	e.Int32(anyVersion)
 	e.MultiHeader(codec.OpError, true, -1)
-	return leg{op: "multi", path: "/", frame: e.Frame()}
+	return legOf("multi", "/", e)
 }
 
 // checkMade returns what is wrong with the path of a node that the server has made. If we believed it, we could hold, or
@@ -286,7 +267,7 @@ func (c *config) checking(full string) leg {
 func checkMade(asked string, m CreateMode, made string) error {
 	rest, ok := strings.CutPrefix(made, asked)
 	number, err := strconv.ParseInt(rest, 10, 32)
-	if m.sequential() {
+	if m.numbered {
 		ok = ok && err == nil && fmt.Sprintf("%010d", number) == rest
 	} else {
 		ok = ok && rest == ""

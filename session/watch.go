@@ -129,7 +129,30 @@ func (w *Watch) Data() ([]byte, *zk.Stat) {
 // a watch until it has something to tell, or the connection ends. So Forget is for a caller that has waited in vain. To forget a
 // watch that has ended does nothing. Forget waits for nothing. It must be called at most once for each call that has returned the
 // watch.
-func (w *Watch) Forget() { w.check().of.forget(w) }
+func (w *Watch) Forget() {
+	s := w.check().of
+	t := &s.watches
+	t.mu.Lock() // a request that sets a watch at the path again is queued after it was added, so it is behind this one
+	defer t.mu.Unlock()
+	if w.users--; w.users > 0 || w.Event() != WatchPending {
+		return
+	}
+	t.dropLocked(w, WatchBroken)
+	kind, kinds := int32(codec.DataWatches), []watchKind{onData, onAbsence} // a server has these in one table
+	if w.key.kind == onChildren {
+		kind, kinds = codec.ChildWatches, []watchKind{onChildren}
+	}
+	for _, k := range kinds {
+		if t.m[watchKey{k, w.key.path}] != nil {
+			return
+		}
+	}
+	if l := s.link(); l != nil {
+		e := s.cfg.head(codec.OpRemoveWatches, w.key.path)
+		e.Int32(kind)
+		l.conn.Start(&wire.Call{Frame: e.Frame(), Done: func(wire.Reply) {}})
+	}
+}
 
 // answered returns a channel that is closed when the request that sets the watch was answered. reply and err do not change
 // from then on.
@@ -148,31 +171,30 @@ func (w *Watch) share() {
 	}
 }
 
-// forget is Forget. The request leaves before one that sets a watch at the path again: it is queued under the lock under which
-// such a watch is added.
-func (s *Session) forget(w *Watch) {
-	t := &s.watches
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w.users--; w.users > 0 || w.Event() != WatchPending {
-		return
+// land takes the answer to the request that sets the watch.
+func (w *Watch) land(r wire.Reply) {
+	err := w.of.verdict(&r)
+	if w.key.kind == onAbsence {
+		err = ignoreNoNode(err)
 	}
-	t.dropLocked(w, WatchBroken)
-	kind := int32(codec.DataWatches)
-	kinds := []watchKind{onData, onAbsence} // a server has these in one table
-	if w.key.kind == onChildren {
-		kind, kinds = codec.ChildWatches, []watchKind{onChildren}
+	if err == nil { // a session that ends later ends the watch: it is in the table
+		err = w.of.Err()
 	}
-	for _, k := range kinds {
-		if t.m[watchKey{k, w.key.path}] != nil {
-			return
+	w.reply.Names, w.reply.Data, w.reply.Stat, w.err = r.Names, r.Data, r.Stat, err
+	if err != nil {
+		end := WatchBroken // it was not set, or may not have been
+		if errors.Is(err, zk.ErrNoNode) {
+			end = WatchDeleted
 		}
+		t := &w.of.watches
+		t.mu.Lock()
+		t.dropLocked(w, end)
+		t.mu.Unlock()
 	}
-	if l := s.link(); l != nil {
-		e := head(codec.OpRemoveWatches, w.key.path)
-		e.Int32(kind)
-		l.conn.Start(&wire.Call{Frame: e.Frame(), Done: func(wire.Reply) {}})
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.ready)
+	w.ready = closedNow // which takes no memory, as long as the watch may be pending
 }
 
 func (w *Watch) fire(e WatchEvent) {
@@ -196,12 +218,12 @@ func (w *Watch) fire(e WatchEvent) {
 // since then.
 type watches struct {
 	mu sync.Mutex
-	m  map[watchKey]*Watch // lists
+	m  map[watchKey]*Watch // lists, with one shared watch at most
 }
 
 type watchKey struct {
 	kind watchKind
-	path string // with the chroot
+	path string // without the chroot
 }
 
 type watchKind int8
@@ -212,67 +234,53 @@ const (
 	onAbsence // of a node that does not exist
 )
 
-// join returns the shared watch of a path, and whether the caller has to set it.
-func (t *watches) join(s *Session, key watchKey) (w *Watch, first bool) {
+// add returns a watch that is not shared. The caller has to set it.
+func (t *watches) add(s *Session, kind watchKind, path string) *Watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.addLocked(&Watch{of: s, key: watchKey{kind, path}, alone: true})
+}
+
+func (t *watches) addLocked(w *Watch) *Watch {
+	if t.m == nil {
+		t.m = make(map[watchKey]*Watch)
+	}
+	w.users, w.ready, w.next = 1, make(chan struct{}), t.m[w.key]
+	t.m[w.key] = w
+	return w
+}
+
+// join returns the shared watch of a path. If there was none, it also returns a request that sets it. If there is no node, only
+// exists sets one: that watch stays until the node is created, which for a contender's node is never.
+func (s *Session) join(kind watchKind, path string) (*Watch, *leg) {
+	t, key := &s.watches, watchKey{kind, path}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for w := t.m[key]; w != nil; w = w.next {
 		if !w.alone {
 			w.users++
-			return w, false
+			return w, nil
 		}
 	}
-	return t.addLocked(s, key, false), true
-}
-
-// add returns a watch that is not shared. The caller has to set it.
-func (t *watches) add(s *Session, key watchKey) *Watch {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.addLocked(s, key, true)
-}
-
-func (t *watches) addLocked(s *Session, key watchKey, alone bool) *Watch {
-	if t.m == nil {
-		t.m = make(map[watchKey]*Watch)
-	}
-	w := &Watch{of: s, key: key, alone: alone, users: 1, next: t.m[key], ready: make(chan struct{})}
-	t.m[key] = w
-	return w
-}
-
-// land takes the answer to the request that sets a watch.
-func (t *watches) land(w *Watch, r wire.Reply, err error) {
-	w.reply.Names, w.reply.Data, w.reply.Stat, w.err = r.Names, r.Data, r.Stat, err
-	if err != nil {
-		e := WatchBroken // it was not set, or may not have been
-		if errors.Is(err, zk.ErrNoNode) {
-			e = WatchDeleted
-		}
-		t.mu.Lock()
-		t.dropLocked(w, e)
-		t.mu.Unlock()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(w.ready)
-	w.ready = closedNow // which takes no memory, as long as the watch may be pending
+	w := t.addLocked(&Watch{of: s, key: key})
+	one := s.cfg.reading(watchOps[kind].op, path, true)
+	one.kept, one.ended = true, w.land
+	return w, one
 }
 
 // dropLocked ends a watch that was not set, or that its callers do not want any more.
 func (t *watches) dropLocked(w *Watch, e WatchEvent) {
-	for at := t.m[w.key]; at != nil; at = at.next {
-		switch {
-		case at == w && w.next == nil:
-			delete(t.m, w.key)
-		case at == w:
-			t.m[w.key] = w.next
-		case at.next == w:
-			at.next = w.next
-		default:
-			continue
+	first := t.m[w.key]
+	for at := &first; *at != nil; at = &(*at).next {
+		if *at == w {
+			*at = w.next
+			break
 		}
-		break
+	}
+	if first == nil {
+		delete(t.m, w.key)
+	} else {
+		t.m[w.key] = first
 	}
 	w.next = nil
 	w.fire(e)
@@ -288,30 +296,26 @@ func fireAll(w *Watch, e WatchEvent) {
 	}
 }
 
-// fire ends the watches at a path. A server tells a connection one event for all watches at the path that it has set.
-func (t *watches) fire(kind watchKind, path string, e WatchEvent) {
-	key := watchKey{kind, path}
+// fired takes an event of the server, which has no watch of that kind on the node any more, however often it was set. An event
+// of a watch on a node that was absent is one of its data if there is a node after all.
+func (t *watches) fired(event int32, path string) {
+	end, kinds := WatchChanged, []watchKind{}
+	switch event {
+	case codec.EventDeleted:
+		end, kinds = WatchDeleted, []watchKind{onData, onAbsence, onChildren}
+	case codec.EventDataChanged:
+		kinds = []watchKind{onData, onAbsence}
+	case codec.EventChildrenChanged:
+		kinds = []watchKind{onChildren}
+	case codec.EventCreated:
+		kinds = []watchKind{onAbsence}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fireAll(t.m[key], e)
-	delete(t.m, key)
-}
-
-// fired takes an event of the server, which has no watch of that kind on the node any more. One on a node that was absent
-// is one on its data if there is a node after all.
-func (t *watches) fired(kind int32, path string) {
-	switch kind {
-	case codec.EventDeleted:
-		t.fire(onData, path, WatchDeleted)
-		t.fire(onAbsence, path, WatchDeleted)
-		t.fire(onChildren, path, WatchDeleted)
-	case codec.EventDataChanged:
-		t.fire(onData, path, WatchChanged)
-		t.fire(onAbsence, path, WatchChanged)
-	case codec.EventChildrenChanged:
-		t.fire(onChildren, path, WatchChanged)
-	case codec.EventCreated:
-		t.fire(onAbsence, path, WatchChanged)
+	for _, kind := range kinds {
+		key := watchKey{kind, path}
+		fireAll(t.m[key], end)
+		delete(t.m, key)
 	}
 }
 
@@ -399,8 +403,12 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 		return nil, opError("getData", paths[0], err)
 	}
 	all := make([]*Watch, len(paths))
+	var flight []*leg
 	for i, path := range paths {
-		all[i] = s.startWatch(ctx, l, onData, path)
+		var one *leg
+		if all[i], one = s.join(onData, path); one != nil {
+			flight = append(flight, one)
+		}
 	}
 	set := false
 	defer func() {
@@ -410,6 +418,7 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 			}
 		}
 	}()
+	_ = s.fly(ctx, l, flight...) // each watch tells
 	for i, w := range all {
 		err := s.isSet(ctx, w)
 		what := outcomeOf(err)
@@ -434,10 +443,13 @@ func (s *Session) isSet(ctx context.Context, w *Watch) error {
 	return w.err
 }
 
-// watch is startWatch, but waits for the answer, and asks again if it was lost.
+// watch returns the shared watch of a path once it is set. It asks again if the answer was lost.
 func (s *Session) watch(ctx context.Context, kind watchKind, path string) (*Watch, error) {
 	return repeat(ctx, s, watchOps[kind].name, path, true, func(l *link) (*Watch, bool, error) {
-		w := s.startWatch(ctx, l, kind, path)
+		w, one := s.join(kind, path)
+		if one != nil {
+			_ = s.fly(ctx, l, one)
+		}
 		err := s.isSet(ctx, w)
 		if err != nil {
 			w.Forget()
@@ -450,37 +462,3 @@ var watchOps = [...]struct {
 	name string
 	op   int32
 }{onData: {"getData", codec.OpGetData}, onChildren: {"getChildren", codec.OpGetChildren2}, onAbsence: {"exists", codec.OpExists}}
-
-// startWatch returns the shared watch of a path. If there is none, it sends a request that sets one. If there is no node,
-// only exists sets one: that watch stays until the node is created, which for a contender's node is never.
-func (s *Session) startWatch(ctx context.Context, l *link, kind watchKind, path string) *Watch {
-	w, call := s.prepareWatch(ctx, kind, path)
-	if call != nil {
-		l.conn.Start(call)
-	}
-	return w
-}
-
-// prepareWatch is startWatch that leaves it to its caller to send the request. The call is nil if nothing is to be sent.
-func (s *Session) prepareWatch(ctx context.Context, kind watchKind, path string) (*Watch, *wire.Call) {
-	key := watchKey{kind, s.cfg.outward(path)}
-	w, first := s.watches.join(s, key)
-	if !first {
-		return w, nil
-	}
-	traced := s.traceRequest(ctx, watchOps[kind].name, path)
-	if err := s.Err(); err != nil { // after join, so that a session that ends now ends the watch
-		s.watches.land(w, wire.Reply{}, err)
-		traced(err)
-		return w, nil
-	}
-	one := s.cfg.reading(watchOps[kind].op, key.path, true)
-	return w, &wire.Call{Frame: one.frame, Check: one.check, Done: func(r wire.Reply) {
-		err := s.verdict(r)
-		if kind == onAbsence {
-			err = ignoreNoNode(err)
-		}
-		s.watches.land(w, r, err)
-		traced(err)
-	}}
-}

@@ -19,57 +19,43 @@ import (
 // CreateMode is one of the kinds of node that stay when the session ends. The zero value is Persistent. [Session.Enter] makes
 // ephemeral nodes.
 type CreateMode struct {
-	flag int32
-	ttl  time.Duration
+	op       int32 // 0 is that of a node without a TTL, except in containers
+	flag     int32
+	numbered bool
+	ttl      time.Duration
 }
 
 // The kinds of node without a TTL. See [PersistentTTL] and [PersistentSequentialTTL] for the others.
 var (
 	Persistent           = CreateMode{flag: zk.FlagPersistent}
-	PersistentSequential = CreateMode{flag: zk.FlagSequence}
-	Container            = CreateMode{flag: zk.FlagContainer}
+	PersistentSequential = CreateMode{flag: zk.FlagSequence, numbered: true}
+	Container            = CreateMode{op: codec.OpCreateContainer, flag: zk.FlagContainer}
 )
 
 // PersistentTTL is a persistent node that the server removes once it has had no children and no changes for ttl, which must
 // be at least 1 ms. TTL nodes must be enabled on the server (extendedTypesEnabled). If they are not, a create fails with
 // [ErrUnimplemented].
 func PersistentTTL(ttl time.Duration) CreateMode {
-	return CreateMode{flag: zk.FlagTTL, ttl: ttl}
+	return CreateMode{op: codec.OpCreateTTL, flag: zk.FlagTTL, ttl: ttl}
 }
 
 // PersistentSequentialTTL is a [PersistentTTL] node with a sequence number.
 func PersistentSequentialTTL(ttl time.Duration) CreateMode {
-	return CreateMode{flag: zk.FlagPersistentSequentialWithTTL, ttl: ttl}
+	return CreateMode{op: codec.OpCreateTTL, flag: zk.FlagPersistentSequentialWithTTL, numbered: true, ttl: ttl}
 }
 
 // The kinds that Enter makes.
 var (
 	ephemeral           = CreateMode{flag: zk.FlagEphemeral}
-	ephemeralSequential = CreateMode{flag: zk.FlagEphemeralSequential}
+	ephemeralSequential = CreateMode{flag: zk.FlagEphemeralSequential, numbered: true}
 )
 
-func (m CreateMode) sequential() bool {
-	switch m.flag {
-	case zk.FlagSequence, zk.FlagEphemeralSequential, zk.FlagPersistentSequentialWithTTL:
-		return true
-	}
-	return false
-}
-
-func (m CreateMode) hasTTL() bool {
-	return m.flag == zk.FlagTTL || m.flag == zk.FlagPersistentSequentialWithTTL
-}
-
-func (m CreateMode) validate() error {
-	if m.hasTTL() && m.ttl < time.Millisecond {
-		return misuse.Invalidf("TTL %v is below 1 ms", m.ttl)
-	}
-	return nil
-}
-
-// validateCreate allows a path that ends with a slash for a sequential node, whose name is then the number alone: "/dir/".
+// validateCreate allows a path that ends with a slash for a numbered node, whose name is then the number alone: "/dir/".
 func validateCreate(path string, mode CreateMode) error {
-	if mode.sequential() && strings.HasSuffix(path, "/") && path != "/" {
+	if mode.op == codec.OpCreateTTL && mode.ttl < time.Millisecond {
+		return misuse.Invalidf("TTL %v is below 1 ms", mode.ttl)
+	}
+	if mode.numbered && strings.HasSuffix(path, "/") && path != "/" {
 		return misuse.ValidatePath(strings.TrimSuffix(path, "/"))
 	}
 	return misuse.ValidatePath(path)
@@ -84,12 +70,12 @@ func validateCreate(path string, mode CreateMode) error {
 func (s *Session) Create(ctx context.Context, at string, data []byte, mode CreateMode) (string, error) {
 	misuse.Context(ctx, "session: Session.Create")
 	s.check()
-	if err := errors.Join(validateCreate(at, mode), mode.validate(), checkData(data)); err != nil {
+	if err := errors.Join(validateCreate(at, mode), checkData(data)); err != nil {
 		return "", err
 	}
 	parent, made := path.Dir(strings.TrimSuffix(at, "/")), false
 	for pace := (rounds.Pace{Backoff: s.cfg.waits}); ; {
-		r, err := s.request(ctx, false, s.cfg.making(s.cfg.outward(at), data, s.cfg.acl, mode))
+		r, err := s.request(ctx, false, s.cfg.making(at, data, s.cfg.acl, mode))
 		if err == nil {
 			return s.cfg.inward(r.Path), nil
 		}
@@ -118,7 +104,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err := errors.Join(misuse.ValidatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
-	r, err := s.request(ctx, false, s.cfg.setting(s.cfg.outward(path), data, version))
+	r, err := s.request(ctx, false, s.cfg.setting(path, data, version))
 	return r.Stat, err
 }
 
@@ -130,18 +116,19 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	if err := misuse.ValidatePath(path); err != nil {
 		return err
 	}
-	_, err := repeat(ctx, s, "delete", path, false, func(l *link) (wire.Reply, bool, error) {
+	_, err := repeat(ctx, s, "delete", path, false, func(l *link) (*leg, bool, error) {
 		p := s.room.at(path) // a node that is created at the path later stays
-		one := s.cfg.deleting(s.cfg.outward(path), version)
-		one.ended = func(r wire.Reply) { s.erased(r, r.Code == codec.CodeOK || r.Code == codec.CodeNoNode, p) }
-		return s.try(ctx, l, flight{one})
+		one := s.cfg.deleting(path, version)
+		one.ended = func(r wire.Reply) { s.erased(&r, r.Code == codec.CodeOK || r.Code == codec.CodeNoNode, p) }
+		err := s.fly(ctx, l, one)
+		return nil, one.doubt, err
 	})
 	return err
 }
 
 // erased takes the end of a request of the user that deletes nodes, some of which may be the session's own. gone says that an
 // answer means that they are gone. If there is no answer, the session finds out what counts: the user may not.
-func (s *Session) erased(r wire.Reply, gone bool, nodes ...*place) {
+func (s *Session) erased(r *wire.Reply, gone bool, nodes ...*place) {
 	for _, p := range nodes {
 		switch {
 		case p == nil:
@@ -184,14 +171,12 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 		e.B = append(e.B, part[codec.RequestHead:]...)
 	}
 	e.MultiHeader(codec.OpError, true, -1)
-	one := leg{
-		op: "multi", path: "/", frame: e.Frame(),
-		check: func(a *codec.Answer) error { return checkResults(kinds, a.Results) },
-		ended: func(r wire.Reply) {
-			s.erased(r, r.Code == codec.CodeOK && firstError(r.Results) == nil, deleted...)
-		},
+	one := legOf("multi", "/", e)
+	one.Check = func(a *codec.Answer) error { return checkResults(kinds, a.Results) }
+	one.ended = func(r wire.Reply) {
+		s.erased(&r, r.Code == codec.CodeOK && firstError(r.Results) == nil, deleted...)
 	}
-	if n := len(one.frame); len(ops) == 0 || n > maxData+misuse.MaxPath {
+	if n := len(one.Frame); len(ops) == 0 || n > maxData+misuse.MaxPath {
 		return nil, misuse.Invalidf("multi of %d operations and %d bytes", len(ops), n)
 	}
 	r, err := s.request(ctx, false, one)
@@ -221,29 +206,32 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 func (s *Session) operation(op any) (frame []byte, err error) {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
-		acl, mode := op.Acl, CreateMode{flag: op.Flags}
+		acl, mode := op.Acl, CreateMode{flag: op.Flags, numbered: op.Flags == zk.FlagSequence}
 		if len(acl) == 0 {
 			acl = s.cfg.acl
 		}
 		if op.Flags != zk.FlagPersistent && op.Flags != zk.FlagSequence {
 			err = misuse.Invalidf("flags %d of a create in a multi: only persistent nodes, with or without a number", op.Flags)
 		}
-		return s.cfg.making(s.cfg.outward(op.Path), op.Data, acl, mode).frame, errors.Join(err, validateCreate(op.Path, mode))
+		return s.cfg.making(op.Path, op.Data, acl, mode).Frame, errors.Join(err, validateCreate(op.Path, mode))
 	case *zk.SetDataRequest:
-		return s.cfg.setting(s.cfg.outward(op.Path), op.Data, op.Version).frame, misuse.ValidatePath(op.Path)
+		return s.cfg.setting(op.Path, op.Data, op.Version).Frame, misuse.ValidatePath(op.Path)
 	case *zk.DeleteRequest:
-		return s.cfg.deleting(s.cfg.outward(op.Path), op.Version).frame, misuse.ValidatePath(op.Path)
+		return s.cfg.deleting(op.Path, op.Version).Frame, misuse.ValidatePath(op.Path)
 	case *zk.CheckVersionRequest:
-		e := head(codec.OpCheck, s.cfg.outward(op.Path))
+		e := s.cfg.head(codec.OpCheck, op.Path)
 		e.Int32(op.Version)
 		return e.Frame(), misuse.ValidatePath(op.Path)
 	}
 	return nil, misuse.Invalidf("%T is not an operation of a multi", op)
 }
 
+// bare makes requests for paths with the chroot: missing directories of the chroot are made too.
+var bare = new(config)
+
 // makeDirectory makes a directory, or waits for another call that is making it: when a directory of many contenders is missing,
-// all of them find that out at once. made says that the directory was missing, and
-// that this call has made it. A caller that then puts nothing into it should give it back.
+// all of them find that out at once. full has the chroot. made says that the directory was missing, and that this call has made
+// it. A caller that then puts nothing into it should give it back.
 func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, err error) {
 	failed, err := s.directories.do(ctx, s, full, func() (err error) {
 		made, err = s.buildDirectory(ctx, full)
@@ -273,10 +261,12 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 		}
 	}()
 	for pace := (rounds.Pace{Backoff: s.cfg.waits}); ; {
-		_, err := repeat(ctx, s, "create", at, true, func(l *link) (wire.Reply, bool, error) {
-			r, doubt, err := s.try(ctx, l, flight{s.cfg.making(full, nil, s.cfg.acl, Container)})
-			made = made || doubt && err != nil
-			return r, doubt, err
+		_, err := repeat(ctx, s, "create", at, true, func(l *link) (*leg, bool, error) {
+			one := bare.making(full, nil, s.cfg.acl, Container)
+			one.path = at
+			err := s.fly(ctx, l, one)
+			made = made || one.doubt
+			return nil, one.doubt, err
 		})
 		switch {
 		case err == nil:
@@ -284,7 +274,7 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 		case errors.Is(err, zk.ErrNodeExists):
 			return made, nil
 		case errors.Is(err, zk.ErrNoAuth): // a server checks the right to create before it checks whether the node exists
-			if stat, _ := s.Exists(ctx, at); stat != nil {
+			if r, _ := s.request(ctx, true, bare.reading(codec.OpExists, full, false)); r.Stat != nil {
 				return false, nil
 			}
 			return made, s.missing("create", at, err)
@@ -327,7 +317,7 @@ func (s *Session) giveBack(all ...string) {
 		ctx, cancel := context.WithTimeout(s.life, s.Timeout())
 		defer cancel()
 		for _, full := range all {
-			_, _ = s.request(ctx, true, s.cfg.deleting(full, asMade))
+			_, _ = s.request(ctx, true, bare.deleting(full, asMade))
 		}
 	})
 }

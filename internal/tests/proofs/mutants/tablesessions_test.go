@@ -70,7 +70,7 @@ var sessions = []mutant{
 		"no write before the search",
 		"a leader that has been cut off says that there is no node, and makes it later",
 		[]change{
-			{"session", "(*entry).listBehindWrite", put(argument("s.list", "flight"), "nil")},
+			{"session", "(*entry).listBehindWrite", put(argument("s.list", "s.cfg.checking"), "s.cfg.reading(codec.OpExists, e.asked, false)")},
 			// A new connection begins with a write of its own, behind which the search would be.
 			{"clock", "(*beat).begin", put(result("owns"), "false")},
 		},
@@ -84,7 +84,7 @@ var sessions = []mutant{
 	{
 		"an Enter that fails leaves its node",
 		"it blocks everybody for as long as its session lasts",
-		one("session", "(*entry).abandon", without(doing("e.clear()"))), by("session", "TestEnterIsCancelled"),
+		one("session", "(*Session).Enter", without(doing("e.undo()"))), by("session", "TestEnterIsCancelled"),
 	},
 	{
 		"who was in doubt does not look again when it leaves",
