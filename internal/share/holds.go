@@ -157,8 +157,10 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 	owner := queue.OwnerOf(ctx)
 	var behind *Hold[L] // was in the slot when a lease came; nil once it has ended
 	for pace := (rounds.Pace{}); ; {
-		if held, err := h.enterAgain(ctx, owner, by); held != nil || err != nil {
-			return held, end(err)
+		if owner != nil {
+			if held, err := h.enterAgain(ctx, owner, by); held != nil || err != nil {
+				return held, end(err)
+			}
 		}
 		if lost := cmp.Or(behind, h.lostInSlot()); lost != nil {
 			if err := h.awaitUnlock(ctx, lost, try); err != nil {
@@ -167,7 +169,13 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 			behind = nil
 			continue
 		}
-		lease, err := h.get(ctx, try, get)
+		var lease L
+		var err error
+		if h.Several && !try {
+			lease, err = h.getUntilLoss(ctx, get)
+		} else {
+			lease, err = get(ctx, try)
+		}
 		switch {
 		case errors.Is(err, errInterrupted):
 			continue // the Unlock of the hold in the slot has to come first
@@ -178,7 +186,9 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 		if !lost {
 			var held *Hold[L]
 			if held, behind = h.add(lease, owner, by); held != nil {
-				h.interruptAtLoss(held)
+				if h.Several {
+					h.interruptAtLoss(held)
+				}
 				return held, end(nil)
 			}
 			// The slot is taken. Its hold must have lost the lock, or the lease would not have been granted.
@@ -275,11 +285,8 @@ func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 // errInterrupted says that a Get has ended because the hold in the slot is lost.
 var errInterrupted = errors.New("interrupted")
 
-// get calls get, which the loss of the hold in the slot interrupts if the lease consists of several.
-func (h *Holds[L]) get(ctx context.Context, try bool, get Get[L]) (lease L, err error) {
-	if !h.Several || try {
-		return get(ctx, try)
-	}
+// getUntilLoss calls get, which the loss of the hold in the slot interrupts.
+func (h *Holds[L]) getUntilLoss(ctx context.Context, get Get[L]) (lease L, err error) {
 	h.mu.Lock()
 	if h.loss == nil {
 		h.loss, h.endLoss = context.WithCancel(context.Background())
@@ -301,9 +308,6 @@ func (h *Holds[L]) get(ctx context.Context, try bool, get Get[L]) (lease L, err 
 
 // interruptAtLoss interrupts the calls of Get when a hold ends before its Unlock.
 func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
-	if !h.Several {
-		return
-	}
 	held.Lease.AfterEnd(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
