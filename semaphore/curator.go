@@ -33,8 +33,8 @@ var gateKind = &queue.Kind{
 // two contenders that wait with a node would wait for each other in Curator's way of counting. So the node goes when the
 // gate is lost.
 type curator struct {
-	top, gate, leases *queue.Queue
-	pass, lease       queue.Request // what is asked for at the gate, and among the leases
+	top          *queue.Queue // at the path of the semaphore
+	gate, leases share.Look
 }
 
 // newCurator returns the semaphore of this layout at the path of top.
@@ -47,8 +47,9 @@ func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 	one := func(queue.Node) queue.Policy { return queue.Policy{Slack: limit - 1} } // a node is a lease, whatever its name says
 	kind := &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Policy: one}
 	return &curator{
-		top: top, gate: gate, leases: leases,
-		pass: queue.Request{Kind: gateKind, Name: name}, lease: queue.Request{Kind: kind, Name: name},
+		top:    top,
+		gate:   share.Look{Queue: gate, Request: queue.Request{Kind: gateKind, Name: name}},
+		leases: share.Look{Queue: leases, Request: queue.Request{Kind: kind, Name: name}},
 	}, nil
 }
 
@@ -57,8 +58,7 @@ func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 // leases as it allows. It looks at both in one flight before it writes, and then waits for nobody.
 func (c *curator) acquire(ctx context.Context, try bool) (lease *queue.Lease, err error) {
 	err = again(ctx, c.top.Manager(), func(ctx context.Context) error {
-		gate, err := enter(ctx, c.gate, c.pass, try,
-			share.Look{Queue: c.gate, Request: c.pass}, share.Look{Queue: c.leases, Request: c.lease})
+		gate, err := enter(ctx, c.gate, try, c.gate, c.leases)
 		if err == nil {
 			lease, err = c.passGate(ctx, gate, try)
 		}
@@ -68,8 +68,8 @@ func (c *curator) acquire(ctx context.Context, try bool) (lease *queue.Lease, er
 }
 
 // enter takes a place at the gate or among the leases. A try makes its looks first.
-func enter(ctx context.Context, q *queue.Queue, r queue.Request, try bool, looks ...share.Look) (*queue.Lease, error) {
-	ctx, end, err := q.StartAcquiring(ctx, &r, try)
+func enter(ctx context.Context, at share.Look, try bool, looks ...share.Look) (*queue.Lease, error) {
+	ctx, end, err := at.Queue.StartAcquiring(ctx, &at.Request, try)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func enter(ctx context.Context, q *queue.Queue, r queue.Request, try bool, looks
 			return end(nil, effort, err)
 		}
 	}
-	t, effort, err := q.Begin(ctx, &r, how)
+	t, effort, err := at.Queue.Begin(ctx, &at.Request, how)
 	if err != nil {
 		return end(nil, effort, err)
 	}
@@ -92,7 +92,7 @@ func enter(ctx context.Context, q *queue.Queue, r queue.Request, try bool, looks
 // before it was known that nobody uses the other layout.
 func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*queue.Lease, error) {
 	inside, cancel := gate.Context(ctx)
-	lease, err := enter(inside, c.leases, c.lease, try)
+	lease, err := enter(inside, c.leases, try)
 	cancel()
 	if err != nil && gate.Err() != nil {
 		return nil, gate.Err()
@@ -140,11 +140,11 @@ func leftGate(err error) error {
 // contenders returns the holders and the waiters, in order. The servers remove each of the two directories when it is
 // empty.
 func (c *curator) contenders(ctx context.Context) ([]queue.Contender, error) {
-	all, err := c.leases.Contenders(ctx, c.lease.Kind)
+	all, err := c.leases.Queue.Contenders(ctx, c.leases.Request.Kind)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	queued, gateErr := c.gate.Contenders(ctx, gateKind)
+	queued, gateErr := c.gate.Queue.Contenders(ctx, gateKind)
 	if gateErr != nil && (err != nil || !errors.Is(gateErr, zk.ErrNoNode)) {
 		return nil, gateErr
 	}

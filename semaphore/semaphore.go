@@ -89,7 +89,7 @@ func (s *Semaphore) open(m *session.Manager, path string) error {
 			return err
 		}
 		// An acquisition takes two nodes, one after the other.
-		l.Queue, l.Request, l.Gate = s.curator.leases, s.curator.lease, &share.Look{Queue: s.curator.gate, Request: s.curator.pass}
+		l.Queue, l.Request, l.Gate = s.curator.leases.Queue, s.curator.leases.Request, &s.curator.gate
 	}
 	s.door = share.DoorTo[*Semaphore](l)
 	return nil
