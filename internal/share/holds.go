@@ -51,10 +51,15 @@ type Holds[L Lease] struct {
 	// Async says that nobody waits for the servers when a hold is given back.
 	Async bool
 
-	mu      sync.Mutex
-	all     []*Hold[L]         // oldest first
-	loss    context.Context    // ends with the next loss of a hold, if Several; nil: nobody has asked
-	endLoss context.CancelFunc // of loss
+	mu   sync.Mutex
+	all  []*Hold[L] // oldest first
+	loss *loss      // the next one of a hold, if Several; nil: nobody waits for it
+}
+
+// loss is a context that ends with the next loss of a hold.
+type loss struct {
+	context.Context
+	end context.CancelFunc
 }
 
 // Hold is one lease and the calls that share it: the Lock or Do that got it, and those by which the same owner entered it
@@ -289,16 +294,17 @@ var errInterrupted = errors.New("interrupted")
 func (h *Holds[L]) getUntilLoss(ctx context.Context, get Get[L]) (lease L, err error) {
 	h.mu.Lock()
 	if h.loss == nil {
-		h.loss, h.endLoss = context.WithCancel(context.Background())
+		ctx, end := context.WithCancel(context.Background())
+		h.loss = &loss{ctx, end}
 	}
-	loss := h.loss
+	next := h.loss
 	h.mu.Unlock()
 	if h.lostInSlot() != nil { // perhaps before anybody has asked for loss
 		return lease, errInterrupted
 	}
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(loss, cancel)()
+	defer context.AfterFunc(next, cancel)()
 	lease, err = get(inside, false)
 	if err != nil && inside.Err() != nil && ctx.Err() == nil {
 		return lease, errInterrupted
@@ -312,7 +318,7 @@ func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.loss != nil && slices.Contains(h.all, held) {
-			h.endLoss()
+			h.loss.end()
 			h.loss = nil
 		}
 	})
