@@ -31,10 +31,15 @@ type closer struct {
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	left    []*Session
+	left    []*lostSession
 	active  bool
 	ending  bool        // the manager has ended
 	greeted dial.Target // has greeted a session since the last one of left has ended
+}
+
+type lostSession struct {
+	*Session
+	unidentified bool // the servers have refused an identity: it is closed without. Of the goroutine
 }
 
 func (c *closer) init(m *Manager) {
@@ -49,7 +54,7 @@ func (c *closer) add(s *Session) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left, c.greeted = append(c.left, s), dial.Target{}
+	c.left, c.greeted = append(c.left, &lostSession{Session: s}), dial.Target{}
 	if !c.active {
 		c.active = true
 		c.running.Go(c.run)
@@ -148,15 +153,15 @@ func (c *closer) finish(ctx context.Context) error {
 }
 
 // closeOnServer closes a session over a connection of its own. It reports whether the session is gone.
-func (m *Manager) closeOnServer(ctx context.Context, s *Session, first dial.Target) bool {
+func (m *Manager) closeOnServer(ctx context.Context, s *lostSession, first dial.Target) bool {
 	s.mu.Lock()
 	hello := codec.Hello{TimeoutMillis: 1, Session: s.greeting.Session, Password: s.greeting.Password[:], LastZxid: 0}
-	identify := !s.unidentified && !errors.Is(s.err, zk.ErrAuthFailed) // otherwise the identities would be refused again
+	s.unidentified = s.unidentified || errors.Is(s.err, zk.ErrAuthFailed)
 	s.mu.Unlock()
-	out := m.visit(ctx, first, hello, identify)
+	out := m.visit(ctx, first, hello, !s.unidentified)
+	s.unidentified = s.unidentified || out.Refused
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unidentified = s.unidentified || out.Refused
 	s.gone = s.gone || out.Gone
 	return s.gone
 }

@@ -154,9 +154,7 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 		s.fixed.unlock(e.asked)
 	}
 	if err != nil {
-		if l != nil {
-			l.forget()
-		}
+		l.forget()
 		return nil, err
 	}
 	e.data, e.asked = nil, e.node[:len(e.asked)] // the same text, which takes its memory once

@@ -26,15 +26,11 @@ func (e *entry) shown(ctx context.Context, listing *Listing, unlisted error) (*L
 	if unlisted == nil && slices.Contains(listing.Names, name) {
 		return listing, nil
 	}
-	if listing != nil {
-		listing.forget()
-	}
+	listing.forget()
 	listing, err := e.s.List(ctx, e.dir, e.lists)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(listing.Names, name): // somebody has deleted it
-		if listing != nil {
-			listing.forget()
-		}
+		listing.forget()
 		if e.fixed {
 			e.s.room.end(e.place)
 		} else {

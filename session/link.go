@@ -164,12 +164,12 @@ func (s *Session) connected(l *link) {
 // accepted takes that the session is live on the present connection: requests may be sent.
 func (s *Session) accepted() {
 	s.mu.Lock()
-	if s.now == nil || s.err != nil || s.isUp {
+	if s.now == nil || s.err != nil || s.upLocked() {
 		s.mu.Unlock()
 		return
 	}
 	again := s.live
-	s.live, s.isUp = true, true
+	s.live = true
 	close(s.up)
 	s.mu.Unlock()
 	s.m.outage.connected(s, again)
@@ -177,19 +177,28 @@ func (s *Session) accepted() {
 	s.m.learnTick()
 }
 
+// upLocked reports whether requests may be sent.
+func (s *Session) upLocked() bool {
+	select {
+	case <-s.up:
+		return true
+	default:
+		return false
+	}
+}
+
 // disconnected takes that the connection has ended.
 func (s *Session) disconnected(l *link, why error) {
 	s.mu.Lock()
 	had := s.now == l
 	if had {
-		s.now, s.down = nil, why
-		if s.isUp {
-			s.isUp, s.up = false, make(chan struct{})
+		if s.now = nil; s.upLocked() {
+			s.up = make(chan struct{})
 		}
 	}
 	changed := had && s.live && s.err == nil
-	failure := &dial.Failure{Step: dial.StepConnected, To: s.to, Err: cmp.Or(s.down, net.ErrClosed)}
 	s.mu.Unlock()
+	failure := &dial.Failure{Step: dial.StepConnected, To: l.to, Err: cmp.Or(why, net.ErrClosed)}
 	s.watches.breakAll() // no watch is trusted across a reconnect: events may have come and gone
 	close(l.cut)
 	switch {

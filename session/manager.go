@@ -33,13 +33,13 @@ type Manager struct {
 	stopped  chan struct{} // closed when the manager has ended
 	closeBy  time.Time     // when Close gives up, if the loop had to wait for a connection since Close; the loop's
 	closeErr error         // no server has confirmed the end of a session; read once stopped is closed
-	subs     subscribers
 
 	mu      sync.Mutex
 	state   State
 	session *Session      // the live one; nil while there is none
 	changed chan struct{} // closed and replaced whenever state or session change
 	refused error         // why the last session could not be used although it was opened; else nil
+	subs    map[*subscriber]struct{}
 }
 
 const (
@@ -98,6 +98,7 @@ func Open(servers string, opts ...Option) (*Manager, error) {
 
 func start(cfg *config) *Manager {
 	m := &Manager{cfg: cfg, tick: tick{told: cfg.tick}, stopped: make(chan struct{}), changed: make(chan struct{})}
+	m.subs = make(map[*subscriber]struct{})
 	m.open, m.shut = context.WithCancel(context.Background())
 	m.dialer = dial.New(dial.Config{
 		Servers: cfg.servers, Resolve: cfg.resolve, Dial: cfg.dial, TLS: cfg.tls, Timeout: cfg.timeout, Waits: cfg.waits,
@@ -108,7 +109,7 @@ func start(cfg *config) *Manager {
 	for _, t := range cfg.traces {
 		m.trace.add(t)
 		if t.State != nil {
-			m.subs.add(t.State, nil)
+			m.subs[&subscriber{f: t.State}] = struct{}{}
 		}
 	}
 	go m.run()
@@ -195,7 +196,17 @@ func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	if m.session != nil {
 		now.Session = m.session.ID()
 	}
-	return m.subs.add(f, &now)
+	s := &subscriber{f: f}
+	s.put(now)
+	if m.state != Closed { // otherwise no more will come
+		m.subs[s] = struct{}{}
+	}
+	return func() {
+		s.over.Store(true)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.subs, s)
+	}
 }
 
 // Status is what a Manager knows of its connection at a moment.
@@ -313,7 +324,12 @@ func (m *Manager) transition(to State, s *Session, why error) {
 	if to == Connected {
 		m.refused = nil
 	}
-	m.subs.publish(c)
+	for one := range m.subs {
+		one.put(c)
+	}
+	if to == Closed { // the last change
+		clear(m.subs)
+	}
 	m.wakeLocked()
 }
 

@@ -175,12 +175,14 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	return out, nil
 }
 
-// forget ends the use of the watches of a listing that is not returned.
+// forget ends the use of the watches of a listing that is not returned. l may be nil.
 func (l *Listing) forget() {
-	if l.Directory != nil {
-		l.Directory.Forget()
+	if l == nil {
+		return
 	}
-	if l.Children != nil {
-		l.Children.Forget()
+	for _, w := range []*Watch{l.Directory, l.Children} {
+		if w != nil {
+			w.Forget()
+		}
 	}
 }

@@ -24,13 +24,13 @@ type Removal struct {
 	path  string
 	place *place // what is counted of the node; may be nil
 	done  chan struct{}
-	err   error // set before done is closed
+	err   error // set before done is closed; both by tellLocked
 	cut   <-chan struct{}
 	// find, if it is not nil, finds out what there is to delete, and deletes it. It is for nodes of which a reply was lost.
 	find func(context.Context) error
 
 	// Guarded by the lock of removals.
-	told bool // how it has ended, or that it was refused: only the first closes done
+	told bool // how it has ended, or that it was refused
 	slow rounds.Backoff
 	next time.Time // when it is tried again after a refusal
 }
@@ -270,6 +270,16 @@ func (q *removals) due(now time.Time) (r *Removal, next time.Time, ok bool) {
 	return nil, next, true
 }
 
+// tellLocked ends the wait for a removal with err, and reports whether nothing has ended it before.
+func (r *Removal) tellLocked(err error) bool {
+	if r.told {
+		return false
+	}
+	r.told, r.err = true, err
+	close(r.done)
+	return true
+}
+
 // refuse reports the first refusal by the servers. The removal goes on slowly, because the permission may come back.
 func (q *removals) refuse(r *Removal, err error) {
 	if outcomeOf(err) != answered {
@@ -284,12 +294,9 @@ func (q *removals) refuse(r *Removal, err error) {
 		r.slow = rounds.Backoff{First: min(2*time.Second, most), Most: most}
 	}
 	r.next = time.Now().Add(max(r.slow.Next(), min(500*time.Millisecond, most/2)))
-	first := !r.told // the session can have ended since the answer
-	r.told = true
+	first := r.tellLocked(opError("delete", r.path, err)) // the session can have ended since the answer
 	q.mu.Unlock()
 	if first {
-		r.err = opError("delete", r.path, err)
-		close(r.done)
 		q.s.cfg.log.Error("zookeeper refuses to remove a node; the removal is tried again slowly", "path", r.path, "err", err)
 	}
 }
@@ -306,15 +313,9 @@ func (q *removals) finish(r *Removal, err error) {
 			delete(q.all, r.path)
 		}
 	}
-	first := !r.told
-	r.told = true
+	refused := i >= 0 && !r.tellLocked(err) // below 0 it has ended with the session
 	q.mu.Unlock()
-	switch {
-	case i < 0: // it has ended with the session
-	case first:
-		r.err = err
-		close(r.done)
-	case err == nil:
+	if refused && err == nil {
 		q.s.cfg.log.Info("zookeeper has removed a node that it had refused to remove", "path", r.path)
 	}
 }

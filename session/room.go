@@ -45,13 +45,8 @@ func (r *room) take(full string, sequential bool) (*place, error) {
 		return nil, fmt.Errorf("%w: their paths have %d of %d bytes (WithNodeLimits)", ErrTooManyNodes, r.bytes, r.mostBytes)
 	}
 	r.all.Add(1)
-	r.countLocked(p, 1)
+	r.nodes, r.bytes = r.nodes+1, r.bytes+p.bytes
 	return p, nil
-}
-
-func (r *room) countLocked(p *place, n int) {
-	r.nodes += n
-	r.bytes += n * p.bytes
 }
 
 // made notes that the node is there.
@@ -82,9 +77,9 @@ func (r *room) leave(p *place, left bool) {
 	}
 	p.leaving = left
 	if left {
-		r.countLocked(p, -1)
+		r.nodes, r.bytes = r.nodes-1, r.bytes-p.bytes
 	} else {
-		r.countLocked(p, 1)
+		r.nodes, r.bytes = r.nodes+1, r.bytes+p.bytes
 	}
 }
 
@@ -101,7 +96,7 @@ func (r *room) end(p *place) {
 	p.gone = true
 	r.all.Add(-1)
 	if !p.leaving {
-		r.countLocked(p, -1)
+		r.nodes, r.bytes = r.nodes-1, r.bytes-p.bytes
 	}
 	if p.path != "" {
 		r.there.Add(-1)

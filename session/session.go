@@ -33,19 +33,16 @@ type Session struct {
 	endLife context.CancelCauseFunc // with why the session has ended
 	timer   *time.Timer             // of look
 
-	mu           sync.Mutex
-	greeting     codec.Greeting
-	live         bool          // a server has greeted the session and has accepted its identities
-	now          *link         // the connection that has the session; nil while there is none
-	to           dial.Target   // the server of the present or last connection
-	isUp         bool          // requests may be sent over it
-	up           chan struct{} // closed while isUp
-	down         error         // why the last connection ended
-	cutAt        time.Time     // the clock's Latest when a connection was last cut
-	gone         bool          // a server has confirmed closeSession, or the expiry
-	unidentified bool          // an identity was refused while the session was closed
-	lookAt       time.Time     // when the next look is due
-	err          error         // why the session ended; nil while it is live
+	mu       sync.Mutex
+	greeting codec.Greeting
+	live     bool          // a server has greeted the session and has accepted its identities, once
+	now      *link         // the connection that has the session; nil while there is none
+	up       chan struct{} // closed while requests may be sent over it: deletes that are owed have gone ahead
+	to       dial.Target   // the server of the present or last connection
+	cutAt    time.Time     // the clock's Latest when a connection was last cut
+	gone     bool          // a server has confirmed closeSession, or the expiry
+	lookAt   time.Time     // when the next look is due
+	err      error         // why the session ended; nil while it is live
 }
 
 func newSession(m *Manager) *Session {
@@ -193,13 +190,15 @@ func (s *Session) ready(ctx context.Context) (*link, error) {
 			return nil, err
 		}
 		s.mu.Lock()
-		now, isUp, up := s.now, s.isUp, s.up
+		now, up := s.now, s.up
 		s.mu.Unlock()
-		if isUp {
+		select {
+		case <-up:
 			return now, nil
-		}
-		if err := s.await(ctx, up); err != nil {
-			return nil, err
+		default:
+			if err := s.await(ctx, up); err != nil {
+				return nil, err
+			}
 		}
 	}
 }

@@ -4,8 +4,72 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
+
+// lane runs functions in order, in a goroutine that lives as long as there are some. It is for functions of the program,
+// which may block. One that ends its goroutine does not end the lane.
+type lane struct {
+	mu      sync.Mutex
+	queue   []func()
+	running bool
+}
+
+func (l *lane) add(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, f)
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+}
+
+func (l *lane) run() {
+	over := false
+	defer func() {
+		if !over { // by runtime.Goexit
+			go l.run()
+		}
+	}()
+	for {
+		l.mu.Lock()
+		if len(l.queue) == 0 {
+			l.running, over = false, true
+			l.queue = nil
+			l.mu.Unlock()
+			return
+		}
+		f := l.queue[0]
+		l.queue[0] = nil
+		l.queue = l.queue[1:]
+		l.mu.Unlock()
+		f()
+	}
+}
+
+// waiting returns how many functions have not begun.
+func (l *lane) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+// subscriber is told of changes of state. It has a lane of its own, so a slow one delays no other.
+type subscriber struct {
+	f    func(Change)
+	lane lane
+	over atomic.Bool
+}
+
+func (s *subscriber) put(c Change) {
+	s.lane.add(func() {
+		if !s.over.Load() {
+			s.f(c)
+		}
+	})
+}
 
 // mostLines bounds the lines that wait for a handler that hangs.
 const mostLines = 1000
