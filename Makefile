@@ -84,37 +84,11 @@ endif
 mutants: ## Break the code in one place at a time, and see that a test notices; MUTANT='some words of its name' for one
 	go test -count=1 -timeout 1h -p 1 -v -run 'TestMutants$$' ./internal/tests/proofs/mutants $(if $(MUTANT),-mutant '$(MUTANT)')
 
-CLOCK ?= 60s
-
-.PHONY: clock
-clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60s unless given
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestCut|TestHeld|TestLeader' -clock $(CLOCK)
-
 .PHONY: models
 models: ## The lease clock as a theorem that z3 proves, its code explored, and the decisions of a contender; WRITE=1 puts the results into docs
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./queue
-
-RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
-
-.PHONY: wrong-clocks
-wrong-clocks: ## The same with servers that are fast or slow (RATES), and stepped wall clocks, for CLOCK each
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestRates|Stepped' -rates $(RATES) -wrongclock $(CLOCK)
-
-.PHONY: outages
-outages: ## Which outages sessions survive: the full tables; WRITE=1 puts them into docs
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/outages -sessions 1000 -kills 20 -table $(WRITTEN)
-
-RUNS ?= 3
-
-.PHONY: ensembles
-ensembles: ## Restart, upgrade, kill and reconfigure real servers under load, RUNS times, 3 unless given; ZOOKEEPER_UPGRADE=dir
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/ensembles -runs $(RUNS) $(WRITTEN)
-
-.PHONY: disks
-disks: ## Servers whose disks are slow, full, or lose what was not synced
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -v ./internal/tests/proofs/disks
 
 .PHONY: size
 size: ## Thousands of goroutines, slow networks, directories of 17 MB: the tests of size, in full
@@ -133,15 +107,12 @@ recoveries: ## A second fault in the recovery from each fault at each step; EVER
 # Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
 WRITTEN := $(if $(WRITE),-write)
 
+NEMESIS = $(if $(SCHEDULE),-schedule '$(SCHEDULE)') $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED)) $(if $(LOCK),-locks $(LOCK)) \
+	$(if $(RIVAL),-rival $(RIVAL)) $(if $(TICK),-tick $(TICK)) $(if $(RUNS),-runs $(RUNS))
+
 .PHONY: nemesis
-nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all, HISTORY=dir, TICK=2s, ADD=1
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(WRITTEN) $(ADDED)
-
-SOAK ?= 60s
-
-.PHONY: soak
-soak: ## Use all locks at random, with faults, for SOAK, 60s unless given, and see that nothing stays
-	cd bench && go run ./soak -for $(SOAK) $(WRITTEN)
+nemesis: ## Real servers under faults, a short form of each schedule; SCHEDULE=name,name in full; FOR=15m, SEED=n, LOCK=name,name, RIVAL=zk|curator|all, TICK=2s, RUNS=3, ADD=1, WRITE=1
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(NEMESIS) $(WRITTEN) $(ADDED)
 
 .PHONY: load
 load: ## Thousands of holders and waiters, and what they take

@@ -7,13 +7,21 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 var (
-	writeFlag = flag.Bool("write", false, "write the table into docs/measured/nemesis.md")
-	addFlag   = flag.Bool("add", false, "add a row for this attack to docs/measured/long.md")
+	scheduleFlag = flag.String("schedule", "", "the schedules to run in full, by their names or by those of their groups, with commas between, or all; default: a short form of some")
+	forFlag      = flag.Duration("for", 0, "how long a schedule goes on that repeats itself; 0: as long as it needs")
+	seedFlag     = flag.Uint64("seed", 0, "of attack and soak: of the strikes, and of what the workers do; 0: a new one")
+	locksFlag    = flag.String("locks", "", "of attack and soak: the locks to attack, with commas between; default: all")
+	rivalFlag    = flag.String("rival", "", "of attack: zk or curator, to attack that instead, or all, to attack both after this module")
+	tickFlag     = flag.Duration("tick", 250*time.Millisecond, "of attack and soak: of the servers; the default is far below ZooKeeper's own, so that more happens in a minute")
+	runsFlag     = flag.Int("runs", 1, "of restarts: how often to run each schedule")
+	writeFlag    = flag.Bool("write", false, "write the rows of the schedules into docs/measured/nemesis.md")
+	addFlag      = flag.Bool("add", false, "of attack: add a row to docs/measured/long.md")
 )
 
 func TestMain(m *testing.M) {

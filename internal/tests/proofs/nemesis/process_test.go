@@ -135,11 +135,8 @@ type crew struct {
 	lives    [workers][]*process
 }
 
-// start gives a worker a process if it has none.
+// start gives a worker a process, which begins at rest.
 func (c *crew) start(i int) error {
-	if c.now[i] != nil && c.now[i].alive() {
-		return nil
-	}
 	s := c.settings
 	s.worker, s.life, s.servers = i, len(c.lives[i])+1, c.servers[i]
 	p, err := startProcess(c.command(s.args()), filepath.Join(c.dir, fmt.Sprintf("worker-%d-%d.log", s.worker, s.life)))
@@ -153,6 +150,9 @@ func (c *crew) start(i int) error {
 
 func (c *crew) kill(i int) { c.now[i].kill() }
 
+// close has a process end by itself in the middle of its work.
+func (c *crew) close(i int) { _ = c.now[i].end(certainly) }
+
 func (c *crew) pause(i int) {
 	c.stopped[i] = true
 	c.now[i].signal(syscall.SIGSTOP)
@@ -163,12 +163,14 @@ func (c *crew) resume(i int) {
 	c.now[i].signal(syscall.SIGCONT)
 }
 
-// rest tells all processes to come to rest, with their sessions open.
-func (c *crew) rest() {
-	for _, p := range c.now {
-		_, _ = io.WriteString(p.stdin, "rest\n")
-	}
-}
+// alive reports whether a worker has a process.
+func (c *crew) alive(i int) bool { return c.now[i] != nil && c.now[i].alive() }
+
+// lifeOf names the present process of a worker.
+func (c *crew) lifeOf(i int) lifeID { return lifeID{i, len(c.lives[i])} }
+
+// tell gives a worker an order. It is told to rest with its session open.
+func (c *crew) tell(i int, order string) { _, _ = io.WriteString(c.now[i].stdin, order+"\n") }
 
 // end ends all processes, and returns the errors of all lives.
 func (c *crew) end(within time.Duration) []error {
@@ -197,11 +199,14 @@ func (c *crew) killAll() {
 	}
 }
 
-// deaths returns when each life ended, and how many were ended by a kill.
+// deaths returns when each life ended that has, and how many were ended by a kill.
 func (c *crew) deaths() (at map[lifeID]int64, kills int) {
 	at = make(map[lifeID]int64)
 	for i, lives := range c.lives {
 		for j, p := range lives {
+			if p.alive() {
+				continue
+			}
 			at[lifeID{i, j + 1}] = p.died
 			if p.killed {
 				kills++
@@ -210,6 +215,3 @@ func (c *crew) deaths() (at map[lifeID]int64, kills int) {
 	}
 	return at, kills
 }
-
-// lifeID names a process.
-type lifeID struct{ worker, life int }

@@ -5,9 +5,12 @@ package nemesis
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +23,15 @@ import (
 )
 
 const (
+	voters  = 3
+	workers = 5
 	lockDir = "/nemesis"  // what all locks are below
 	healing = time.Minute // how long all servers may take to serve again
+
+	// certainly bounds waits for what our locks must do, on any machine.
+	certainly = time.Minute
+	// perhaps bounds waits for what a rival may do or not.
+	perhaps = 10 * time.Second
 )
 
 // pace is how fast the servers are.
@@ -30,92 +40,119 @@ type pace struct {
 	timeout time.Duration // of sessions
 }
 
-// shortTick is far below ZooKeeper's own, so that more happens in a minute.
-const shortTick = 250 * time.Millisecond
-
 func paceOf(tick time.Duration) pace { return pace{tick, max(2*time.Second, 5*tick)} }
 
 // stall is how long after healing a worker may wait to be served. The attack goes on after that.
 func (p pace) stall() time.Duration { return 5 * p.timeout }
 
-// site is where one contestant is attacked. One goroutine uses it.
+// contestant is a library whose locks are attacked, all of them at once.
+type contestant struct {
+	name     string
+	command  func(*testing.T) command
+	subjects []subject
+	ours     bool // violations fail the test; those of rivals are counted
+}
+
+// alone is the one lock of a rival.
+var alone = []subject{{name: "lock", hands: 1}}
+
+var rivals = map[string]contestant{
+	"zk":      {"zk.Lock", func(*testing.T) command { return goCommand("zk") }, alone, false},
+	"curator": {"Curator", curatorCommand, alone, false},
+}
+
+func turnstile(some []subject) contestant {
+	return contestant{"turnstile", func(*testing.T) command { return goCommand("turnstile") }, some, true}
+}
+
+// site is where one contestant works: an ensemble, and a process for each worker. One goroutine uses it.
 type site struct {
 	pace
-	t        *testing.T
+	*trial
+	contestant
 	ensemble *zktest.Ensemble
-	proxies  [workers][servers]*zktest.Proxy
-	targets  []*target
-	entered  chan int // tells a listener which worker will keep a lock for a while
+	proxies  [workers][]*zktest.Proxy
+	desk     *desk
+	journal  string
 	crew     *crew
 	admin    *zk.Conn
 	each     witnesses
+	results  []outcome // of the subjects
+	excused  []forgiven
+	settles  bool // after each round the workers rest, and what they have in use is counted
+	base     map[lifeID]counts
+	faults   int
 }
 
-// target is a lock under attack.
-type target struct {
-	subject
-	register *register
-	journal  string
+// outcome is what is known of a lock.
+type outcome struct {
+	verdict
+	holds, stalls, orphans int
+	served                 []time.Duration // after healing, until everybody was
 }
 
-func (g *target) path() string { return path.Join(lockDir, g.name) }
-
-func newSite(t *testing.T, c contestant, seed uint64, p pace) *site {
+// newSite starts the servers and the workers. reach says to which servers a worker connects; nil: to all.
+func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int) []int, opts ...zktest.RealOption) *site {
 	t.Helper()
-	s := &site{t: t, pace: p, entered: make(chan int)}
+	s := &site{trial: t, contestant: c, pace: p, journal: filepath.Join(t.TempDir(), "journal"), results: make([]outcome, len(c.subjects)), base: make(map[lifeID]counts)}
 	knows, err := saslserver.Options(t.TempDir(), user, password)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.ensemble = zktest.StartReal(t, append(knows, zktest.Nodes(servers), zktest.TickTime(p.tick), zktest.Partitions())...)
-	if s.each, err = newWitnesses(t, s.ensemble, p); err != nil {
-		t.Fatal(err)
-	}
-	var places []place
-	for _, one := range c.subjects {
-		g := &target{subject: one, journal: filepath.Join(t.TempDir(), "journal")}
-		if g.register, err = newRegister(g.hands, s.entered, func() bool { return s.each.agree(t.Context(), g.path()) }); err != nil {
-			t.Fatal(err)
+	t.must(err)
+	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Nodes(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
+	s.each, err = newWitnesses(t.T, s.ensemble, p)
+	t.must(err)
+	settings := settings{seed: seed, timeout: p.timeout, journal: s.journal}
+	var seats []seat
+	for i, one := range c.subjects {
+		settings.paths = append(settings.paths, path.Join(lockDir, one.name))
+		for n := range workers * one.hands {
+			seats = append(seats, seat{target: i, worker: n / one.hands})
 		}
-		t.Cleanup(func() { _ = g.register.close() })
-		s.targets = append(s.targets, g)
-		places = append(places, place{g.path(), g.register.addr(), g.journal})
 	}
-	if s.admin, _, err = zk.Connect(strings.Split(s.ensemble.ConnectString(), ","), healing, zk.WithLogger(silent{})); err != nil {
-		t.Fatal(err)
-	}
+	s.desk, err = newDesk(seats, len(c.subjects), func(i int) bool { return s.each.agree(t.Context(), settings.paths[i]) })
+	t.must(err)
+	t.Cleanup(func() { _ = s.desk.close() })
+	settings.desk = s.desk.listener.Addr().String()
+	s.admin, _, err = zk.Connect(strings.Split(s.ensemble.ConnectString(), ","), healing, zk.WithLogger(silent{}))
+	t.must(err)
 	t.Cleanup(s.admin.Close)
-	if err := s.closeLocks(); err != nil {
-		t.Fatal(err)
-	}
-	s.crew = &crew{command: c.command(t), settings: settings{seed: seed, timeout: p.timeout}, dir: t.TempDir()}
-	s.crew.settings.setPlaces(places)
+	t.must(s.closeLocks())
+	s.crew = &crew{command: c.command(t.T), settings: settings, dir: t.TempDir()}
 	t.Cleanup(s.crew.killAll)
 	for i := range workers {
 		var addrs []string
-		for j := range servers {
-			s.proxies[i][j] = zktest.StartProxy(t, s.ensemble.Addr(j))
-			addrs = append(addrs, s.proxies[i][j].Addr())
+		for j := range s.ensemble.Len() {
+			proxy := zktest.StartProxy(t, s.ensemble.Addr(j))
+			s.proxies[i] = append(s.proxies[i], proxy)
+			if reach == nil || slices.Contains(reach(i), j) {
+				addrs = append(addrs, proxy.Addr())
+			}
 		}
 		s.crew.servers[i] = strings.Join(addrs, ",")
-		if err := s.crew.start(i); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return s
+}
+
+// begin has the workers work.
+func (s *site) begin() {
+	s.Helper()
+	s.heal()
+	if took := s.served(0, certainly); slices.Contains(took, -1) {
+		s.tellWaiting(0)
+		s.Fatalf("not everybody is served before anything has gone wrong: %v", took)
+	}
 }
 
 // closeLocks makes the directories that are not open to all.
 func (s *site) closeLocks() error {
 	errs := []error{s.admin.AddAuth("digest", []byte(user+":"+password))}
-	for _, g := range s.targets {
+	for _, g := range s.subjects {
 		if g.acl == nil {
 			continue
 		}
 		if _, err := s.admin.Create(lockDir, nil, 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNodeExists) {
 			errs = append(errs, err)
 		}
-		_, err := s.admin.Create(g.path(), nil, 0, g.acl)
+		_, err := s.admin.Create(path.Join(lockDir, g.name), nil, 0, g.acl)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -124,15 +161,15 @@ func (s *site) closeLocks() error {
 // note logs an error of a call that should have worked.
 func (s *site) note(err error) {
 	if err != nil {
-		s.t.Logf("nemesis: %v", err)
+		s.Logf("nemesis: %v", err)
 	}
 }
 
-// heal ends all faults, and returns when all servers serve.
+// heal ends all faults, and returns when all servers serve, and all workers work.
 func (s *site) heal() {
-	s.t.Helper()
+	s.Helper()
 	s.ensemble.HealPartitions()
-	for i := range servers {
+	for i := range s.ensemble.Len() {
 		_ = s.raise(i) // which is running, as a rule
 	}
 	for i := range workers {
@@ -140,131 +177,331 @@ func (s *site) heal() {
 			p.Heal()
 			p.ResetRequests() // it keeps so many
 		}
-		s.crew.resume(i)
-		if err := s.crew.start(i); err != nil {
-			s.t.Fatal(err)
+		if s.crew.now[i] != nil {
+			s.crew.resume(i)
 		}
 	}
-	if s.ready(healing) == nil {
-		return
+	if err := s.ready(healing); err != nil {
+		s.Logf("%v: all servers are started again", err)
+		for i := range s.ensemble.Len() {
+			s.note(s.ensemble.Kill(i))
+			s.note(s.ensemble.Launch(i))
+		}
+		s.must(s.ready(3 * healing))
 	}
-	s.t.Log("the servers do not serve: all are started again")
-	for i := range servers {
-		s.note(s.ensemble.Kill(i))
-		s.note(s.ensemble.Launch(i))
+	for i := range workers {
+		s.must(s.start(i))
 	}
-	if err := s.ready(3 * healing); err != nil {
-		s.t.Fatal(err)
+}
+
+// start gives a worker a process if it has none. What the process has in use is counted before it works.
+func (s *site) start(i int) error {
+	if s.crew.alive(i) {
+		return nil
 	}
+	s.desk.do(func() {
+		for n := range s.desk.seats {
+			s.desk.seats[n].rested = s.desk.seats[n].rested && s.desk.seats[n].worker != i
+		}
+	})
+	if err := s.crew.start(i); err != nil || !s.ours {
+		return err
+	}
+	if s.settles {
+		rested := func() bool {
+			return len(s.desk.seatsWhere(func(e seat) bool { return e.worker == i && !e.rested })) == 0
+		}
+		if !eventually(certainly, rested) {
+			return fmt.Errorf("worker %d does not begin; its log:\n%s", i, s.crew.now[i].log(4<<10))
+		}
+		s.base[s.crew.lifeOf(i)] = s.count(i)
+	}
+	s.crew.tell(i, "work")
+	return nil
+}
+
+// count asks the process of a worker what it has in use.
+func (s *site) count(i int) (c counts) {
+	s.Helper()
+	id := s.crew.lifeOf(i)
+	s.desk.do(func() { delete(s.desk.counts, id) })
+	s.crew.tell(i, "count")
+	if !eventually(certainly, func() (ok bool) {
+		s.desk.do(func() { c, ok = s.desk.counts[id] })
+		return ok
+	}) {
+		s.Fatalf("worker %d does not say what it has in use", i)
+	}
+	return c
 }
 
 // ready waits until all servers serve, and one leads the others: a leader that was stopped
 // says that it leads for a while after it has been deposed.
 func (s *site) ready(within time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+	ctx, cancel := context.WithTimeout(s.Context(), within)
 	defer cancel()
 	if err := s.ensemble.WaitReady(ctx); err != nil {
 		return err
 	}
-	if !eventually(within, func() bool { return s.followers(ctx) == servers-1 }) {
-		return errors.New("the servers do not agree on a leader")
+	if !eventually(within, func() bool { return s.synced(ctx) == nil }) {
+		return errors.Join(errors.New("the servers do not agree on a leader"), s.synced(ctx))
 	}
 	return nil
 }
 
-func (s *site) followers(ctx context.Context) int {
-	n := 0
-	for i := range servers {
-		if m, err := s.ensemble.Metrics(ctx, i); err == nil && m["zk_server_state"] == "follower" {
-			n++
+// synced returns an error unless the leader's followers and observers are all servers that run.
+func (s *site) synced(ctx context.Context) error {
+	leader, err := s.ensemble.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	led, running := 0, 0
+	for i := range s.ensemble.Len() {
+		m, err := s.ensemble.Metrics(ctx, i)
+		if err != nil {
+			continue
+		}
+		running++
+		if i == leader {
+			followers, _ := strconv.Atoi(m["zk_synced_followers"])
+			observers, _ := strconv.Atoi(m["zk_synced_observers"])
+			led = followers + observers
+		} else if m["zk_server_state"] == "leader" {
+			return fmt.Errorf("servers %d and %d both lead", leader, i)
 		}
 	}
-	return n
+	if led != running-1 {
+		return fmt.Errorf("the leader has %d others, and %d run", led, running-1)
+	}
+	return nil
 }
 
 // served waits until all contenders have had their locks since a time. It returns, in the order
-// of the targets, how long the last of each waited, and -1 if within did not suffice.
+// of the subjects, how long the last of each waited, and -1 if within did not suffice.
 func (s *site) served(from int64, within time.Duration) []time.Duration {
-	took := slices.Repeat([]time.Duration{-1}, len(s.targets))
+	took := make([]time.Duration, len(s.subjects))
 	eventually(within, func() bool {
-		all := true
-		for i, g := range s.targets {
-			last, done := g.register.servedSince(from)
-			if all = all && done; done && took[i] < 0 {
-				took[i] = time.Duration(last - from)
+		for i, last := range s.desk.servedSince(from) {
+			took[i] = time.Duration(last - from)
+			if last < 0 {
+				took[i] = -1
 			}
 		}
-		return all
+		return !slices.Contains(took, -1)
 	})
 	return took
 }
 
 // tellWaiting logs the output of the workers that had to wait until a time, or longer.
 func (s *site) tellWaiting(until int64) {
-	s.t.Helper()
-	var names [workers][]string
-	for _, g := range s.targets {
-		for i, late := range g.register.waiting(until) {
-			if late {
-				names[i] = append(names[i], g.name)
-			}
-		}
+	s.Helper()
+	names := make(map[int][]string)
+	for _, e := range s.desk.seatsWhere(func(e seat) bool { return e.served <= until }) {
+		names[e.worker] = append(names[e.worker], s.subjects[e.target].name)
 	}
 	for i, late := range names {
-		if len(late) > 0 {
-			s.t.Logf("worker %d waited for long for %v; the end of its log:\n%s", i, late, s.crew.now[i].log(4<<10))
-		}
+		s.Logf("worker %d waited for long for %v; the end of its log:\n%s", i, slices.Compact(late), s.crew.now[i].log(4<<10))
 	}
 }
 
-// rest has all workers come to rest, and returns how many contenders of each target do not
+// rest has all workers come to rest, and returns how many contenders of each subject do not
 // within a time: those that wait for a lock and cannot be told otherwise.
-func (s *site) rest(within time.Duration) []int {
-	s.crew.rest()
-	waiting := make([]int, len(s.targets))
-	eventually(within, func() bool {
-		sum := 0
-		for i, g := range s.targets {
-			waiting[i] = g.register.restless()
-			sum += waiting[i]
+func (s *site) rest(within time.Duration) (waiting []int) {
+	s.desk.do(func() {
+		for n := range s.desk.seats {
+			s.desk.seats[n].rested = false
 		}
-		return sum == 0
+	})
+	for i := range workers {
+		s.crew.tell(i, "rest")
+	}
+	eventually(within, func() bool {
+		waiting = s.desk.restless()
+		return slices.Max(waiting) == 0
 	})
 	return waiting
 }
 
 // left waits until there are no more nodes than most under a lock, and returns how many more
 // there are if within does not suffice.
-func (s *site) left(g *target, most int, within time.Duration) (more int) {
-	s.t.Helper()
+func (s *site) left(g subject, most int, within time.Duration) (more int) {
+	s.Helper()
 	var err error
 	eventually(within, func() bool {
-		more, err = s.count(g.path(), g.dirs)
-		more = max(0, more-most)
-		return err == nil && more == 0
+		var all []string
+		all, err = s.below(path.Join(lockDir, g.name))
+		more = -most
+		for _, node := range all {
+			if _, contends := queue.ParseNode(path.Base(node)); contends {
+				more++
+			}
+		}
+		return err == nil && more <= 0
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return more
+	s.must(err)
+	return max(0, more)
 }
 
-// count returns how many contenders there are in a directory, with those of its own that are named.
-func (s *site) count(dir string, dirs []string) (n int, err error) {
+// below returns all nodes below a directory.
+func (s *site) below(dir string) (all []string, err error) {
 	names, _, err := s.admin.Children(dir)
-	for _, name := range names {
-		if _, ok := queue.ParseNode(name); ok {
-			n++
-		}
-		if slices.Contains(dirs, name) {
-			below, errBelow := s.count(path.Join(dir, name), nil)
-			n, err = n+below, errors.Join(err, errBelow)
-		}
-	}
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil
 	}
-	return n, err
+	for _, name := range names {
+		more, errMore := s.below(path.Join(dir, name))
+		all, err = append(append(all, path.Join(dir, name)), more...), errors.Join(err, errMore)
+	}
+	return all, err
+}
+
+// events returns what has been written down until now.
+func (s *site) events() []event {
+	s.Helper()
+	_, kills := s.crew.deaths()
+	events, err := readJournal(s.journal, kills)
+	s.must(err)
+	return events
+}
+
+// judge checks it.
+func (s *site) judge() {
+	s.Helper()
+	deaths, _ := s.crew.deaths()
+	events := s.events()
+	for i := range s.excused {
+		s.excused[i].to = noticed(events, s.excused[i])
+	}
+	for i, g := range s.subjects {
+		mine := slices.DeleteFunc(slices.Clone(events), func(e event) bool {
+			return e.Turn == 0 || e.Lock != g.name && e.Lock != ""
+		})
+		o := &s.results[i]
+		o.add(judge(g.rule, mine, deaths, s.timeout, s.excused))
+		for _, e := range mine {
+			if e.What == eventGot {
+				o.holds++
+			}
+		}
+	}
+}
+
+// noticed returns when a worker has noticed that its session is over.
+func noticed(events []event, f forgiven) int64 {
+	for _, e := range events {
+		if e.What == eventLost && e.Worker == f.worker && e.To > f.from {
+			return e.To
+		}
+	}
+	return now()
+}
+
+// forget begins a new journal. The workers must be at rest.
+func (s *site) forget() {
+	s.must(os.Truncate(s.journal, 0))
+	s.excused = nil
+}
+
+// finish checks that all works after the last healing, and that nothing is left. Then it judges, and reports on each
+// lock, or on all of them together.
+func (s *site) finish(each bool, figures func(o outcome) string) {
+	s.Helper()
+	patience := perhaps
+	if s.ours {
+		patience = certainly
+	}
+	fault := func(i int, format string, args ...any) {
+		if s.ours {
+			s.results[i].other = append(s.results[i].other, fmt.Sprintf(format, args...))
+		}
+	}
+	s.heal()
+	healed := now()
+	for i, took := range s.served(healed, patience) {
+		if took < 0 {
+			fault(i, "somebody is not served after the last healing")
+			s.tellWaiting(healed)
+		}
+	}
+	for i, waiting := range s.rest(patience) {
+		if waiting > 0 {
+			fault(i, "%d contenders do not come to rest", waiting)
+		}
+		// All sessions are open. A waiter that cannot be told to stop has one node.
+		if s.results[i].orphans = s.left(s.subjects[i], waiting, patience); s.results[i].orphans > 0 {
+			fault(i, "%d nodes left while the workers rest", s.results[i].orphans)
+		}
+	}
+	s.alone(fault, patience)
+	for _, err := range s.crew.end(patience) {
+		s.Log(err)
+		fault(0, "%v", err) // it has met all of them
+	}
+	for i, g := range s.subjects {
+		if n := s.left(g, 0, patience); n > 0 {
+			fault(i, "%d nodes left after the workers' end", n)
+		}
+	}
+	s.judge()
+	sum := row{what: "all of " + s.name, faults: s.faults, rival: !s.ours}
+	var all verdict
+	for i, o := range s.results {
+		if o.undecided > 0 {
+			o.counts["pieces undecided"] = o.undecided
+		}
+		r := row{what: s.subjects[i].name, faults: s.faults, holds: o.holds, violations: o.violations, other: o.other, rival: !s.ours}
+		r.figures = strings.Join(append(o.figures(), figures(o)), "; ")
+		if !s.ours {
+			r.what = s.name
+		}
+		if each {
+			s.report(r)
+		}
+		sum.holds += o.holds
+		all.add(o.verdict)
+	}
+	if !each {
+		sum.violations, sum.other = all.violations, all.other
+		sum.figures = strings.Join(append(all.figures(), figures(outcome{served: slowest(s.results)})), "; ")
+		s.report(sum)
+	}
+}
+
+// slowest returns for each round how long the last of all was not served after it.
+func slowest(all []outcome) (served []time.Duration) {
+	for _, o := range all {
+		for i, d := range o.served {
+			if i == len(served) {
+				served = append(served, d)
+			}
+			served[i] = max(served[i], d)
+		}
+	}
+	return served
+}
+
+// alone has each contender for a lock that can refuse take it when all others rest, one after another. Nobody
+// else has the lock or wants it then, so no refusal is right.
+func (s *site) alone(fault func(i int, format string, args ...any), within time.Duration) {
+	s.Helper()
+	restless := s.desk.restless()
+	for n, e := range s.desk.seatsWhere(func(seat) bool { return true }) {
+		g := s.subjects[e.target]
+		if !strings.HasPrefix(g.name, "tried-") || s.results[e.target].orphans > 0 || restless[e.target] > 0 {
+			continue
+		}
+		s.desk.do(func() { s.desk.called = n })
+		if !eventually(within, func() (done bool) {
+			s.desk.do(func() { done = s.desk.called < 0 })
+			return done
+		}) {
+			fault(e.target, "worker %d does not take the lock when all others rest", e.worker)
+			return
+		}
+		if s.left(g, 0, within) > 0 {
+			return // which is told of at the end
+		}
+	}
 }
 
 // eventually asks again and again, and reports whether the answer was yes in time.

@@ -7,18 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 )
-
-// turnID names an acquisition.
-type turnID struct {
-	lifeID
-	turn int
-}
-
-func (id turnID) String() string { return fmt.Sprintf("w%d.%d#%d", id.worker, id.life, id.turn) }
-
-func (e event) id() turnID { return turnID{lifeID{e.Worker, e.Life}, e.Turn} }
 
 // span is a hold as seen by its looks.
 type span struct {
@@ -38,10 +27,13 @@ type span struct {
 func (s span) begin() int64 { return s.first.To }
 func (s span) end() int64   { return s.last.From }
 
+// down reports whether a writer was seen as a reader later.
+func (s span) down() bool { return s.firstRead.Held }
+
 func (s span) String() string {
 	what := ""
 	if s.Weight > 0 {
-		what = fmt.Sprintf(", %d leases,", s.Weight)
+		what = fmt.Sprintf(", weight %d,", s.Weight)
 	}
 	return fmt.Sprintf("%v token %#x%s held from %.6f to %.6f", s.id, s.token, what, float64(s.begin())/1e9, float64(s.end())/1e9)
 }
@@ -63,7 +55,7 @@ func spans(events []event, deaths map[lifeID]int64) []span {
 			found[e.id()] = &span{id: e.id(), first: e, last: e, ended: died, claim: got[e.id()]}
 		case s == nil:
 		case e.What == eventLook && e.Held:
-			if e.Reads && !s.last.Reads {
+			if e.Weight > 0 && s.last.Weight == 0 {
 				s.lastAlone, s.firstRead = s.last, e
 			}
 			s.last = e
@@ -77,33 +69,60 @@ func spans(events []event, deaths map[lifeID]int64) []span {
 	for _, s := range found {
 		all = append(all, *s)
 	}
-	slices.SortFunc(all, func(a, b span) int {
-		return cmp.Or(cmp.Compare(a.begin(), b.begin()), cmp.Compare(a.id.String(), b.id.String()))
-	})
+	sortSpans(all)
 	return all
 }
 
-// overlaps returns what spans of two holds have in common, once for each hold that begins
-// while another lasts.
-func overlaps(all []span) []string {
+func sortSpans(all []span) {
+	slices.SortFunc(all, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.begin(), b.begin()), cmp.Compare(a.id.String(), b.id.String()))
+	})
+}
+
+// overlaps returns the holds that began while, with them, more was held than may be. Of those that were held
+// then, the last was let in after the latest of their views. A writer that becomes a reader is one until its
+// last look as a writer, and a reader after that.
+func overlaps(all []span, changes []resize, first int) []string {
+	all = slices.Clone(all)
+	for i, s := range all {
+		if s.down() {
+			reader := s
+			reader.first, reader.Weight = s.lastAlone, 1
+			all[i].last = s.lastAlone
+			all = append(all, reader)
+		}
+	}
+	sortSpans(all)
 	var found []string
-	var longest span // of those so far, the one that ends last
+	var beside []span
 	for _, s := range all {
 		if s.end() <= s.begin() {
 			continue // one instant, which the model looks at
 		}
-		if longest.end() > s.begin() {
-			both := time.Duration(min(longest.end(), s.end()) - s.begin())
-			found = append(found, fmt.Sprintf("two holders for %v: %v and %v", both, longest, s))
+		beside = append(slices.DeleteFunc(beside, func(o span) bool { return o.end() <= s.begin() }), s)
+		sum, view, alone := 0, int64(0), false
+		for _, o := range beside {
+			sum, view, alone = sum+o.Weight, max(view, o.View), alone || o.Weight == 0
 		}
-		if s.end() > longest.end() {
-			longest = s
+		if limit := highest(changes, first, view, s.begin()); alone && len(beside) > 1 || sum > limit {
+			found = append(found, fmt.Sprintf("held at once for %.3f s, weight %d of %d: %v", together(beside, s), sum, limit, beside))
 		}
 	}
 	return found
 }
 
-// refusedHolders returns the holds that held after the register had refused their token. It refuses a
+// together returns for how many seconds a hold and another are held at once, at most.
+func together(beside []span, s span) float64 {
+	longest := int64(0)
+	for _, o := range beside {
+		if o.id != s.id {
+			longest = max(longest, min(o.end(), s.end())-s.begin())
+		}
+	}
+	return float64(longest) / 1e9
+}
+
+// refusedHolders returns the holds that held after the store had refused their token. It refuses a
 // token only after a higher one was in use.
 func refusedHolders(events []event) []string {
 	refused := make(map[turnID]event)
@@ -113,8 +132,8 @@ func refusedHolders(events []event) []string {
 			refused[e.id()] = e
 		}
 		if w, ok := refused[e.id()]; ok && e.What == eventLook && e.Held {
-			found = append(found, fmt.Sprintf("%v holds %v after its token %#x was refused",
-				e.id(), time.Duration(e.From-w.To), w.Token))
+			found = append(found, fmt.Sprintf("%v holds %.6f s after its token %#x was refused",
+				e.id(), float64(e.From-w.To)/1e9, w.Token))
 			delete(refused, e.id())
 		}
 	}
@@ -141,24 +160,6 @@ func disorder(events []event) []string {
 				e.id(), e.Token, highest.id(), highest.Token))
 		} else {
 			highest = e
-		}
-	}
-	return found
-}
-
-// unorderedWrites returns the writes that the register has accepted out of order.
-func unorderedWrites(writes map[int64]access) []string {
-	accepted := make([]access, 0, len(writes))
-	for _, w := range writes {
-		if !w.stale {
-			accepted = append(accepted, w)
-		}
-	}
-	slices.SortFunc(accepted, func(a, b access) int { return cmp.Compare(a.at, b.at) })
-	var found []string
-	for i := 1; i < len(accepted); i++ {
-		if accepted[i].token < accepted[i-1].token {
-			found = append(found, fmt.Sprintf("token %#x accepted after %#x", accepted[i].token, accepted[i-1].token))
 		}
 	}
 	return found

@@ -5,7 +5,6 @@ package nemesis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -70,14 +69,4 @@ func (r resolver) resolve(context.Context) ([]string, error) {
 // that has not said who it is, on a connection or in a session, is a stranger there.
 func closedTo() []zk.ACL {
 	return append(zk.DigestACL(zk.PermAll, user, password), zk.ACL{Perms: zk.PermAll, Scheme: "sasl", ID: user})
-}
-
-// strangers returns the calls that a server has refused because it did not know who asked.
-func strangers(events []event) (found []string) {
-	for _, e := range events {
-		if strings.Contains(e.Error, zk.ErrNoAuth.Error()) || strings.Contains(e.Error, zk.ErrAuthFailed.Error()) {
-			found = append(found, fmt.Sprintf("%v was a stranger: %s: %s", e.id(), e.What, e.Error))
-		}
-	}
-	return found
 }

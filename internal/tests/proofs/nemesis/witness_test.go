@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 
 // witnesses are sessions of the test itself, one at each server, which nobody cuts off from it.
 type witnesses struct {
-	at [servers]*session.Manager
+	at []*session.Manager
 
 	// agreement is how long the servers may take to agree. One that is down, stopped or cut off answers nothing
 	// meanwhile.
@@ -28,6 +29,7 @@ func newWitnesses(t *testing.T, e *zktest.Ensemble, p pace) (w witnesses, err er
 	w.agreement = 2 * p.timeout
 	ctx, cancel := context.WithTimeout(t.Context(), healing)
 	defer cancel()
+	w.at = make([]*session.Manager, e.Len())
 	for i := range w.at {
 		w.at[i], err = session.Connect(ctx, e.Addr(i), session.WithTimeout(2*p.timeout),
 			session.WithTickTime(p.tick), session.WithLogger(slog.New(slog.DiscardHandler)))
@@ -48,7 +50,7 @@ func (w witnesses) agree(ctx context.Context, node string) bool {
 	var newest int64
 	for {
 		var all errgroup.Group
-		var seen [servers]int64
+		seen := make([]int64, len(w.at))
 		for i := range w.at {
 			all.Go(func() (err error) {
 				seen[i], err = w.changed(ctx, i, node)
@@ -59,9 +61,9 @@ func (w witnesses) agree(ctx context.Context, node string) bool {
 			return false
 		}
 		if newest == 0 {
-			newest = max(seen[0], seen[1], seen[2])
+			newest = slices.Max(seen)
 		}
-		if min(seen[0], seen[1], seen[2]) >= newest {
+		if slices.Min(seen) >= newest {
 			return true
 		}
 		pause(ctx, 10*time.Millisecond)

@@ -6,8 +6,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,15 +23,15 @@ import (
 const workerEnv = "TURNSTILE_NEMESIS_WORKER"
 
 // clients are the contestants that workers in Go can be.
-var clients = map[string]func(s *settings) (client, error){
+var clients = map[string]func(w *worker) (client, error){
 	"turnstile": newOurs,
 	"zk":        newZK,
 }
 
 // client is a worker's connection to the servers.
 type client interface {
-	// contenders returns the contenders of a worker for one lock. One goroutine uses each.
-	contenders(p place) ([]contender, error)
+	// contenders returns the contenders of a worker for the lock at a path. One goroutine uses each.
+	contenders(path string) ([]contender, error)
 	close() error
 }
 
@@ -41,6 +46,15 @@ type resizer interface {
 	limit() int // draws one
 	resize(ctx context.Context, limit int) error
 }
+
+// loner is a contender for a lock that can refuse.
+type loner interface {
+	// sole returns the ways to take the lock, none of which is refused if nobody else has it or wants it.
+	sole() []acquires
+}
+
+// acquires is a way to take a lock.
+type acquires func(context.Context) (hold, error)
 
 // hold is one acquisition.
 type hold interface {
@@ -61,44 +75,80 @@ type part struct {
 	lock  string // its name
 	claim claim
 	token *int64 // set when the token of the hold is known
-
-	book *book
-	turn int
+	turn  int
 }
 
-// book is a lock's journal in one process.
-type book struct {
-	*journal
-	turns atomic.Int64
+// settings are a worker's arguments, in this order, of Go's and of Java's.
+type settings struct {
+	servers string
+	paths   []string // of the locks, with a comma between
+	desk    string
+	journal string
+	worker  int
+	life    int
+	seed    uint64
+	timeout time.Duration // of the session, in milliseconds as an argument
 }
 
-func (b *book) turn() int { return int(b.turns.Add(1)) }
+func (s *settings) args() []string {
+	return []string{
+		s.servers, strings.Join(s.paths, ","), s.desk, s.journal, strconv.Itoa(s.worker), strconv.Itoa(s.life),
+		strconv.FormatUint(s.seed, 10), strconv.FormatInt(s.timeout.Milliseconds(), 10),
+	}
+}
 
-// worker takes the locks again and again. Its process is told on its standard input to rest,
-// and ends at the end of that.
+func parseSettings(args []string) (s settings, err error) {
+	if len(args) != 8 {
+		return s, fmt.Errorf("%d arguments, want 8", len(args))
+	}
+	s = settings{servers: args[0], paths: strings.Split(args[1], ","), desk: args[2], journal: args[3]}
+	var millis int
+	_, err = fmt.Sscan(strings.Join(args[4:], " "), &s.worker, &s.life, &s.seed, &millis)
+	s.timeout = time.Duration(millis) * time.Millisecond
+	return s, err
+}
+
+// worker takes the locks again and again. Its process is told on its standard input to rest, to work, and to count
+// what it has in use. It ends at the end of that. It begins at rest.
 type worker struct {
-	*settings
+	settings
 	client client
-	books  map[string]*book
+	book   *journal
+	turns  atomic.Int64
 	hands  []*hand
+	first  *period
 	end    context.Context // ends when the worker is to end
+}
+
+// period is a time in which a worker works, and then rests.
+type period struct {
+	works context.Context
+	rest  context.CancelFunc
+	over  chan struct{} // closed when the next one begins, or the worker is to end
+	next  *period       // set before over is closed; nil: the worker is to end
+}
+
+func newPeriod() *period {
+	p := &period{over: make(chan struct{})}
+	p.works, p.rest = context.WithCancel(context.Background())
+	return p
 }
 
 // hand is a goroutine of a worker. It contends for one lock.
 type hand struct {
 	*worker
-	lock     contender
-	seat     int
-	book     *book
-	register *registerClient
-	random   *rand.Rand
-	think    time.Duration // at most, between two turns
-	spree    bool          // it thinks after one of sixteen turns only
-	steady   bool          // it waits for long enough always
-	lone     bool          // it takes the lock when all others rest
-	lingers  bool          // one of eight naps takes longer, for up to half a timeout
-	turn     int
-	parts    []part // of the hold, if it consists of several locks
+	name    string // of the lock
+	lock    contender
+	seat    int
+	desk    *deskClient
+	random  *rand.Rand
+	think   time.Duration // at most, between two turns
+	spree   bool          // it thinks after one of sixteen turns only
+	steady  bool          // it waits for long enough always
+	lingers bool          // one of eight naps takes longer, for up to half a timeout
+	lone    bool          // it takes the lock when all others rest
+	turn    int
+	parts   []part // of the hold, if it consists of several locks
 }
 
 func workerMain(name string, args []string) error {
@@ -106,21 +156,29 @@ func workerMain(name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	rest, end := orders()
-	w := &worker{settings: s, books: make(map[string]*book), end: end}
-	if w.client, err = clients[name](s); err != nil {
+	end, stop := context.WithCancel(context.Background())
+	defer stop()
+	w := &worker{settings: s, first: newPeriod(), end: end}
+	w.first.rest()
+	if w.book, err = openJournal(s.journal); err != nil {
+		return err
+	}
+	if w.client, err = clients[name](w); err != nil {
 		return err
 	}
 	if err := w.sit(); err != nil {
 		return err
 	}
+	go w.orders(stop)
+	go w.tellLate()
+	var all errgroup.Group
+	for _, h := range w.hands {
+		all.Go(h.run)
+	}
 	done := make(chan error, 1)
-	go func() { done <- w.run(rest) }()
+	go func() { done <- all.Wait() }()
 	select {
-	case err = <-done: // rests, or has failed
-		if err == nil {
-			<-end.Done()
-		}
+	case err = <-done:
 	case <-end.Done():
 		// It may wait for a lock whose calls cannot be cancelled.
 		select {
@@ -133,94 +191,136 @@ func workerMain(name string, args []string) error {
 
 // sit makes the hands.
 func (w *worker) sit() error {
-	places, err := w.places()
-	if err != nil {
-		return err
-	}
-	for lock, p := range places {
-		j, err := openJournal(p.journal)
-		if err != nil {
-			return err
-		}
-		w.books[p.name()] = &book{journal: j}
-		contenders, err := w.client.contenders(p)
+	seats := 0
+	for n, lock := range w.paths {
+		contenders, err := w.client.contenders(lock)
 		if err != nil {
 			return err
 		}
 		for i, c := range contenders {
-			w.hands = append(w.hands, &hand{
-				worker: w, lock: c, seat: w.settings.worker*len(contenders) + i, book: w.books[p.name()],
-				register: &registerClient{addr: p.register},
-				random:   rand.New(rand.NewPCG(w.seed, uint64(w.settings.worker)<<48|uint64(lock)<<40|uint64(i)<<32|uint64(w.life))),
-				think:    thinks(len(places)),
+			_, loner := c.(loner)
+			name := path.Base(lock)
+			h := &hand{
+				worker: w, name: name, lock: c, seat: seats + w.settings.worker*len(contenders) + i,
+				desk:   &deskClient{addr: w.desk},
+				random: rand.New(rand.NewPCG(w.seed, uint64(w.settings.worker)<<48|uint64(n)<<40|uint64(i)<<32|uint64(w.life))),
+				think:  thinks(len(w.paths)),
+				steady: loner, // for its nodes to go at known times
 				// For holds to last while the limit is changed, and another contender comes back.
-				lingers: p.name() == semaphoreName,
-			})
-			_, w.hands[len(w.hands)-1].steady = c.(loner) // for its nodes to go at known times
-			if p.name() == keptName || p.name() == keptRWName {
-				// For places to be used again, and to be kept for too long.
-				last := w.hands[len(w.hands)-1]
-				last.think, last.spree = w.timeout, true
+				lingers: name == semaphoreName,
 			}
+			if name == keptName || name == keptRWName {
+				// For places to be used again, and to be kept for too long.
+				h.think, h.spree = w.timeout, true
+			}
+			w.hands = append(w.hands, h)
 		}
+		seats += workers * len(contenders)
 	}
 	return nil
 }
 
 // thinks says how long a hand leaves its lock alone between two turns: not at all if it is
 // alone, and for a moment if there are others that the machine has to serve too.
-func thinks(locks int) time.Duration { return time.Duration(locks-1) * thinkEach }
+func thinks(locks int) time.Duration { return time.Duration(locks-1) * 25 * time.Millisecond }
 
-const thinkEach = 25 * time.Millisecond
-
-// orders returns contexts that end when the worker is to rest, and to end.
-func orders() (rest, end context.Context) {
-	rest, doRest := context.WithCancel(context.Background())
-	end, doEnd := context.WithCancel(context.Background())
-	go func() {
-		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			doRest() // there is only one order
+// orders follows the orders on the standard input.
+func (w *worker) orders(stop context.CancelFunc) {
+	p, desk := w.first, &deskClient{addr: w.desk}
+	_, _ = desk.ask("called 0") // for its connection to count from the beginning
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		switch in.Text() {
+		case "rest":
+			p.rest()
+		case "work":
+			p.next = newPeriod()
+			close(p.over)
+			p = p.next
+		case "count":
+			runtime.GC()
+			runtime.GC() // for what the first has only finalized
+			var memory runtime.MemStats
+			runtime.ReadMemStats(&memory)
+			files, _ := os.ReadDir("/proc/self/fd")
+			_, _ = desk.ask("count %d %d %d %d %d", w.worker, w.life, runtime.NumGoroutine(), len(files), memory.HeapAlloc)
 		}
-		doRest()
-		doEnd()
-	}()
-	return rest, end
-}
-
-func (w *worker) run(rest context.Context) error {
-	var all errgroup.Group
-	for _, h := range w.hands {
-		all.Go(func() error { return h.run(rest) })
 	}
-	return all.Wait()
+	p.rest()
+	stop()
+	close(p.over)
 }
 
-func (w *hand) run(rest context.Context) error {
-	for rest.Err() == nil {
-		if err := w.once(rest); err != nil {
+// tellLate writes down when goroutines of this process run late: then its heartbeats were late too.
+func (w *worker) tellLate() {
+	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
+	for last := now(); w.end.Err() == nil; last = now() {
+		w.pause(every)
+		if at := now(); time.Duration(at-last) > every+notable {
+			_ = w.book.add(event{Worker: w.worker, Life: w.life, What: eventLate, From: last + int64(every), To: at})
+		}
+	}
+}
+
+func (w *hand) run() error {
+	for p := w.first; p != nil; p = p.next {
+		for p.works.Err() == nil {
+			if err := w.once(p.works); err != nil {
+				return err
+			}
+			if w.think > 0 && (!w.spree || w.random.IntN(16) == 0) {
+				pause(p.works, time.Duration(w.random.Int64N(int64(w.think))))
+			}
+		}
+		if _, err := w.desk.ask("rest %d", w.seat); err != nil {
 			return err
 		}
-		if w.think > 0 && (!w.spree || w.random.IntN(16) == 0) {
-			pause(rest, time.Duration(w.random.Int64N(int64(w.think))))
+		if err := w.alone(p); err != nil {
+			return err
 		}
+		<-p.over
 	}
-	if _, err := w.register.ask("rest %d", w.seat); err != nil {
-		return err
-	}
-	return w.alone()
+	return nil
 }
 
-// once is one turn, or a change of the limit.
+// alone takes a lock that can refuse when it is called for that. All others rest then.
+func (w *hand) alone(p *period) error {
+	l, ok := w.lock.(loner)
+	for ok {
+		select {
+		case <-p.over:
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+		called, err := w.desk.ask("called %d", w.seat)
+		if err != nil {
+			return err
+		}
+		if !called {
+			continue
+		}
+		w.lone = true
+		for _, acquire := range l.sole() {
+			w.turn = int(w.turns.Add(1))
+			if err := w.take(w.end, acquire); err != nil {
+				return err
+			}
+		}
+		w.lone = false
+		if _, err = w.desk.ask("done %d", w.seat); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once is one turn, or a change of the limit, for one turn in four of a semaphore.
 func (w *hand) once(rest context.Context) error {
-	w.turn = w.book.turn()
-	if r, ok := w.lock.(resizer); ok && w.random.IntN(resizeOneIn) == 0 {
+	w.turn = int(w.turns.Add(1))
+	if r, ok := w.lock.(resizer); ok && w.random.IntN(4) == 0 {
 		return w.resize(r)
 	}
 	return w.take(rest, w.lock.acquire)
 }
-
-// resizeOneIn is how many turns of a semaphore there are to a change of its limit.
-const resizeOneIn = 4
 
 // resize changes the limit, and then finds out when the last server has heard of it: until
 // then, a server that lags can let a contender in by the former limit.
@@ -238,8 +338,7 @@ func (w *hand) resize(r resizer) error {
 		return nil
 	}
 	from = now()
-	a, err := w.register.ask("settle %d", w.seat)
-	if err != nil || a.no {
+	if yes, err := w.desk.ask("settle %d", w.seat); err != nil || !yes {
 		return nil
 	}
 	return w.note(event{What: eventSettled, From: from, Limit: limit})
@@ -261,7 +360,7 @@ func (w *hand) nap(h hold) (bool, error) {
 	if w.lingers && w.random.IntN(8) == 0 {
 		longest = w.timeout / 2
 	}
-	w.spend(time.Duration(w.random.Int64N(int64(longest))))
+	w.pause(time.Duration(w.random.Int64N(int64(longest))))
 	if w.random.IntN(50) != 0 {
 		return true, nil
 	}
@@ -272,24 +371,19 @@ func (w *hand) nap(h hold) (bool, error) {
 				return false, err
 			}
 		}
-		if a, err := w.register.ask("long %d", w.seat); err != nil || a.no {
+		if yes, err := w.desk.ask("long %d", w.seat); err != nil || !yes {
 			break
 		}
-		w.spend(20 * time.Millisecond)
+		w.pause(20 * time.Millisecond)
 	}
 	return true, nil
 }
 
-// spend lets work take its time, which ends early when the worker is to end.
-func (w *hand) spend(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-w.end.Done():
-	}
-}
+// pause ends early when the worker is to end.
+func (w *worker) pause(d time.Duration) { pause(w.end, d) }
 
-// take is one turn. Its errors are of the journal; those of the lock are written down.
-func (w *hand) take(rest context.Context, acquire func(context.Context) (hold, error)) error {
+// take is one turn. Its errors are of the journal and the desk; those of the lock are written down.
+func (w *hand) take(rest context.Context, acquire acquires) error {
 	ctx, cancel := context.WithTimeout(rest, w.patience())
 	defer cancel()
 	from := now()
@@ -300,10 +394,20 @@ func (w *hand) take(rest context.Context, acquire func(context.Context) (hold, e
 	}
 	h, err := acquire(ctx)
 	if err != nil {
-		return w.miss(from, err)
+		missed := event{What: eventMissed, From: from, Error: err.Error()}
+		var r *refusal
+		if errors.As(err, &r) {
+			missed.Refused, missed.claim = &r.how, r.claim
+		}
+		return w.note(missed)
 	}
-	w.split(h)
-	defer func() { w.parts = nil }()
+	if c, ok := h.(compound); ok {
+		w.parts = c.parts()
+		defer func() { w.parts = nil }()
+		for i := range w.parts {
+			w.parts[i].turn = int(w.turns.Add(1))
+		}
+	}
 	if err := w.note(event{What: eventGot, From: from, claim: h.claim()}); err != nil {
 		return err
 	}
@@ -316,36 +420,12 @@ func (w *hand) take(rest context.Context, acquire func(context.Context) (hold, e
 	return w.note(event{What: eventFree, From: from, Error: text(h.release(ctx))})
 }
 
-// miss writes down why there is no hold.
-func (w *hand) miss(from int64, err error) error {
-	e := event{What: eventMissed, From: from, Error: err.Error()}
-	var r *refusal
-	if errors.As(err, &r) {
-		e.Refused, e.claim = &r.how, r.claim
-	}
-	return w.note(e)
-}
-
-// split makes each part of a hold a turn of its own lock.
-func (w *hand) split(h hold) {
-	c, ok := h.(compound)
-	if !ok {
-		return
-	}
-	w.parts = c.parts()
-	for i := range w.parts {
-		p := &w.parts[i]
-		p.book = w.books[p.lock]
-		p.turn = p.book.turn()
-	}
-}
-
 // work is the work under the lock. It stops when the lock is lost.
 func (w *hand) work(h hold) error {
 	if held, err := w.look(h); !held {
 		return err
 	}
-	if err := w.read(); err != nil {
+	if _, err := w.desk.ask("served %d", w.seat); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
@@ -404,7 +484,7 @@ func (w *hand) downgrade(h hold) error {
 
 // note completes an event whose call has just returned.
 func (w *hand) note(e event) error {
-	e.Worker, e.Life, e.Turn, e.Alone, e.To = w.settings.worker, w.life, w.turn, w.lone, now()
+	e.Lock, e.Worker, e.Life, e.Turn, e.Alone, e.To = w.name, w.settings.worker, w.life, w.turn, w.lone, now()
 	if err := w.book.add(e); err != nil {
 		return err
 	}
@@ -416,8 +496,8 @@ func (w *hand) note(e event) error {
 		default:
 			continue // of the whole alone
 		}
-		e.Turn, e.claim = p.turn, p.claim
-		if err := p.book.add(e); err != nil {
+		e.Lock, e.Turn, e.claim = p.lock, p.turn, p.claim
+		if err := w.book.add(e); err != nil {
 			return err
 		}
 	}
@@ -434,23 +514,16 @@ func (w *hand) mark(h hold, token int64) error {
 	if held, err := w.look(h); !held {
 		return err
 	}
-	if !h.claim().alone() {
+	if h.claim().Weight > 0 {
 		return nil // others may write beside it
 	}
 	return w.note(event{What: eventMark, From: now(), Token: token})
 }
 
-func (w *hand) read() error {
-	from := now()
-	a, err := w.register.ask("read %d", w.seat)
-	return w.note(event{What: eventRead, From: from, Token: a.token, Value: a.value, Error: text(err)})
-}
-
 func (w *hand) write(token int64) error {
-	value := valueOf(w.settings.worker, w.life, w.turn)
 	from := now()
-	a, err := w.register.ask("write %d %d %d", w.seat, token, value)
-	return w.note(event{What: eventWrite, From: from, Token: token, Value: value, Stale: a.no, Error: text(err)})
+	yes, err := w.desk.ask("write %d %d", w.seat, token)
+	return w.note(event{What: eventWrite, From: from, Token: token, Stale: !yes && err == nil, Error: text(err)})
 }
 
 func text(err error) string {
@@ -461,3 +534,15 @@ func text(err error) string {
 }
 
 var errNoToken = errors.New("no node of this hold is there")
+
+// pause waits for d. It returns false if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

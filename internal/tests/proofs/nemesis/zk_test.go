@@ -18,17 +18,18 @@ import (
 // whose Unlock has failed cannot be locked again, and Unlock is tried again until the node
 // is gone. Lock cannot be cancelled.
 type zkLock struct {
-	*settings
+	*worker
+	path string
 	conn *zk.Conn
 	turn int
 }
 
-func newZK(s *settings) (client, error) {
-	conn, _, err := zk.Connect(strings.Split(s.servers, ","), s.timeout, zk.WithLogger(silent{}))
-	return &zkLock{settings: s, conn: conn}, err
+func newZK(w *worker) (client, error) {
+	conn, _, err := zk.Connect(strings.Split(w.servers, ","), w.timeout, zk.WithLogger(silent{}))
+	return &zkLock{worker: w, path: w.paths[0], conn: conn}, err
 }
 
-func (z *zkLock) contenders(place) ([]contender, error) { return []contender{z}, nil }
+func (z *zkLock) contenders(string) ([]contender, error) { return []contender{z}, nil }
 
 type silent struct{}
 
@@ -38,20 +39,13 @@ const zkPause = 50 * time.Millisecond // before something is tried again
 
 func (z *zkLock) acquire(ctx context.Context) (hold, error) {
 	z.turn++
-	data := fmt.Sprint(z.worker, " ", z.life, " ", z.turn)
+	data := fmt.Sprint(z.settings.worker, " ", z.life, " ", z.turn)
 	lock := zk.NewLock(z.conn, z.path, zk.WorldACL(zk.PermAll))
 	if err := lock.LockWithData([]byte(data)); err != nil {
 		pause(ctx, zkPause)
 		return nil, err
 	}
 	return &zkHold{z, lock, data}, nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 func (z *zkLock) close() error { z.conn.Close(); return nil }

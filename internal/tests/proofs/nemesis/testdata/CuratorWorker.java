@@ -19,7 +19,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Curator under attack: java CuratorWorker servers path register journal worker life seed millis
+ * Curator under attack: java CuratorWorker servers path desk journal worker life seed millis
  *
  * <p>It does what worker_test.go does, with the InterProcessMutex as Curator's documentation shows
  * it: acquire with a limit, release in a finally block, and a ConnectionStateListener that takes
@@ -59,8 +59,8 @@ public final class CuratorWorker {
         timeout = TimeUnit.MILLISECONDS.toNanos(millis);
         journal = FileChannel.open(
                 Path.of(args[3]), StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.APPEND);
-        String[] register = args[2].split(":");
-        Socket socket = new Socket(register[0], Integer.parseInt(register[1]));
+        String[] desk = args[2].split(":");
+        Socket socket = new Socket(desk[0], Integer.parseInt(desk[1]));
         socket.setTcpNoDelay(true);
         in = new BufferedReader(new InputStreamReader(socket.getInputStream()));
         out = new PrintWriter(socket.getOutputStream(), true);
@@ -80,8 +80,8 @@ public final class CuratorWorker {
         t.setDaemon(true);
         t.start();
         BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
-        while (orders.readLine() != null) {
-            w.rest = true; // there is only one order
+        for (String order; (order = orders.readLine()) != null; ) {
+            w.rest |= order.equals("rest"); // it works from the beginning
         }
         w.rest = true;
         t.join(TimeUnit.NANOSECONDS.toMillis(6 * w.timeout));
@@ -120,7 +120,7 @@ public final class CuratorWorker {
             if (looks && !look()) {
                 return false;
             }
-            if (ask("long " + worker)[0].equals("no")) {
+            if (ask("long " + worker).equals("no")) {
                 break;
             }
             TimeUnit.MILLISECONDS.sleep(20);
@@ -133,16 +133,16 @@ public final class CuratorWorker {
         long before = suspensions.get();
         try {
             if (!mutex.acquire(patience(), TimeUnit.NANOSECONDS)) {
-                note("missed", from, false, false, 0, 0, "timeout");
+                note("missed", from, false, false, 0, "timeout");
                 return;
             }
         } catch (Exception e) {
-            note("missed", from, false, false, 0, 0, e.toString());
+            note("missed", from, false, false, 0, e.toString());
             TimeUnit.MILLISECONDS.sleep(50);
             return;
         }
         suspensionsAtHold = before;
-        note("got", from, false, false, 0, 0, "");
+        note("got", from, false, false, 0, "");
         try {
             work();
         } finally {
@@ -158,14 +158,14 @@ public final class CuratorWorker {
         } catch (Exception e) {
             error = e.toString();
         }
-        note("free", from, false, false, 0, 0, error);
+        note("free", from, false, false, 0, error);
     }
 
     private void work() throws Exception {
         if (!look()) {
             return;
         }
-        read();
+        ask("served " + worker);
         long token = token();
         if (!mark(token)) {
             return;
@@ -187,7 +187,7 @@ public final class CuratorWorker {
     private boolean look() throws IOException {
         long from = System.nanoTime();
         boolean held = mutex.isAcquiredInThisProcess() && suspensions.get() == suspensionsAtHold;
-        note("look", from, held, false, 0, 0, "");
+        note("look", from, held, false, 0, "");
         return held;
     }
 
@@ -195,7 +195,7 @@ public final class CuratorWorker {
         if (!look()) {
             return false;
         }
-        note("mark", System.nanoTime(), false, false, token, 0, "");
+        note("mark", System.nanoTime(), false, false, token, "");
         return true;
     }
 
@@ -213,39 +213,31 @@ public final class CuratorWorker {
         } catch (Exception e) {
             error = e.toString();
         }
-        note("token", from, false, false, token, 0, error);
+        note("token", from, false, false, token, error);
         return token;
     }
 
-    private void read() throws IOException {
-        long from = System.nanoTime();
-        String[] answer = ask("read " + worker);
-        note("read", from, false, false, Long.parseLong(answer[1]), Long.parseLong(answer[2]), "");
-    }
-
     private void write(long token) throws IOException {
-        long value = (worker + 1L) << 48 | (long) life << 32 | turn;
         long from = System.nanoTime();
-        String[] answer = ask("write " + worker + " " + token + " " + value);
-        note("write", from, false, answer[0].equals("no"), token, value, "");
+        note("write", from, false, ask("write " + worker + " " + token).equals("no"), token, "");
     }
 
-    private String[] ask(String request) throws IOException {
+    private String ask(String request) throws IOException {
         out.print(request + "\n");
         out.flush();
         String line = in.readLine();
         if (line == null) {
-            throw new IOException("the register has closed the connection");
+            throw new IOException("the desk has closed the connection");
         }
-        return line.split(" ");
+        return line;
     }
 
-    private void note(String what, long from, boolean held, boolean stale, long token, long value, String error)
+    private void note(String what, long from, boolean held, boolean stale, long token, String error)
             throws IOException {
         String line = String.format(
                 "\n{\"worker\":%d,\"life\":%d,\"turn\":%d,\"what\":\"%s\",\"from\":%d,\"to\":%d,\"held\":%b,\"stale\":%b,"
-                        + "\"token\":%d,\"value\":%d,\"error\":\"%s\"}\n",
-                worker, life, turn, what, from, System.nanoTime(), held, stale, token, value,
+                        + "\"token\":%d,\"error\":\"%s\"}\n",
+                worker, life, turn, what, from, System.nanoTime(), held, stale, token,
                 error.replaceAll("[^ -~]|[\"\\\\]", " "));
         journal.write(ByteBuffer.wrap(line.getBytes(StandardCharsets.UTF_8)));
     }

@@ -1,0 +1,670 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// attacks are schedules that are drawn from a seed, of strikes at servers, at workers, and at what is between.
+var attacks = []schedule{
+	{group: "attack", name: "all", short: true, run: attackAll},
+	{group: "soak", name: "all", short: true, run: soakAll},
+}
+
+// strike is one fault of a round. It begins at At.
+type strike struct {
+	Kind      string
+	Worker    int // anyone: the worker that holds the lock at that moment
+	Server    int
+	Peer      int // another server
+	Direction zktest.Direction
+	Op        zktest.Op
+	At, For   time.Duration
+}
+
+const anyone = -1
+
+// String describes the fields that the kind uses; see kinds.
+func (k strike) String() string {
+	worker := fmt.Sprint("worker ", k.Worker)
+	if k.Worker == anyone {
+		worker = "the holder"
+	}
+	return fmt.Sprintf("%s at %v for %v (%s, server %d, %d, %v, %v)", k.Kind,
+		k.At.Round(time.Millisecond), k.For.Round(time.Millisecond), worker, k.Server, k.Peer, k.Direction, k.Op)
+}
+
+// kinds are the kinds of strike. Each function begins a strike and returns the function that ends it. It
+// does nothing to a server or worker that another strike has already struck. A killed server is
+// started again, and a killed worker gets another process.
+var kinds = map[string]func(*site, strike) (end func() error){
+	"kill server":          func(s *site, k strike) func() error { return s.killServer(k.Server) },
+	"pause server":         func(s *site, k strike) func() error { return s.pauseServer(k.Server) },
+	"kill leader":          func(s *site, k strike) func() error { return s.killServer(s.leader(k)) },
+	"pause leader":         func(s *site, k strike) func() error { return s.pauseServer(s.leader(k)) },
+	"cut leader off":       func(s *site, k strike) func() error { return s.isolate(s.leader(k)) },
+	"cut server off":       func(s *site, k strike) func() error { return s.isolate(k.Server) },
+	"cut servers apart":    func(s *site, k strike) func() error { return s.cutServers(k.Server, k.Peer) },
+	"corner holder":        func(s *site, k strike) func() error { return s.corner(s.holder(), k) },
+	"kill worker":          func(s *site, k strike) func() error { return s.killWorker(s.worker(k)) },
+	"end worker":           func(s *site, k strike) func() error { return s.endWorker(s.worker(k)) },
+	"pause worker":         func(s *site, k strike) func() error { return s.pauseWorker(s.worker(k)) },
+	"pause holder":         func(s *site, k strike) func() error { return s.pauseWorker(s.holder()) },
+	"cut holder off":       func(s *site, k strike) func() error { return s.cutWorker(s.holder(), k.Direction, 0, 1, 2) },
+	"cut worker off":       func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, 0, 1, 2) },
+	"cut worker briefly":   func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, 0, 1, 2) },
+	"cut one way off":      func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server) },
+	"cut two ways off":     func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server, k.Peer) },
+	"refuse worker":        func(s *site, k strike) func() error { return s.refuse(s.worker(k), k.Server, k.Peer) },
+	"slow worker":          func(s *site, k strike) func() error { return s.slowWorker(s.worker(k)) },
+	"disconnect worker":    func(s *site, k strike) func() error { return s.disconnect(s.worker(k)) },
+	"disconnect everyone":  func(s *site, k strike) func() error { return s.disconnect(0, 1, 2, 3, 4) },
+	"expire session":       func(s *site, k strike) func() error { return s.expire(s.worker(k)) },
+	"cut before a request": func(s *site, k strike) func() error { return s.arm(s.worker(k), (*zktest.Proxy).CutBefore, k.Op) },
+	"cut after a commit":   func(s *site, k strike) func() error { return s.arm(s.worker(k), (*zktest.Proxy).CutAfterCommit, k.Op) },
+	"hold a request":       func(s *site, k strike) func() error { return s.arm(s.worker(k), (*zktest.Proxy).HoldRequest, k.Op) },
+	"hold a reply":         func(s *site, k strike) func() error { return s.arm(s.worker(k), (*zktest.Proxy).HoldReply, k.Op) },
+}
+
+// ops are the kinds of requests and events at which a fault can strike.
+var ops = []zktest.Op{
+	zktest.OpCreate, zktest.OpCreateContainer, zktest.OpDelete, zktest.OpGetData, zktest.OpSetWatches, zktest.OpGetChildren2,
+	zktest.OpSync, zktest.OpPing, zktest.OpMulti, zktest.OpConnect, zktest.OpSASL, zktest.OpNotification,
+}
+
+// ofServers reports whether a kind of strike is at servers.
+func ofServers(kind string) bool {
+	return strings.Contains(kind, "server") || strings.Contains(kind, "leader") || kind == "corner holder"
+}
+
+// plan draws one round after another, without end, the same from the same seed.
+type plan struct {
+	random  *rand.Rand
+	timeout time.Duration // of sessions
+	servers bool          // strikes at servers are among them
+	unused  []string      // each kind comes once before any comes again
+}
+
+func newPlan(seed uint64, timeout time.Duration, servers bool) *plan {
+	return &plan{random: rand.New(rand.NewPCG(seed, 0)), timeout: timeout, servers: servers}
+}
+
+// round has the faults before all is healed.
+func (p *plan) round(most int) []strike {
+	r := make([]strike, 1+p.random.IntN(most))
+	for i := range r {
+		r[i] = p.strike()
+	}
+	return r
+}
+
+func (p *plan) strike() strike {
+	server := p.random.IntN(voters)
+	worker := p.random.IntN(workers)
+	if p.random.IntN(2) == 0 {
+		worker = anyone
+	}
+	kind := p.kind()
+	return strike{
+		Kind:      kind,
+		Worker:    worker,
+		Server:    server,
+		Peer:      (server + 1 + p.random.IntN(voters-1)) % voters,
+		Direction: []zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both}[p.random.IntN(3)],
+		Op:        ops[p.random.IntN(len(ops))],
+		At:        p.upTo(p.timeout),
+		For:       p.duration(kind),
+	}
+}
+
+func (p *plan) kind() string {
+	if len(p.unused) == 0 {
+		p.unused = slices.DeleteFunc(slices.Sorted(maps.Keys(kinds)), func(kind string) bool { return !p.servers && ofServers(kind) })
+		p.random.Shuffle(len(p.unused), func(i, j int) { p.unused[i], p.unused[j] = p.unused[j], p.unused[i] })
+	}
+	k := p.unused[0]
+	p.unused = p.unused[1:]
+	return k
+}
+
+// duration draws a duration within a session's timeout, or beyond it. A fault that is over at once
+// has none. A brief one is far below the timeout, so that the session is kept.
+func (p *plan) duration(kind string) time.Duration {
+	switch {
+	case strings.HasPrefix(kind, "disconnect"), strings.HasPrefix(kind, "expire"):
+		return 0
+	case strings.HasSuffix(kind, "briefly"), strings.Contains(kind, " a "):
+		return p.timeout/8 + p.upTo(p.timeout/2)
+	case p.random.IntN(3) == 0:
+		return p.timeout/10 + p.upTo(p.timeout)
+	}
+	return p.timeout*11/10 + p.upTo(p.timeout)
+}
+
+func (p *plan) upTo(d time.Duration) time.Duration { return time.Duration(p.random.Int64N(int64(d))) }
+
+func TestPlanFollowsSeed(t *testing.T) {
+	draw := func(seed uint64) (all [][]strike) {
+		p := newPlan(seed, time.Second, true)
+		for range 50 {
+			all = append(all, p.round(3))
+		}
+		return all
+	}
+	if diff := cmp.Diff(draw(7), draw(7)); diff != "" {
+		t.Error(diff)
+	}
+	if cmp.Equal(draw(7), draw(8)) {
+		t.Error("two seeds, one plan")
+	}
+	drawn := make(map[string]bool)
+	for _, r := range draw(7) {
+		for _, k := range r {
+			drawn[k.Kind] = true
+		}
+	}
+	if len(drawn) != len(kinds) {
+		t.Errorf("%d kinds of %d in 50 rounds", len(drawn), len(kinds))
+	}
+}
+
+func nothing() error { return nil }
+
+// leader returns the leader, or the server that the strike names if there is no leader.
+func (s *site) leader(k strike) int {
+	ctx, cancel := context.WithTimeout(s.Context(), s.timeout)
+	defer cancel()
+	if i, err := s.ensemble.Leader(ctx); err == nil {
+		return i
+	}
+	return k.Server
+}
+
+// holder returns the worker that has one of the locks and keeps it for long: the first that
+// says so, and if none does for a time, the one that was seen under the first lock last.
+func (s *site) holder() (worker int) {
+	select {
+	case worker = <-s.desk.entered:
+	case <-time.After(s.timeout):
+		s.desk.do(func() { worker = s.desk.stores[0].last })
+	}
+	return worker
+}
+
+// worker returns the worker that the strike means.
+func (s *site) worker(k strike) int {
+	if k.Worker == anyone {
+		return s.holder()
+	}
+	return k.Worker
+}
+
+func (s *site) killServer(i int) func() error {
+	s.note(s.ensemble.Kill(i))
+	return func() error { return s.raise(i) }
+}
+
+// raise starts a server that is down, and resumes a paused one.
+func (s *site) raise(i int) error {
+	if err := s.ensemble.Resume(i); err == nil {
+		return nil
+	}
+	return s.ensemble.Launch(i)
+}
+
+func (s *site) pauseServer(i int) func() error {
+	if err := s.ensemble.Pause(i); err != nil {
+		return nothing // it is down
+	}
+	return func() error { return s.raise(i) }
+}
+
+func (s *site) isolate(i int) func() error {
+	for j := range voters {
+		if j != i {
+			s.note(s.ensemble.Partition(i, j))
+		}
+	}
+	return s.healServers
+}
+
+func (s *site) cutServers(i, j int) func() error {
+	s.note(s.ensemble.Partition(i, j))
+	return s.healServers
+}
+
+func (s *site) healServers() error {
+	s.ensemble.HealPartitions()
+	return nil
+}
+
+// mortal returns a worker that may die: where something is counted, the first one lives on.
+func (s *site) mortal(i int) int {
+	if s.settles {
+		return max(1, i)
+	}
+	return i
+}
+
+func (s *site) killWorker(i int) func() error {
+	i = s.mortal(i)
+	s.crew.kill(i)
+	return s.rebirth(i)
+}
+
+// endWorker has a worker close its manager in the middle of its work.
+func (s *site) endWorker(i int) func() error {
+	i = s.mortal(i)
+	s.crew.resume(i)
+	s.crew.close(i)
+	return s.rebirth(i)
+}
+
+// rebirth gives a worker another process, at once or when all is healed.
+func (s *site) rebirth(i int) func() error {
+	if s.settles {
+		return nothing
+	}
+	return func() error { return s.start(i) }
+}
+
+func (s *site) pauseWorker(i int) func() error {
+	s.crew.pause(i)
+	return func() error {
+		s.crew.resume(i)
+		return nil
+	}
+}
+
+func (s *site) cutWorker(i int, d zktest.Direction, from ...int) func() error {
+	for _, j := range from {
+		s.proxies[i][j].Blackhole(d)
+	}
+	return s.healWorker(i)
+}
+
+func (s *site) refuse(i int, from ...int) func() error {
+	for _, j := range from {
+		s.proxies[i][j].Refuse(true)
+		s.proxies[i][j].Disconnect()
+	}
+	return s.healWorker(i)
+}
+
+func (s *site) slowWorker(i int) func() error {
+	for _, p := range s.proxies[i] {
+		p.Delay(s.timeout / 50)
+	}
+	return func() error {
+		for _, p := range s.proxies[i] {
+			p.Delay(0)
+		}
+		return nil
+	}
+}
+
+// arm has a fault strike at the next request of a kind of a worker, or at its answer.
+func (s *site) arm(i int, fault func(*zktest.Proxy, zktest.Match) *zktest.Fault, op zktest.Op) func() error {
+	var armed []*zktest.Fault
+	for _, p := range s.proxies[i] {
+		armed = append(armed, fault(p, zktest.Any(op)))
+	}
+	return func() error {
+		for _, f := range armed {
+			f.Release()
+		}
+		return nil
+	}
+}
+
+// expire ends the session of a worker as an operator might. The worker need not know that before a server tells it.
+func (s *site) expire(i int) func() error {
+	ctx, cancel := context.WithTimeout(s.Context(), s.timeout)
+	defer cancel()
+	f := forgiven{worker: i, from: now()}
+	for _, p := range s.proxies[i] {
+		if all := p.Sessions(); len(all) > 0 {
+			s.excused = append(s.excused, f)
+			s.note(p.Expire(ctx, all[len(all)-1]))
+		}
+	}
+	return nothing
+}
+
+// corner leaves a worker one server that does not lead, and then cuts that off from the others.
+// It answers for a while, and the leader, which hears nothing of the worker any more, ends the
+// session.
+func (s *site) corner(i int, k strike) func() error {
+	last := k.Server
+	if last == s.leader(k) {
+		last = k.Peer
+	}
+	for j := range voters {
+		if j != last {
+			s.refuse(i, j)
+		}
+	}
+	s.awaitArrival(s.proxies[i][last])
+	healServers := s.isolate(last)
+	return func() error {
+		return errors.Join(healServers(), s.healWorker(i)())
+	}
+}
+
+// awaitArrival waits until a worker has asked something through a proxy, or could have: one
+// that is stopped, or is in its waits between dials, does not.
+func (s *site) awaitArrival(p *zktest.Proxy) {
+	all := func(zktest.Request) bool { return true }
+	before := p.Count(all)
+	eventually(s.timeout/4, func() bool { return p.Count(all) > before })
+}
+
+func (s *site) healWorker(i int) func() error {
+	return func() error {
+		for _, p := range s.proxies[i] {
+			p.Heal()
+		}
+		return nil
+	}
+}
+
+func (s *site) disconnect(who ...int) func() error {
+	for _, i := range who {
+		for _, p := range s.proxies[i] {
+			p.Disconnect()
+		}
+	}
+	return nothing
+}
+
+// strike begins and ends the strikes of a round in time, one after another.
+func (s *site) strike(round []strike) {
+	type act struct {
+		at time.Duration
+		do func()
+	}
+	var acts []act
+	ends := make([]func() error, len(round))
+	for i, k := range round {
+		acts = append(acts,
+			act{k.At, func() { ends[i] = kinds[k.Kind](s, k) }},
+			act{k.At + k.For, func() { s.note(ends[i]()) }})
+	}
+	slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
+	s.desk.do(func() { s.desk.attack = true })
+	defer s.desk.do(func() { s.desk.attack = false })
+	began := time.Now()
+	for _, a := range acts {
+		pause(s.Context(), a.at-time.Since(began)) // the plan is one of moments, whatever happens
+		a.do()
+	}
+	s.faults += len(round)
+}
+
+// round strikes, heals, and checks that every worker is served.
+func (s *site) round(strikes []strike) {
+	s.Helper()
+	s.strike(strikes)
+	s.heal()
+	healed := now()
+	var slowest time.Duration
+	var stalled []string
+	for i, took := range s.served(healed, s.stall()) {
+		o := &s.results[i]
+		if took < 0 {
+			o.stalls++
+			stalled = append(stalled, s.subjects[i].name)
+			continue
+		}
+		o.served = append(o.served, took)
+		slowest = max(slowest, took)
+	}
+	if len(stalled) > 0 || slowest > 2*s.timeout {
+		s.tellWaiting(healed + int64(2*s.timeout))
+	}
+	s.Logf("%s: %v; everybody served after %v; not within %v: %v", s.name, strikes, slowest.Round(time.Millisecond), s.stall(), stalled)
+}
+
+// waits says how long it took until everybody was served after healing.
+func waits(o outcome) string {
+	if len(o.served) == 0 {
+		return fmt.Sprintf("served after healing: never; %d stalls", o.stalls)
+	}
+	sorted := slices.Sorted(slices.Values(o.served))
+	return fmt.Sprintf("served after healing: %.2f s (median), %.2f s at most; %d stalls",
+		sorted[len(sorted)/2].Seconds(), sorted[len(sorted)-1].Seconds(), o.stalls)
+}
+
+func seedOf(t *trial) uint64 {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	t.Logf("to attack so again: -schedule %s -seed %d -tick %v -for %v", t.group, seed, *tickFlag, *forFlag)
+	return seed
+}
+
+func someLocks(t *trial) []subject {
+	if *locksFlag == "" {
+		return subjects
+	}
+	some, err := chosen(strings.Split(*locksFlag, ","))
+	t.must(err)
+	return some
+}
+
+// attackAll attacks three servers and five workers.
+func attackAll(t *trial) {
+	all := []contestant{turnstile(someLocks(t))}
+	switch v := *rivalFlag; v {
+	case "":
+	case "all":
+		all = append(all, rivals["zk"], rivals["curator"])
+	default:
+		c, ok := rivals[v]
+		if !ok {
+			t.Fatalf("-rival %q: want zk, curator or all", v)
+		}
+		all = []contestant{c}
+	}
+	seed := seedOf(t)
+	for _, c := range all {
+		s := newSite(t, c, seed, paceOf(*tickFlag), nil, zktest.Partitions())
+		s.begin()
+		began, rounds := time.Now(), 0
+		for plan := newPlan(seed, s.timeout, true); time.Since(began) < t.length(8*time.Second, time.Minute); rounds++ {
+			s.round(plan.round(3))
+		}
+		s.finish(true, func(o outcome) string {
+			return fmt.Sprintf("seed %d, ticks of %v, %v; %s; %d orphans", seed, s.tick, time.Since(began).Round(time.Second), waits(o), o.orphans)
+		})
+		if c.ours && *addFlag {
+			t.must(s.addAttack(seed, rounds, time.Since(began)))
+		}
+	}
+}
+
+// addAttack adds the row of an attack to docs/measured/long.md: all locks at once.
+func (s *site) addAttack(seed uint64, rounds int, length time.Duration) error {
+	var locks []string
+	holds, violations, faults, undecided, orphans, stalls := 0, 0, 0, 0, 0, 0
+	for i, o := range s.results {
+		locks = append(locks, s.subjects[i].name)
+		holds += o.holds
+		violations += len(o.violations)
+		faults += len(o.other)
+		undecided += o.undecided
+		orphans += o.orphans
+		stalls += o.stalls
+	}
+	return report.AddRow(filepath.Join("..", "..", "..", "..", "docs", "measured", "long.md"), "attacks", report.Row{
+		{Column: "tick", Value: fmt.Sprint("each ", s.tick)}, {Column: "seed", Value: fmt.Sprintf("no. %d", seed)},
+		{Column: "locks", Value: strings.Join(locks, ", ")}, {Column: "length", Value: length.Round(time.Second)},
+		{Column: "rounds", Value: rounds}, {Column: "acquisitions", Value: holds},
+		{Column: "violations", Value: violations}, {Column: "other faults", Value: faults},
+		{Column: "undecided", Value: undecided}, {Column: "orphans", Value: orphans}, {Column: "stalls", Value: stalls},
+	})
+}
+
+// soakAll strikes at workers and their connections. After each round all workers rest, and then nothing more may be in
+// use than at the beginning.
+func soakAll(t *trial) {
+	seed := seedOf(t)
+	s := newSite(t, turnstile(someLocks(t)), seed, paceOf(*tickFlag), nil)
+	s.settles = true
+	before := s.inUse()
+	s.begin()
+	began := time.Now()
+	var heaps []int64
+	for plan := newPlan(seed, s.timeout, false); ; {
+		s.round(plan.round(12))
+		heaps = append(heaps, s.settle(before))
+		if time.Since(began) > t.length(0, 10*time.Minute) || t.Failed() {
+			break
+		}
+		for i := range workers {
+			s.crew.tell(i, "work")
+		}
+	}
+	first, last, grows := judgeHeap(heaps)
+	if grows {
+		t.Errorf("the heap of a worker grows: a median of %d bytes in the first third, %d in the last", first, last)
+	}
+	for i := range workers {
+		s.crew.tell(i, "work")
+	}
+	s.finish(false, func(o outcome) string {
+		return fmt.Sprintf("seed %d, %d times nothing was left, in %v; heap %.2f and %.2f MiB; %s",
+			seed, len(heaps), time.Since(began).Round(time.Second), float64(first)/(1<<20), float64(last)/(1<<20), waits(o))
+	})
+}
+
+// used is what the servers and the workers have in use, by its name.
+type used map[string]int
+
+// above names the things of which more are in use than before, or are not known.
+func (u used) above(before used) (more []string) {
+	for name, n := range before {
+		if u[name] > n || u == nil {
+			more = append(more, fmt.Sprintf("%s: %d, not %d", name, u[name], n))
+		}
+	}
+	return more
+}
+
+// inUse asks the servers. Of those that add up, it returns the sum. The sessions of the workers count apart.
+func (s *site) inUse() used {
+	u := make(used)
+	for i := range s.ensemble.Len() {
+		m, err := s.ensemble.Metrics(s.Context(), i)
+		if err != nil {
+			return nil
+		}
+		for metric, sum := range map[string]int{
+			"zk_watch_count": 1, "zk_num_alive_connections": 1, // each server has its own
+			"zk_znode_count": 0, "zk_ephemerals_count": 0, "zk_global_sessions": 0,
+		} {
+			n, err := strconv.Atoi(m[metric])
+			if err != nil {
+				return nil
+			}
+			u[metric] = max(u[metric], n+u[metric]*sum)
+		}
+	}
+	return u
+}
+
+// settle has all workers rest, and waits until no more is in use than before they came. It judges what they have
+// done, and returns the heap of the first.
+func (s *site) settle(before used) (heap int64) {
+	s.Helper()
+	for i, waiting := range s.rest(certainly) {
+		if waiting > 0 {
+			s.Errorf("%d contenders for %s do not come to rest", waiting, s.subjects[i].name)
+		}
+	}
+	s.resetLimit()
+	s.useDirectories()
+	allowed := maps.Clone(before)
+	allowed["zk_global_sessions"] += workers
+	allowed["zk_num_alive_connections"] += workers
+	var more []string
+	if !eventually(certainly, func() bool {
+		more = s.inUse().above(allowed)
+		for i := range workers {
+			c, base := s.count(i), s.base[s.crew.lifeOf(i)]
+			if c.goroutines > base.goroutines || c.files > base.files {
+				more = append(more, fmt.Sprintf("worker %d: %+v, not %+v", i, c, base))
+			}
+			if i == 0 {
+				heap = c.heap
+			}
+		}
+		return len(more) == 0
+	}) {
+		nodes, _ := s.below(lockDir)
+		s.Errorf("when all rest, more is in use than before: %q; nodes: %q", more, nodes)
+	}
+	s.judge()
+	s.forget()
+	return heap
+}
+
+// useDirectories creates a node in each directory and deletes it: servers do not remove a container in which nothing
+// has ever been, such as that of a key whose contender gave up in time.
+func (s *site) useDirectories() {
+	s.Helper()
+	all, err := s.below(lockDir)
+	s.must(err)
+	for _, dir := range all {
+		node := path.Join(dir, "used")
+		if _, err := s.admin.Create(node, nil, 0, zk.WorldACL(zk.PermAll)); err == nil {
+			s.must(s.admin.Delete(node, -1))
+		}
+	}
+}
+
+// resetLimit gives the semaphore its first limit again: the next judgement begins with it.
+func (s *site) resetLimit() {
+	s.Helper()
+	if slices.ContainsFunc(s.subjects, func(g subject) bool { return g.name == semaphoreName }) {
+		sem, err := semaphore.New(s.each.at[0], path.Join(lockDir, semaphoreName), firstLimit)
+		s.must(err)
+		ctx, cancel := context.WithTimeout(s.Context(), certainly)
+		defer cancel()
+		s.must(sem.ResetLimit(ctx))
+	}
+}
+
+// judgeHeap compares the median of the last third with that of the first third after some warm-up. A leak makes the
+// heap grow with every round.
+func judgeHeap(heaps []int64) (first, last int64, grows bool) {
+	const warmUp, least, slack = 2, 6, 1 << 20 // the slack is ten times what the medians differ by otherwise
+	if len(heaps) < warmUp+least {
+		return 0, 0, false
+	}
+	heaps = heaps[warmUp:]
+	third := len(heaps) / 3
+	median := func(some []int64) int64 { return slices.Sorted(slices.Values(some))[len(some)/2] }
+	first, last = median(heaps[:third]), median(heaps[len(heaps)-third:])
+	return first, last, last > first+slack
+}

@@ -1,0 +1,802 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakeclocks"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// These schedules look for a lease that outlives its session.
+//
+// A leader learns that the client of a follower is alive only from the follower's answers
+// to its pings, twice a tick. A client that counts its session from anything later believes
+// in it for longer than the leader does. That shows only if the follower is cut off at the
+// right moment, so the schedules look for that moment: they watch the link between leader and
+// follower, and cut it in front of the answer that would have helped. Then the leader knows
+// only what the answers before it said.
+//
+// # One cut
+//
+// Several holders are connected to the follower, with timeouts of 4, 6 and 10 s. Some are told the tick and some are
+// not. Some leave everything to their session's heartbeats, some write something at the last moment, and some read and
+// write all the time. Each has a rival, connected to the leader, that waits for the same lock. Every holder is one try.
+//
+// When a rival's Acquire returns, its holder is asked. A lease can be lost before the cut, because the machine was
+// busy, or because the leader stood still for longer than the session can be certain. That is not a try: it is counted
+// as lost early.
+//
+// # The moment
+//
+// A leader expires sessions at multiples of a tick, by the clock of System.nanoTime, and
+// pings every half tick from when it was elected. So a session lives up to a tick longer than
+// its timeout, depending on how the two fall together, and with most elections two holders are
+// impossible. Before a try, the schedule stops the leader's process for less than half a tick if
+// necessary, so that sessions of holders expire 20 to 350 ms after their timeout.
+//
+// # Wrong clocks
+//
+// In other schedules clocks run at different rates, or wall clocks are stepped. Servers get their clocks from
+// libfaketime, and clients from package fakeclocks. Only the ratio of two rates matters, so it is always the servers
+// whose rate is changed. A rate at which the lease clock must fail shows that the others would notice.
+var clockSchedules = []schedule{
+	{group: "clocks", name: "cut before an answer", short: true, beside: true, run: func(t *trial) {
+		cut{run: cutBeforeAnswer, oneWay: 0.5}.repeat(t, 45*time.Second)
+	}},
+	{group: "clocks", name: "an answer held back", beside: true, run: func(t *trial) {
+		cut{styles: []style{idle, idle, writes, writes}, proxied: true, run: heldAnswer, oneWay: 0.5}.repeat(t, 45*time.Second)
+	}},
+	{group: "clocks", name: "the leader stood still", beside: true, run: func(t *trial) {
+		cut{run: leaderStoodStill, oneWay: 0.75}.repeat(t, 45*time.Second)
+	}},
+	{group: "wrong-clocks", name: "servers 0.8 times as fast", beside: true, run: atRate(0.8)},
+	{group: "wrong-clocks", name: "servers 0.98 times as fast", beside: true, run: atRate(0.98)},
+	{group: "wrong-clocks", name: "servers 1.02 times as fast", beside: true, run: atRate(holdsUpTo)},
+	{group: "wrong-clocks", name: "servers 1.05 times as fast", beside: true, run: atRate(1.05)},
+	{group: "wrong-clocks", name: "servers 1.2 times as fast", beside: true, run: atRate(breaksFrom)},
+	{group: "wrong-clocks", name: "wall clocks of the servers stepped", beside: true, run: serversStepped},
+	{group: "wrong-clocks", name: clientsSteppedName, beside: true, run: clientsStepped},
+}
+
+const clientsSteppedName = "wall clocks of the clients stepped"
+
+const (
+	// A session should expire so long after its timeout, by the leader's clock.
+	leastRest = 20 * time.Millisecond
+	mostRest  = 350 * time.Millisecond
+
+	// tryWithin bounds one try, on a busy machine.
+	tryWithin = 2 * time.Minute
+	// Tries that fail one after another, for other reasons than two holders, end a schedule.
+	mostFailures = 3
+	// mostOffset is how long before the cut the last-moment requests are sent, at most.
+	mostOffset = 200 * time.Millisecond
+	// mostLinger is how long the leader's last frames arrive after the follower's, at most.
+	mostLinger = 50 * time.Millisecond
+
+	// The margin is enough up to the one rate of the servers' clocks. It cannot be enough from the other on.
+	holdsUpTo  = 1.02
+	breaksFrom = 1.2
+
+	// wallStep is how far wall clocks are stepped.
+	wallStep = time.Hour
+)
+
+// cut is what happens in a try before a follower is cut off.
+type cut struct {
+	seconds []int   // the timeouts of the holders, multiples of the tick; nil: 4, 6, 10
+	styles  []style // nil: idle, writes, writes, busy
+	proxied bool    // holders connect through proxies
+	oneWay  float64 // how often what the leader sends still arrives for a moment
+	rate    float64 // of the servers' clocks; 0: 1
+	environ map[string]string
+	mayFail bool // two holders are possible
+	// run sets a trap and carries out the schedule. It may return before or after the trap
+	// springs. Its goroutines in the group end with ctx.
+	run func(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error)
+}
+
+// style is what a holder sends besides its session's heartbeats.
+type style string
+
+const (
+	idle   style = "idle"
+	writes style = "one write"
+	busy   style = "busy"
+)
+
+// clockLab is three servers with a view on the link between the leader and one follower.
+type clockLab struct {
+	*lab
+	cut
+	leader, follower, third int
+	clock                   serverClock // the leader's
+	serial                  atomic.Int64
+	contest                 []*couple
+	rivals                  *session.Manager
+
+	watch sync.Mutex // guards what follows, and the roles while pings are watched
+	last  time.Time  // when an answer to a ping was passed on
+	news  chan struct{}
+	trap  *trap // nil: none
+}
+
+// trap cuts the follower off from the others in place of passing an answer on.
+type trap struct {
+	skip   int  // how many answers pass before
+	oneWay bool // what the leader sends goes on arriving at the follower
+	sprung chan struct{}
+}
+
+func (l *clockLab) onPing(p zktest.PeerPing) {
+	l.watch.Lock()
+	defer l.watch.Unlock()
+	if !p.Answer || p.Leader != l.leader || p.Server != l.follower {
+		return
+	}
+	if l.trap != nil {
+		if l.trap.skip == 0 {
+			l.springLocked()
+			return
+		}
+		l.trap.skip--
+	}
+	l.last = time.Now()
+	close(l.news)
+	l.news = make(chan struct{})
+}
+
+// springLocked cuts the follower off. Cutting a link to another server cannot fail.
+func (l *clockLab) springLocked() {
+	_ = l.PartitionOneWay(l.follower, l.leader)
+	_ = l.Partition(l.follower, l.third)
+	if !l.trap.oneWay {
+		_ = l.Partition(l.follower, l.leader)
+	}
+	close(l.trap.sprung)
+	l.trap = nil
+}
+
+// setTrap has the follower cut off at the answer after the next skip ones.
+func (l *clockLab) setTrap(skip int, oneWay bool) *trap {
+	tr := &trap{skip: skip, oneWay: oneWay, sprung: make(chan struct{})}
+	l.watch.Lock()
+	defer l.watch.Unlock()
+	l.trap = tr
+	return tr
+}
+
+// restore undoes what a try has done to the servers and waits until all of them serve.
+func (l *clockLab) restore(ctx context.Context) error {
+	l.watch.Lock()
+	l.trap = nil
+	leader := l.leader
+	l.watch.Unlock()
+	l.HealPartitions()
+	return errors.Join(l.Resume(leader), l.WaitReady(ctx))
+}
+
+// assign finds out who leads, and draws a follower.
+func (l *clockLab) assign(ctx context.Context) error {
+	if err := l.WaitReady(ctx); err != nil {
+		return err
+	}
+	leader, err := l.Leader(ctx)
+	l.watch.Lock()
+	defer l.watch.Unlock()
+	one := 1 + rand.IntN(2)
+	l.leader, l.follower, l.third = leader, (leader+one)%3, (leader+3-one)%3
+	return err
+}
+
+// answer waits for the follower's next answer to be passed on.
+func (l *clockLab) answer(ctx context.Context) (time.Time, error) {
+	l.watch.Lock()
+	news := l.news
+	l.watch.Unlock()
+	select {
+	case <-news:
+	case <-ctx.Done():
+		return time.Time{}, fmt.Errorf("no answer to a ping: %w", ctx.Err())
+	}
+	l.watch.Lock()
+	defer l.watch.Unlock()
+	return l.last, nil
+}
+
+// period is the time between two pings of the leader. It waits for half a tick and then does some
+// work.
+func (l *clockLab) period() time.Duration { return l.clock.real(labTick/2) + time.Millisecond/2 }
+
+// beyond returns how much longer than its timeout, by the leader's clock, a session lives if the leader hears
+// of it at the given time. The timeout must be a multiple of the tick.
+func (l *clockLab) beyond(at time.Time) time.Duration { return labTick - l.clock.nanoTime(at)%labTick }
+
+// align stops the leader, if necessary, to move its pings. Then a session that it hears of in every
+// second ping expires soon after its timeout. Now and then it moves the pings without need.
+func (l *clockLab) align(ctx context.Context) error {
+	for again := rand.IntN(3) == 0; ; again = false {
+		at, err := l.answer(ctx)
+		if err != nil {
+			return err
+		}
+		now := l.beyond(at) % (labTick / 2)
+		if leastRest <= now && now <= mostRest && !again {
+			return nil
+		}
+		want := leastRest + rand.N(mostRest-leastRest)
+		due := at.Add(l.period())
+		move := l.clock.real((now - want + labTick/2) % (labTick / 2))
+		if err := l.stopLeader(ctx, due.Add(-50*time.Millisecond), due.Add(move)); err != nil {
+			return err
+		}
+	}
+}
+
+// stopLeader stops the leader from one time to another.
+func (l *clockLab) stopLeader(ctx context.Context, from, to time.Time) error {
+	if err := until(ctx, from); err != nil {
+		return err
+	}
+	if err := l.Pause(l.leader); err != nil {
+		return err
+	}
+	return errors.Join(until(ctx, to), l.Resume(l.leader))
+}
+
+// moment waits for an answer to a ping such that sessions on its list expire soon after
+// their timeout. The same is true of every second answer after it.
+func (l *clockLab) moment(ctx context.Context) (time.Time, error) {
+	for {
+		at, err := l.answer(ctx)
+		if err != nil || l.beyond(at) < labTick/2 {
+			return at, err
+		}
+	}
+}
+
+// until waits for a time of the schedule.
+func until(ctx context.Context, at time.Time) error {
+	if !pause(ctx, time.Until(at)) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// couple is a holder of a lock through the follower, and its rival.
+type couple struct {
+	held    *held
+	rival   *rival
+	timeout time.Duration
+	style   style
+	proxy   *zktest.Proxy // nil: connected to the follower directly
+	own     string        // a node to write
+	early   bool          // lost before the cut
+	lost    atomic.Int64  // when its lease said so by itself, in Unix nanoseconds
+}
+
+// enter connects to the follower, takes a lock of its own, and has a rival wait for it.
+func (l *clockLab) enter(ctx context.Context, c *couple, told bool) error {
+	dir := fmt.Sprintf("/lock%d", l.serial.Add(1))
+	addr := l.Addr(l.follower)
+	if l.proxied {
+		var err error
+		if c.proxy, err = zktest.NewProxy(addr); err != nil {
+			return err
+		}
+		addr = c.proxy.Addr()
+	}
+	var opts []session.Option
+	if told {
+		opts = append(opts, session.WithTickTime(labTick))
+	}
+	m, err := l.connect(ctx, addr, c.timeout, opts...)
+	if err != nil {
+		return err
+	}
+	mx, err := zklock.New(m, dir)
+	if err != nil {
+		return err
+	}
+	if c.held, err = l.acquire(ctx, mx); err != nil {
+		return err
+	}
+	if granted := c.held.session.Timeout(); granted != c.timeout {
+		return fmt.Errorf("granted a timeout of %v instead of %v", granted, c.timeout)
+	}
+	if c.own, err = c.held.session.Create(ctx, dir+"-own", nil, session.Persistent); err != nil {
+		return err
+	}
+	c.held.AfterEnd(func() { c.lost.Store(time.Now().UnixNano()) })
+	waiter, err := zklock.New(l.rivals, dir)
+	if err != nil {
+		return err
+	}
+	c.rival = l.contendWithin(ctx, waiter)
+	for {
+		queued, err := waiter.Contenders(ctx)
+		if err != nil || len(queued) > 1 {
+			return err
+		}
+		if err := until(ctx, time.Now().Add(5*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+}
+
+// write sends one write and waits for its answer. A lost answer does not matter here.
+func (c *couple) write(ctx context.Context) { _, _ = c.held.session.Set(ctx, c.own, nil, -1) }
+
+// work reads and writes without pause until ctx ends, so that at any time something was
+// answered just before.
+func (c *couple) work(ctx context.Context) {
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	for pause(ctx, 50*time.Millisecond) {
+		requests.Go(func() { c.write(ctx) })
+		requests.Go(func() { _, _, _ = c.held.session.Get(ctx, c.own) })
+	}
+}
+
+// repeat repeats tries for so long in full, and does one in the short form.
+func (c cut) repeat(t *trial, full time.Duration) (l *clockLab) {
+	t.Helper()
+	if c.seconds == nil {
+		c.seconds = []int{4, 6, 10}
+	}
+	if c.styles == nil {
+		c.styles = []style{idle, writes, writes, busy}
+	}
+	if c.rate == 0 {
+		c.rate = 1
+	}
+	l = &clockLab{lab: labOf(t, startFaked(t, c.environ, zktest.Nodes(voters), zktest.TickTime(labTick), zktest.Partitions())),
+		cut: c, clock: serverClock{rate: c.rate}, news: make(chan struct{})}
+	stop, err := l.OnPing(l.onPing)
+	t.must(err)
+	t.Cleanup(stop)
+	tries, early, two, failures, knew, by := 0, 0, 0, 0, time.Hour, time.Duration(0)
+	for end := time.Now().Add(t.length(0, full)); ; {
+		err := l.try()
+		for _, c := range l.contest {
+			if c.rival == nil || c.rival.err != nil || c.rival.held == nil {
+				continue
+			}
+			switch {
+			case c.rival.by > 0:
+				tries++
+				two++
+				by = max(by, c.rival.by)
+			case c.early:
+				early++
+			default:
+				tries++
+				knew = min(knew, c.rival.at.Sub(time.Unix(0, c.lost.Load())))
+			}
+		}
+		if err == nil {
+			failures = 0
+		} else if t.Logf("a try failed: %v", err); failures == mostFailures {
+			t.Fatalf("%d tries failed one after another", failures)
+		} else {
+			failures++
+		}
+		if time.Now().After(end) && failures == 0 {
+			break
+		}
+	}
+	l.figure("%d tries, %d times two holders, %d lost early", tries, two, early)
+	if two > 0 {
+		l.figure("two holders for up to %v", ms(by))
+	} else if tries > 0 {
+		l.figure("the holder knew %v before the rival at least", ms(knew))
+	}
+	if tries == 0 {
+		t.Error("no holder was cut off: nothing is proven")
+	}
+	if n := l.judge("a mutex", c.mayFail); c.rate >= breaksFrom && n == 0 {
+		t.Error("no two holders: these tries would not show them")
+	}
+	return l
+}
+
+// try runs the schedule once.
+func (l *clockLab) try() error {
+	ctx, cancel := context.WithTimeout(l.ctx, tryWithin)
+	defer cancel()
+	l.contest, l.faults = nil, l.faults+1
+	if err := l.assign(ctx); err != nil {
+		return err
+	}
+	defer l.closeClients()
+	err := l.enterAll(ctx)
+	if err == nil {
+		err = l.upToCut(ctx)
+	}
+	if err != nil {
+		cancel()
+	}
+	for _, c := range l.contest {
+		if c.rival != nil {
+			<-c.rival.done
+			err = errors.Join(err, c.rival.err)
+		}
+		if c.proxy != nil {
+			defer c.proxy.Close()
+		}
+	}
+	again, stop := context.WithTimeout(l.ctx, tryWithin)
+	defer stop()
+	return errors.Join(err, l.restore(again))
+}
+
+// enterAll has holders of all kinds and styles take locks, and then their rivals wait.
+func (l *clockLab) enterAll(ctx context.Context) (err error) {
+	if l.rivals, err = l.connect(ctx, l.Addr(l.leader), 30*time.Second); err != nil {
+		return err
+	}
+	var starts errgroup.Group
+	for _, told := range []bool{false, true} {
+		for _, s := range l.seconds {
+			for _, st := range l.styles {
+				c := &couple{timeout: time.Duration(s) * time.Second, style: st}
+				l.contest = append(l.contest, c)
+				// zk.Conn pings every third of a timeout from when it has connected.
+				start := time.Now().Add(rand.N(c.timeout / 3))
+				starts.Go(func() error {
+					if err := until(ctx, start); err != nil {
+						return err
+					}
+					if err := l.enter(ctx, c, told); err != nil {
+						return fmt.Errorf("a holder of %v, %s: %w", c.timeout, st, err)
+					}
+					return nil
+				})
+			}
+		}
+	}
+	return starts.Wait()
+}
+
+// upToCut runs the schedule up to the cut.
+func (l *clockLab) upToCut(ctx context.Context) error {
+	if err := l.clock.read(ctx, l); err != nil {
+		return err
+	}
+	if err := l.align(ctx); err != nil {
+		return err
+	}
+	var bg sync.WaitGroup
+	defer bg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	oneWay := rand.Float64() < l.oneWay
+	tr, err := l.run(ctx, l, &bg, oneWay)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-tr.sprung:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for _, c := range l.contest {
+		c.early = c.held.Err() != nil
+	}
+	if err := until(ctx, time.Now().Add(rand.N(mostLinger))); err != nil || !oneWay {
+		return err
+	}
+	return l.Partition(l.leader, l.follower)
+}
+
+// of calls f, in goroutines, for the contestants of one style.
+func (l *clockLab) of(st style, bg *sync.WaitGroup, f func(*couple)) {
+	for _, c := range l.contest {
+		if c.style == st {
+			bg.Go(func() { f(c) })
+		}
+	}
+}
+
+func (l *clockLab) startWork(ctx context.Context, bg *sync.WaitGroup) {
+	l.of(busy, bg, func(c *couple) { c.work(ctx) })
+}
+
+func offset() time.Duration { return time.Millisecond + rand.N(mostOffset) }
+
+// writeAt has each of some holders write something shortly before the given time.
+func (l *clockLab) writeAt(ctx context.Context, bg *sync.WaitGroup, at time.Time) {
+	l.of(writes, bg, func(c *couple) {
+		if until(ctx, at.Add(-offset())) == nil {
+			c.write(ctx)
+		}
+	})
+}
+
+// The follower is cut off just before it answers a ping, and writes have just been answered.
+func cutBeforeAnswer(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
+	at, err := l.moment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const skip = 2
+	tr := l.setTrap(skip, oneWay)
+	l.startWork(ctx, bg)
+	l.writeAt(ctx, bg, at.Add((skip+1)*l.period()))
+	return tr, nil
+}
+
+// An answer to a client is held back for up to three tenths of its session's timeout. Then
+// the follower is cut off as in the first schedule. A client that sends no heartbeats while
+// it waits for an answer is on no list meanwhile.
+func heldAnswer(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
+	at, err := l.moment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const skip = 4
+	tr := l.setTrap(skip, oneWay)
+	cutAt := at.Add((skip + 1) * l.period())
+	for _, c := range l.contest {
+		bg.Go(func() { c.beHeldBack(ctx, cutAt, l.period()) })
+	}
+	return tr, nil
+}
+
+// beHeldBack holds an answer to a heartbeat back that was sent just before some list, and
+// lets it go shortly before the cut.
+func (c *couple) beHeldBack(ctx context.Context, cutAt time.Time, period time.Duration) {
+	most := c.timeout * 31 / 100
+	// As many lists before the cut as fit in, and an odd number: see moment.
+	lists := (int(most/period)-1)/2*2 + 1
+	if until(ctx, cutAt.Add(-time.Duration(lists)*period-c.timeout/10)) != nil {
+		return
+	}
+	held := c.proxy.HoldReply(zktest.Any())
+	defer held.Release()
+	select {
+	case <-held.Hit():
+	case <-ctx.Done():
+		return
+	}
+	now, last := time.Now(), cutAt.Add(-offset())
+	release := now.Add(most)
+	if c.style == idle {
+		// A heartbeat still has to follow.
+		release = now.Add(most - rand.N(c.timeout/10))
+	}
+	if release.After(last) {
+		release = last
+	}
+	if until(ctx, release) != nil {
+		return
+	}
+	held.Release()
+	if c.style == writes && until(ctx, last) == nil {
+		c.write(ctx)
+	}
+}
+
+// The leader stands still for 1 to 3 s. When it goes on, the follower is cut off just before
+// it answers the first ping. The other two servers agree to writes meanwhile, and the follower
+// may still hear of them.
+func leaderStoodStill(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
+	at, err := l.moment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.startWork(ctx, bg)
+	const skip = 2
+	tr := l.setTrap(skip, oneWay)
+	period := l.period()
+	from := at.Add(skip*period + period/20 + rand.N(period*17/20))
+	// More often short than long: a session of 4 s cannot be certain for longer.
+	u := rand.Float64()
+	to := from.Add(time.Second + time.Duration(u*u*float64(2*time.Second)))
+	l.writeAt(ctx, bg, to)
+	return tr, l.stopLeader(ctx, from, to)
+}
+
+// atRate has the servers' clocks run faster or slower than the client's.
+func atRate(rate float64) func(*trial) {
+	return func(t *trial) {
+		cut{
+			seconds: []int{4, 10, 20}, oneWay: 0.5, rate: rate, mayFail: rate > holdsUpTo,
+			environ: map[string]string{"FAKETIME": fmt.Sprintf("+0 x%v", rate)},
+			run: func(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
+				if rand.IntN(5) == 0 {
+					return leaderStoodStill(ctx, l, bg, oneWay)
+				}
+				return cutBeforeAnswer(ctx, l, bg, oneWay)
+			},
+		}.repeat(t, time.Second)
+	}
+}
+
+// The wall clocks of the servers are stepped while locks are held and the others wait, and around a cut.
+func serversStepped(t *trial) {
+	offset := filepath.Join(t.TempDir(), "offset")
+	step := func(ahead time.Duration) error {
+		next := offset + ".next" // servers must not read half of it
+		return errors.Join(os.WriteFile(next, fmt.Appendf(nil, "%+d\n", ahead/time.Second), 0o600), os.Rename(next, offset))
+	}
+	t.must(step(0))
+	stepped(t, step, map[string]string{
+		"FAKETIME_TIMESTAMP_FILE":      offset,
+		"FAKETIME_CACHE_DURATION":      "1", // seconds
+		"FAKETIME_DONT_FAKE_MONOTONIC": "1", // System.nanoTime is right
+		"FAKETIME_FORCE_MONOTONIC_FIX": "0", // and so is how long threads wait
+	})
+}
+
+// The wall clock of the clients is stepped in the same way.
+func clientsStepped(t *trial) {
+	if own, ok := fakeclocks.Own(); ok {
+		stepped(t, own.SetWall, nil)
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), fakeclocks.Build(t.T, "./internal/tests/proofs/nemesis", true),
+		"-test.run=^TestNemesis$", "-test.v", "-schedule", t.schedule.String(), "-for", t.length(0, time.Second).String())
+	cmd.Env = append(os.Environ(), fakeclocks.New(t.T).Env())
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	t.must(err)
+	t.report(row{what: "a mutex", figures: "in a process of its own"})
+}
+
+// stepped steps clocks before and around the cut of the first schedule.
+func stepped(t *trial, step func(ahead time.Duration) error, environ map[string]string) {
+	run := func(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
+		for _, ahead := range []time.Duration{wallStep, -wallStep, 0} {
+			if err := step(ahead); err != nil {
+				return nil, err
+			}
+			if err := l.seeStep(ctx, ahead); err != nil {
+				return nil, err
+			}
+			// Longer than the shorter sessions live.
+			if err := until(ctx, time.Now().Add(l.contest[0].timeout)); err != nil {
+				return nil, err
+			}
+			for _, c := range l.contest {
+				if err := c.held.Err(); err != nil {
+					t.Errorf("a clock was stepped, and is ahead by %v: %v (%s) has lost its lock: %v", ahead, c.timeout, c.style, err)
+				}
+			}
+		}
+		if err := l.align(ctx); err != nil { // the pings have drifted meanwhile
+			return nil, err
+		}
+		tr, err := cutBeforeAnswer(ctx, l, bg, oneWay)
+		if err == nil {
+			err = until(ctx, time.Now().Add(rand.N(4*l.period())))
+		}
+		if err == nil {
+			err = step([]time.Duration{wallStep, -wallStep}[rand.IntN(2)])
+		}
+		return tr, err
+	}
+	cut{seconds: []int{6, 10}, oneWay: 0.5, environ: environ, run: run}.repeat(t, time.Second)
+}
+
+// serverTime asks for the wall clock of the leader, which it notes in each node that is written.
+func (l *clockLab) serverTime(ctx context.Context) (func() (time.Time, error), error) {
+	s, err := l.rivals.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	node, err := s.Enter(ctx, session.NewNode{Dir: "/", Name: fmt.Sprintf("clock%d", l.serial.Add(1)), Fixed: true})
+	return func() (time.Time, error) {
+		stat, err := s.Set(ctx, node.Path, nil, -1)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return time.UnixMilli(stat.Mtime), nil
+	}, err
+}
+
+// seeStep waits until the wall clock of the leader or of this process shows that it is ahead.
+func (l *clockLab) seeStep(ctx context.Context, ahead time.Duration) error {
+	ask, err := l.serverTime(ctx)
+	for err == nil {
+		var at time.Time
+		if at, err = ask(); err == nil && (time.Until(at).Abs()-ahead.Abs()).Abs() < wallStep/2 {
+			return nil
+		}
+		err = errors.Join(err, until(ctx, time.Now().Add(50*time.Millisecond)))
+	}
+	return err
+}
+
+// serverClock is what is known about the clock of System.nanoTime on the server that leads.
+type serverClock struct {
+	rate float64 // by the clock of this process
+
+	// If the rate is not 1, the clock showed nano at the time at.
+	at   time.Time
+	nano time.Duration
+}
+
+// real returns how long something takes that takes d by the server's clock.
+func (c *serverClock) real(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.rate)
+}
+
+// nanoTime returns what the clock shows at a time.
+func (c *serverClock) nanoTime(at time.Time) time.Duration {
+	if c.rate != 1 {
+		return c.nano + time.Duration(float64(at.Sub(c.at))*c.rate)
+	}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err)
+	}
+	return time.Duration(ts.Nano()) - time.Since(at)
+}
+
+// read finds out what the clock shows. Under libfaketime, a clock with a rate shows the same as the
+// server's wall clock.
+func (c *serverClock) read(ctx context.Context, l *clockLab) error {
+	if c.rate == 1 {
+		return nil
+	}
+	ask, err := l.serverTime(ctx)
+	shortest := time.Hour
+	for i := 0; i < 10 && err == nil; i++ {
+		var shown time.Time
+		before := time.Now()
+		shown, err = ask()
+		if took := time.Since(before); err == nil && took < shortest {
+			shortest = took
+			c.at, c.nano = before.Add(took/2), time.Duration(shown.UnixNano())
+		}
+	}
+	return err
+}
+
+// startFaked starts servers under libfaketime, or by themselves if environ is empty.
+func startFaked(t *trial, environ map[string]string, opts ...zktest.RealOption) *zktest.Ensemble {
+	t.Helper()
+	if len(environ) == 0 {
+		return zktest.StartReal(t, opts...)
+	}
+	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // Debian's
+	if len(found) == 0 {
+		testserver.Missing(t, errors.New("no libfaketime on this machine: make deps"))
+	}
+	opts = append(opts, zktest.Environ("LD_PRELOAD", found[0]))
+	for key, value := range environ {
+		opts = append(opts, zktest.Environ(key, value))
+	}
+	e := zktest.StartReal(t, opts...)
+	// The library leaves files in /dev/shm if the process is killed.
+	t.Cleanup(func() {
+		var all sync.WaitGroup
+		for i := range e.Len() {
+			all.Go(func() {
+				if err := e.Stop(i); err != nil {
+					t.Log(err)
+				}
+			})
+		}
+		all.Wait()
+	})
+	return e
+}

@@ -1,0 +1,463 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// These are schedules of disks that are slow, full, or lose what was not synced. Servers load a small library in C
+// (testdata/disk.c) ahead of the C library.
+//
+// The library notes how far each file of a server was written when it was last synced. A power cut kills servers
+// with SIGKILL, and then cuts their transaction logs to what was synced. That is the worst that a disk may do which
+// keeps its word: usually the kernel has written more. Snapshots are kept, as if the kernel had written them: a
+// server that has a log and no snapshot does not start.
+//
+// With forceSync=no ZooKeeper never syncs its log. ZooKeeper promises nothing then, and neither do the locks. The
+// schedules assert what goes wrong, so that docs/reliability.md can say it. They do the same with the defect that
+// diskGap shows.
+var diskSchedules = []schedule{
+	{group: "disks", name: "slow", beside: true, run: slowDisks},
+	{group: "disks", name: "still until the holder has lost", beside: true, run: func(t *trial) { disksStandStill(t, false) }},
+	{group: "disks", name: "still until no server leads", beside: true, run: func(t *trial) { disksStandStill(t, true) }},
+	{group: "disks", name: "that of a follower full", beside: true, run: func(t *trial) { diskFull(t, false) }},
+	{group: "disks", name: "that of the leader full", beside: true, run: func(t *trial) { diskFull(t, true) }},
+	{group: "disks", name: "all full", beside: true, run: allDisksFull},
+	{group: "disks", name: "a gap in a log", beside: true, run: func(t *trial) { diskGap(t, false) }},
+	{group: "disks", name: "a gap in a log that is wiped", beside: true, run: func(t *trial) { diskGap(t, true) }},
+	{group: "disks", name: "power cut", quick: true, short: true, beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "yes") }},
+	{group: "disks", name: "power cut unsynced", beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "no") }},
+	{group: "disks", name: "power cut while cut off", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "yes", 10*time.Second) }},
+	{group: "disks", name: "power cut while cut off unsynced", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "no", 40*time.Second) }},
+	{group: "disks", name: "power cut while writing", beside: true, run: func(t *trial) { acknowledgedAfterPowerCut(t, "yes") }},
+	{group: "disks", name: "power cut while writing unsynced", beside: true, run: func(t *trial) { acknowledgedAfterPowerCut(t, "no") }},
+}
+
+const (
+	diskLock  = "/disks/lock"
+	otherLock = "/disks/another"
+)
+
+// diskLab is a lab whose servers have disks that can be made bad.
+type diskLab struct {
+	*lab
+	disks []disk
+}
+
+func newDiskLab(t *trial, servers int, opts ...zktest.RealOption) *diskLab {
+	t.Helper()
+	l := &diskLab{lab: newLab(t, servers, append([]zktest.RealOption{
+		zktest.Environ("LD_PRELOAD", diskLibrary(t.T)),
+		zktest.Property("forceSync", "yes"), // ZooKeeper's default, and not that of zktest
+	}, opts...)...)}
+	for i := range servers {
+		l.disks = append(l.disks, disk{filepath.Dir(l.dataDir(i))})
+	}
+	return l
+}
+
+// dataDir returns where a server has its data. It must be running.
+func (l *lab) dataDir(i int) string {
+	l.Helper()
+	text, err := l.Word(l.ctx, i, "conf")
+	l.must(err)
+	found := regexp.MustCompile(`(?m)^dataDir=(.*?)(/version-2)?$`).FindStringSubmatch(text)
+	if found == nil {
+		l.Fatalf("server %d does not say where its data is: %s", i, text)
+	}
+	return found[1]
+}
+
+// diskLibrary builds the library that servers load, and returns its name.
+func diskLibrary(t *testing.T) string {
+	t.Helper()
+	compiler, err := exec.LookPath("cc")
+	if err != nil {
+		testserver.Missing(t, err)
+	}
+	name := filepath.Join(t.TempDir(), "disk.so")
+	build := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", name,
+		filepath.Join("testdata", "disk.c"), "-ldl", "-lpthread")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	return name
+}
+
+// disk is what a server has its data on. All methods but cutPower may be called while the server runs.
+type disk struct{ dir string }
+
+// set writes a number that the library reads before each sync and each write.
+func (d disk) set(what string, n int64) error {
+	next := filepath.Join(d.dir, what+".next")
+	return errors.Join(os.WriteFile(next, []byte(strconv.FormatInt(n, 10)), 0o600), os.Rename(next, filepath.Join(d.dir, what)))
+}
+
+// slow has each sync take longer from now on.
+func (d disk) slow(by time.Duration) error { return d.set("slow", by.Milliseconds()) }
+
+// full has writes fail after n more bytes.
+func (d disk) full(n int64) error { return d.set("full", n) }
+
+// well ends slow and full.
+func (l *diskLab) well() {
+	l.Helper()
+	for _, d := range l.disks {
+		for _, what := range []string{"slow", "full"} {
+			if err := os.Remove(filepath.Join(d.dir, what)); !errors.Is(err, fs.ErrNotExist) {
+				l.must(err)
+			}
+		}
+	}
+}
+
+// cutPower kills all servers at once, drops what they have not synced, and starts them again.
+func (l *diskLab) cutPower() {
+	l.Helper()
+	l.faults++
+	l.all(l.Kill)
+	for _, d := range l.disks {
+		l.must(d.cutPower())
+	}
+	l.all(l.Launch)
+	l.must(l.WaitReady(l.ctx))
+}
+
+// cutPower makes zeros of what the server's logs had not synced, as ZooKeeper has extended the files with.
+func (d disk) cutPower() error {
+	logs, err := filepath.Glob(filepath.Join(d.dir, "data", "version-2", "log.*"))
+	for _, log := range logs {
+		text, errRead := os.ReadFile(filepath.Join(d.dir, "synced", filepath.Base(log)))
+		if errors.Is(errRead, fs.ErrNotExist) {
+			err = errors.Join(err, os.Remove(log))
+			continue
+		}
+		synced, errParse := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		info, errStat := os.Stat(log)
+		if err = errors.Join(err, errRead, errParse, errStat); err != nil {
+			return err
+		}
+		if info.Size() > synced {
+			err = errors.Join(os.Truncate(log, synced), os.Truncate(log, info.Size()))
+		}
+	}
+	return err
+}
+
+// comeBack waits until all servers serve again, and starts those whose process has ended. It returns how many had.
+func (l *diskLab) comeBack() int {
+	l.Helper()
+	l.well()
+	ended := make(map[int]bool)
+	l.eventually("all servers to serve again", func() bool {
+		serving := 0
+		for i := range l.disks {
+			if l.Launch(i) == nil { // it is an error while the process runs
+				ended[i] = true
+			}
+			if _, err := l.Metrics(l.ctx, i); err == nil {
+				serving++
+			}
+		}
+		return serving == len(l.disks)
+	})
+	return len(ended)
+}
+
+// write creates numbered nodes until one fails, and returns the number that is next.
+func write(conn *zk.Conn, from, to int) int {
+	for n := from; n < to; n++ {
+		if _, err := conn.Create(numbered(n), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			return n
+		}
+	}
+	return to
+}
+
+func numbered(n int) string { return fmt.Sprintf("/acknowledged-%d", n) }
+
+// missing returns how many of the first n nodes a server does not have.
+func (l *diskLab) missing(i, n int) (count int) {
+	l.Helper()
+	conn := l.plain(i)
+	for i := range n {
+		there, _, err := conn.Exists(numbered(i))
+		l.must(err)
+		if !there {
+			count++
+		}
+	}
+	return count
+}
+
+// Locks wait for the disks of a quorum, and for no other disk, also if the client's server or the leader has
+// it.
+func slowDisks(t *trial) {
+	const delay, times = 300 * time.Millisecond, 10
+	l := newDiskLab(t, voters)
+	leader := l.leader()
+	follower, other := (leader+1)%voters, (leader+2)%voters
+	for _, c := range []struct {
+		what  string
+		disks []int
+		waits bool
+	}{
+		{"no disk", nil, false},
+		{"a follower's", []int{follower}, false},
+		{"the leader's", []int{leader}, false},
+		{"both followers'", []int{follower, other}, true},
+		{"all", []int{0, 1, 2}, true},
+	} {
+		at := follower
+		for n, i := range c.disks {
+			l.must(l.disks[i].slow(delay))
+			l.faults++
+			if n == 0 {
+				at = i
+			}
+		}
+		mx := l.mutex(l.Addr(at), diskLock, 20*time.Second)
+		began := time.Now()
+		for range times {
+			h, _ := l.take(mx)
+			l.must(h.release())
+		}
+		each := time.Since(began) / times
+		l.well()
+		l.figure("%s: lock and unlock took %v", c.what, ms(each))
+		if c.waits && each < 2*delay {
+			t.Errorf("%s: create and delete took %v, although a quorum's disks take %v", c.what, each, delay)
+		}
+	}
+	l.judge("a mutex", false)
+}
+
+func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
+// The disks of a quorum stand still. The holder loses the lock in time, and nobody gets it. When the disks
+// are well again, also if the leader has given up meanwhile, the waiter gets it.
+func disksStandStill(t *trial, untilNoLeader bool) {
+	const timeout = 6 * time.Second
+	l := newDiskLab(t, voters)
+	holder, _ := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
+	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
+	leader, began := l.leader(), time.Now()
+	for i := 1; i < voters; i++ {
+		l.faults++
+		l.must(l.disks[(leader+i)%voters].slow(time.Hour))
+	}
+	l.loses(holder)
+	lost := time.Since(began)
+	if untilNoLeader {
+		l.eventually("the leader to give up", func() bool {
+			_, err := l.Leader(l.ctx)
+			return err != nil
+		})
+	}
+	stood := time.Since(began)
+	l.mustWait(rival, "no quorum can agree")
+	well := time.Now()
+	l.well()
+	l.gets(rival)
+	l.figure("lost after %v, still for %v, handed over %v later", ms(lost), ms(stood), ms(rival.at.Sub(well)))
+	l.judge("a mutex", false)
+}
+
+// The disk of one server gets full in the middle of a write. The server stops serving. A client that may use
+// the other servers gives its lock back there, and the waiter gets it. A client of that server alone loses
+// its lock before the servers give it to a waiter. When there is room again the server comes back, and has
+// all that was acknowledged meanwhile.
+func diskFull(t *trial, leads bool) {
+	const timeout = 10 * time.Second
+	l := newDiskLab(t, voters)
+	at := l.leader()
+	if !leads {
+		at = (at + 1) % voters
+	}
+	holder, _ := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
+	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
+	l.take(l.mutex(l.Addr(at), otherLock, timeout))
+	rivalOfAlone := l.contend(l.mutex(l.ConnectString(), otherLock, timeout), 1)
+	writer := l.plain(at)
+	written := write(writer, 0, 20)
+
+	l.faults++
+	l.must(l.disks[at].full(300))
+	began := time.Now()
+	written = write(writer, written, 100)
+	l.stopsServing(at)
+	released := holder.release()
+	l.gets(rival)
+	l.gets(rivalOfAlone)
+	written = write(l.plain((at+1)%voters), written, written+100)
+
+	ended := l.comeBack()
+	lost := l.missing(at, written)
+	l.must(l.Restart(l.ctx, at))
+	if later := l.missing(at, written); lost != 0 || later != 0 {
+		t.Errorf("of %d acknowledged writes %d missing, %d after a restart", written, lost, later)
+	}
+	l.figure("%d processes ended; release: %v; lock handed over after %v", ended, released, ms(rival.at.Sub(began)))
+	l.judge("a mutex", false)
+}
+
+// The disks of all servers get full. The holder loses its lock in time, and nobody gets it. When there is
+// room again, the waiter gets the lock, and all acknowledged writes are there.
+func allDisksFull(t *trial) {
+	const timeout = 6 * time.Second
+	l := newDiskLab(t, voters)
+	holder, _ := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
+	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
+	writer := l.plain(0)
+	for _, d := range l.disks {
+		l.faults++
+		l.must(d.full(1000))
+	}
+	written := write(writer, 0, math.MaxInt)
+	l.loses(holder)
+	l.mustWait(rival, "no disk has room")
+	ended := l.comeBack()
+	l.gets(rival)
+	for i := range l.disks {
+		if lost := l.missing(i, written); lost > 0 {
+			t.Errorf("server %d misses %d of %d acknowledged writes", i, lost, written)
+		}
+	}
+	l.figure("full after %d writes: %d of %d processes ended", written, ended, voters)
+	l.judge("a mutex", false)
+}
+
+// ZOOKEEPER-4882: the disk of a follower fails for a moment, and the server is restarted later. Then it misses the
+// node of a holder, and a client of that server gets the lock beside the holder. Later versions of ZooKeeper notice
+// the gap, and do not start. If the data of the server is wiped, it has all again.
+func diskGap(t *trial, wipe bool) {
+	const timeout = 20 * time.Second
+	l := newDiskLab(t, voters)
+	at := (l.leader() + 1) % voters
+	holder := l.holderInGap(at, l.mutex(l.Addr((at+1)%voters), diskLock, timeout))
+	l.faults++
+	l.must(l.Kill(at))
+	if wipe {
+		l.must(os.RemoveAll(filepath.Join(l.disks[at].dir, "data", "version-2")))
+	}
+	err := l.Start(l.ctx, at)
+	if !wipe && err != nil && strings.Contains(err.Error(), "Committed proposal cached out of order") {
+		l.figure("the server refuses to start")
+		l.judge("a mutex", false)
+		return
+	}
+	l.must(err)
+	got, err := l.mutex(l.Addr(at), diskLock, timeout).TryLock(l.ctx)
+	if two := got && holder.isHeld(); err != nil || two == wipe {
+		t.Errorf("a client of the server gets the lock beside the holder: %v, want %v; %v", two, !wipe, err)
+	}
+	l.judge("a mutex", false)
+}
+
+// holderInGap takes the lock, and leaves a follower without that in its log. What others commit while a write of the
+// follower is stuck and then fails is in its memory only. It rejoins, and logs what comes later.
+func (l *diskLab) holderInGap(at int, mx *zklock.Mutex) *held {
+	l.Helper()
+	before, _ := l.take(mx)
+	l.must(before.release())
+	writer, reader := l.plain((at+1)%voters), l.plain(at)
+	l.faults++
+	l.must(l.disks[at].slow(time.Hour))
+	l.must(l.disks[at].full(0))
+	write(writer, 0, 1) // the write that is stuck
+	holder, _ := l.take(mx)
+	l.eventually("the follower to have the holder in its memory", func() bool {
+		names, _, err := reader.Children(diskLock)
+		return err == nil && len(names) == 1
+	})
+	l.well() // now the write fails
+	l.stopsServing(at)
+	l.comeBack()
+	if n := write(l.plain(at), 1, 5); n != 5 {
+		l.Fatalf("%d of 5 writes acknowledged", n)
+	}
+	return holder
+}
+
+// One server loses power. If it syncs its log, the next token is higher than all before. If it does not, its
+// transaction numbers go back, and so do tokens: a store then refuses the new holder, and accepts a former
+// one.
+func tokenAfterPowerCut(t *trial, forceSync string) {
+	l := newDiskLab(t, 1, zktest.Property("forceSync", forceSync))
+	var before int64
+	for range 5 {
+		h, token := l.take(l.mutex(l.ConnectString(), diskLock, 4*time.Second))
+		before = token
+		l.must(h.release())
+	}
+	l.cutPower()
+	_, after := l.take(l.mutex(l.ConnectString(), diskLock, 4*time.Second))
+	if grows := after > before; grows != (forceSync == "yes") {
+		t.Errorf("token %#x after %#x", after, before)
+	}
+	l.figure("token %#x after %#x", after, before)
+	l.judge("a mutex", forceSync == "no")
+}
+
+// All servers lose power while the holder is cut off from them. If they sync their logs, the next contender
+// gets the lock after the holder's session, and so after the holder has lost it. If they do not, the holder's
+// node and its session are gone, and the next contender gets the lock at once.
+func holderAfterPowerCut(t *trial, forceSync string, timeout time.Duration) {
+	l := newDiskLab(t, voters, zktest.Property("forceSync", forceSync))
+	door := zktest.StartProxy(t, l.Addr(0))
+	_, before := l.take(l.mutex(door.Addr(), diskLock, timeout))
+	door.Blackhole(zktest.Both)
+	cutOff := time.Now()
+	l.cutPower()
+	next, after := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
+	took := time.Since(cutOff)
+	next.others(l.ctx)
+	l.figure("token %#x after %#x", after, before)
+	two := l.judge("a mutex", forceSync == "no")
+	if forceSync == "yes" && after <= before {
+		t.Errorf("token %#x after %#x", after, before)
+	}
+	// A busy machine can take longer to restart the servers than the holder's lease lasts.
+	if forceSync == "no" && two == 0 && took < timeout*4/5 {
+		t.Errorf("the contender did not get the lock beside the holder")
+	}
+}
+
+// All servers lose power while a client writes. All acknowledged writes are there afterwards if they sync
+// their logs.
+func acknowledgedAfterPowerCut(t *trial, forceSync string) {
+	l := newDiskLab(t, voters, zktest.Property("forceSync", forceSync))
+	written := make(chan int)
+	writer, reader := l.plain(0), l.plain(1)
+	go func() { written <- write(writer, 0, math.MaxInt) }()
+	l.eventually("the client to write", func() bool {
+		there, _, err := reader.Exists(numbered(100))
+		return err == nil && there
+	})
+	l.cutPower()
+	n := <-written
+	lost := l.missing(0, n)
+	if (lost > 0) != (forceSync == "no") {
+		t.Errorf("%d of %d acknowledged writes lost", lost, n)
+	}
+	l.figure("%d of %d acknowledged writes lost", lost, n)
+	l.judge("none", false)
+}

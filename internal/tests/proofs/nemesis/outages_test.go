@@ -1,0 +1,393 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// These schedules measure which outages, slow networks and slow commits a session survives, and what it sends for that.
+// They are the only ones in virtual time, on the in-process servers of package zktest with ZooKeeper's default tick:
+// real servers would need weeks for as many sessions. Processors and garbage collection take no time there. The sessions
+// start at random times, from a fixed seed, so an outage strikes at every point of their heartbeats.
+var outageSchedules = []schedule{
+	{group: "outages", name: "connections reset", quick: true, short: true, run: resetConnections},
+	{group: "outages", name: "slow answers", quick: true, short: true, run: slowAnswers},
+	{group: "outages", name: "what sessions send", quick: true, short: true, run: whatSessionsSend},
+	{group: "outages", name: "timeouts", run: timeouts},
+}
+
+const oneWay = 500 * time.Microsecond // what every frame takes, each way
+
+// knowledge is how a manager knows the servers' tick.
+type knowledge int
+
+const (
+	told    knowledge = iota // by session.WithTickTime
+	learned                  // by asking a server, which is the default
+	unknown                  // asking fails
+)
+
+func (k knowledge) String() string { return [...]string{"told", "learned", "unknown"}[k] }
+
+// survivableWith is the longest outage in which no session of ten seconds may be lost.
+func survivableWith(k knowledge) time.Duration {
+	if k == unknown {
+		return 3 * time.Second
+	}
+	return survivable
+}
+
+// world is an ensemble and its clients, in a bubble.
+type world struct {
+	t      *testing.T
+	server *zktest.Server
+	random *rand.Rand
+	down   atomic.Bool // dials are refused
+}
+
+// bubble runs f in a world of its own, in virtual time.
+func bubble(t *testing.T, seed uint64, f func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t, zktest.Servers(voters), zktest.TickTime(labTick))
+		server.Delay(oneWay)
+		f(&world{t: t, server: server, random: rand.New(rand.NewPCG(seed, 0))})
+	})
+}
+
+// dial reaches one of the servers, whatever the address.
+func (w *world) dial(server int, k knowledge) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	open := w.server.DialerTo(server)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if w.down.Load() {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		c, err := open(ctx, network, addr)
+		if err == nil && k == unknown {
+			c = &noVisit{Conn: c}
+		}
+		return c, err
+	}
+}
+
+// noVisit is a connection that breaks when its client asks for the shortest session timeout,
+// which is how a manager learns the tick.
+type noVisit struct {
+	net.Conn
+	began bool
+}
+
+func (c *noVisit) Write(b []byte) (int, error) {
+	if !c.began {
+		c.began = true
+		const timeout, session = 4 + 4 + 8, 4 + 4 + 8 + 4 // behind length, version and zxid
+		if binary.BigEndian.Uint32(b[timeout:]) == 1 && binary.BigEndian.Uint64(b[session:]) == 0 {
+			c.Close()
+			return 0, errors.New("the tick is not to be learned")
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// outage resets all connections, and has all dials refused for d.
+func (w *world) outage(d time.Duration) {
+	w.down.Store(true)
+	w.server.Disconnect()
+	time.Sleep(d)
+	w.down.Store(false)
+}
+
+// keeper is a session, of a manager of its own, that holds a lock of its own.
+type keeper struct {
+	session *session.Session
+	lease   *queue.Lease
+}
+
+// connect opens a session on one of the servers.
+func (w *world) connect(server int, timeout time.Duration, k knowledge) (*session.Manager, *session.Session, error) {
+	opts := []session.Option{
+		session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler)), session.WithDialer(w.dial(server, k)),
+	}
+	if k == told {
+		opts = append(opts, session.WithTickTime(labTick))
+	}
+	m, err := session.Connect(w.t.Context(), "zk0:2181,zk1:2181,zk2:2181", opts...) // the dialer has the choice
+	if err != nil {
+		return nil, nil, err
+	}
+	w.t.Cleanup(func() { _ = m.Close() })
+	s, err := m.Session(w.t.Context())
+	return m, s, err
+}
+
+// hold opens n sessions, spread evenly over the servers and at random over a timeout. It
+// returns two timeouts after the first began, when all have long held their locks.
+func (w *world) hold(n int, timeout time.Duration, k knowledge) []keeper {
+	w.t.Helper()
+	all := make([]keeper, n)
+	var wg sync.WaitGroup
+	for i := range all {
+		start := time.Duration(w.random.Int64N(int64(timeout)))
+		wg.Go(func() {
+			time.Sleep(start)
+			m, s, err := w.connect(i%voters, timeout, k)
+			var lock *zklock.Mutex
+			if err == nil {
+				lock, err = zklock.New(m, fmt.Sprintf("/locks/%d", i))
+			}
+			if err == nil {
+				all[i].session = s
+				all[i].lease, err = lock.Acquire(w.t.Context())
+			}
+			if err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	time.Sleep(2 * timeout)
+	wg.Wait()
+	if w.t.Failed() {
+		w.t.FailNow()
+	}
+	return all
+}
+
+// lost returns how many have lost their session.
+func lost(all []keeper) (n int) {
+	for _, h := range all {
+		if h.session.Err() != nil || h.lease.Err() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// endure has n sessions that hold locks go through an outage, and returns how many are lost.
+func endure(t *testing.T, seed uint64, n int, timeout time.Duration, k knowledge, outage time.Duration) (gone int) {
+	t.Helper()
+	const batch = 250 // in one bubble, at most
+	for done := 0; done < n; done += batch {
+		bubble(t, seed+uint64(done), func(w *world) {
+			all := w.hold(min(batch, n-done), timeout, k)
+			w.outage(outage)
+			time.Sleep(timeout)
+			gone += lost(all)
+		})
+	}
+	return gone
+}
+
+// resetConnections has sessions of ten seconds go through outages: all connections are reset, and dials are refused for
+// a while. None may be lost in outages of up to 4.5 s if the tick is known, and of up to 3 s if it is not. In full,
+// longer outages are measured as well.
+func resetConnections(t *trial) {
+	sessions := longtest.Pick(20, 100)
+	if t.full {
+		sessions = 1000
+	}
+	for _, k := range []knowledge{told, learned, unknown} {
+		r := row{what: "mutexes, tick " + k.String()}
+		for i, d := range []float64{1, 2, 3, 4, 4.5, 5, 6, 7, 8, 9} {
+			outage := time.Duration(d * float64(time.Second))
+			promised := outage <= survivableWith(k)
+			if !promised && !t.full {
+				break
+			}
+			n := endure(t.T, uint64(1000*i), sessions, defaultTimeout, k, outage)
+			r.faults, r.holds = r.faults+1, r.holds+sessions
+			r.figures += fmt.Sprintf("%v: %d lost; ", outage, n)
+			if promised && n > 0 {
+				r.other = append(r.other, fmt.Sprintf("lost %d of %d sessions in an outage of %v, want none", n, sessions, outage))
+			}
+		}
+		r.figures += fmt.Sprintf("of %d each", sessions)
+		t.report(r)
+	}
+}
+
+// slowAnswers has sessions of ten seconds that hold locks live for a minute with round trips of a second, with disks
+// that take a second and a half for each transaction, and with both.
+//
+// Slow disks on a slow network are more than the lease clock can make up for. The ping, the sync and the write of one
+// proof follow one another. They take 1 s, 1 s to 2.5 s in a crowd, and 2.5 s, and half a tick and a fiftieth of it lies
+// between the first two. A ping is answered 1 s after it was sent, which is less than that, so the sync follows a later
+// answer. A proof is up to 8.5 s old when it comes, the next one comes two seconds later, and a lease is nine seconds.
+//
+// A leader answers a sync only when it has committed what any session proposed before. So in a crowd a sync takes as
+// long as a write does.
+func slowAnswers(t *trial) {
+	alone, crowd := longtest.Pick(2, 20), 30
+	for _, s := range []struct {
+		name         string
+		trip, commit time.Duration // a round trip, and what a server's disk takes for a transaction
+		promised     bool
+	}{
+		{"network", time.Second, 0, true},
+		{"disks", 2 * oneWay, 1500 * time.Millisecond, true},
+		{"both", time.Second, 1500 * time.Millisecond, false},
+	} {
+		if !s.promised && !t.full {
+			continue
+		}
+		for _, k := range []knowledge{told, learned, unknown} {
+			gone, n := 0, 0
+			live := func(seed uint64, sessions int) {
+				bubble(t.T, seed, func(w *world) {
+					all := w.hold(sessions, defaultTimeout, k)
+					w.server.Delay(s.trip / 2)
+					w.server.SetCommitDelay(s.commit)
+					time.Sleep(time.Minute)
+					gone, n = gone+lost(all), n+sessions
+				})
+			}
+			for i := range alone {
+				live(uint64(i), 1)
+			}
+			live(0, crowd)
+			r := row{what: fmt.Sprintf("mutexes, slow %s, tick %v", s.name, k), faults: alone + 1, holds: n, figures: fmt.Sprintf("%d sessions lost", gone)}
+			if s.promised && k != unknown && gone > 0 {
+				r.other = append(r.other, fmt.Sprintf("lost %d of %d sessions, want none", gone, n))
+			}
+			t.report(r)
+		}
+	}
+}
+
+// rate is what one session sends in a time.
+type rate struct{ ping, sync, write float64 }
+
+func (r rate) all() float64 { return r.ping + r.sync + r.write }
+
+func (r rate) String() string {
+	return fmt.Sprintf("%.1f requests: %.1f pings, %.1f syncs, %.1f writes", r.all(), r.ping, r.sync, r.write)
+}
+
+// rateOf counts what a session sends within so many periods, for each period. Whatever is
+// neither ping nor sync counts as a write.
+func (w *world) rateOf(id int64, periods int, period time.Duration) (r rate) {
+	w.server.ResetRequests()
+	time.Sleep(time.Duration(periods) * period)
+	for _, q := range w.server.Requests() {
+		switch {
+		case q.Session != id:
+		case q.Op == zktest.OpPing:
+			r.ping++
+		case q.Op == zktest.OpSync:
+			r.sync++
+		default:
+			r.write++
+		}
+	}
+	n := float64(periods)
+	return rate{r.ping / n, r.sync / n, r.write / n}
+}
+
+// whatSessionsSend counts what a session of ten seconds sends in a minute. An idle one sends at most twice as much as
+// zk.Conn does, and no writes. One that holds a lock writes five times in a timeout at most.
+func whatSessionsSend(t *trial) {
+	const minutes, rounds = 10, 5 // of heartbeats in a timeout: see internal/clock
+	bubble(t.T, 0, func(w *world) {
+		// Each client has a server of its own, so that no request is for the other client.
+		open := w.dial(0, learned)
+		c, events, err := zk.Connect([]string{"127.0.0.1:2181"}, defaultTimeout, zk.WithLogger(silent{}), zk.WithMaxConnBufferSize(256<<10),
+			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
+				return open(context.Background(), network, addr)
+			}))
+		t.must(err)
+		w.t.Cleanup(c.Close)
+		for e := range events {
+			if e.State == zk.StateHasSession {
+				break
+			}
+		}
+		_, s, err := w.connect(1, defaultTimeout, learned)
+		t.must(err)
+		time.Sleep(time.Minute)
+		plain, idle := w.rateOf(c.SessionID(), minutes, time.Minute), w.rateOf(s.ID(), minutes, time.Minute)
+		r := row{what: "none", figures: fmt.Sprintf("idle, a minute: %v; zk.Conn: %v", idle, plain)}
+		if plain.all() == 0 || idle.all() > 2*plain.all() || idle.write > 0 {
+			r.other = []string{"an idle session sends more than twice as much as zk.Conn, or writes"}
+		}
+		t.report(r)
+	})
+	bubble(t.T, 0, func(w *world) {
+		h := w.hold(1, defaultTimeout, learned)[0]
+		time.Sleep(time.Minute)
+		holding := w.rateOf(h.session.ID(), minutes, time.Minute)
+		r := row{what: "a mutex", holds: 1, figures: fmt.Sprintf("holding, a minute: %v", holding)}
+		if most := rounds*float64(time.Minute/defaultTimeout) + 1; holding.write > most || holding.sync > most {
+			r.other = []string{fmt.Sprintf("more than %v syncs or writes", most)}
+		}
+		t.report(r)
+	})
+}
+
+// timeouts measures, for several timeouts, the longest outage and the slowest commits in which no session is lost. With
+// -write it writes the table of docs/performance.md.
+func timeouts(t *trial) {
+	const sessions = 60
+	var b strings.Builder
+	b.WriteString("| timeout | longest outage | slowest commits | longest outage, tick unknown | slowest commits, tick unknown |\n| --- | ---: | ---: | ---: | ---: |\n")
+	for _, timeout := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
+		fmt.Fprintf(&b, "| %g s |", timeout.Seconds())
+		for _, k := range []knowledge{learned, unknown} {
+			outage := longestThat(timeout, func(d time.Duration) bool { return endure(t.T, 0, sessions, timeout, k, d) == 0 })
+			commit := longestThat(timeout, func(d time.Duration) (survived bool) {
+				bubble(t.T, 0, func(w *world) {
+					all := w.hold(sessions, timeout, k)
+					w.server.SetCommitDelay(d)
+					time.Sleep(2 * time.Minute)
+					survived = lost(all) == 0
+				})
+				return survived
+			})
+			fmt.Fprintf(&b, " %g s | %g s |", outage.Seconds(), commit.Seconds())
+			if outage < survivableWith(k) {
+				t.Errorf("sessions of %v survive %v with the tick %v", timeout, outage, k)
+			}
+		}
+		b.WriteString("\n")
+	}
+	t.Logf("\n%s", b.String())
+	if *writeFlag {
+		t.must(report.Section(filepath.Join("..", "..", "..", "..", "docs", "performance.md"), "timeouts", b.String()))
+	}
+}
+
+// longestThat returns the longest duration that is survived, in steps, below a limit; 0 if there is none.
+func longestThat(limit time.Duration, survived func(time.Duration) bool) time.Duration {
+	const step = 250 * time.Millisecond
+	good, bad := 0, int(limit/step)
+	for bad-good > 1 {
+		if mid := (good + bad) / 2; survived(time.Duration(mid) * step) {
+			good = mid
+		} else {
+			bad = mid
+		}
+	}
+	return time.Duration(good) * step
+}

@@ -1,0 +1,548 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// These are schedules of what operators and failures do to ensembles: they restart one server after another, upgrade
+// and remove servers, leaders die, and the quorum is lost. Ticks and session timeouts are the defaults: 2 s and 10 s.
+//
+// Besides what is checked in an attack, no session is lost, except in an outage that is longer than a session of 10 s
+// has to survive. An outage, for one client, is a time in which no leader serves, fewer servers than a majority do, or
+// none of those does that the client may connect to. The servers are asked all the time. Losses are not judged if the
+// client's process or this one ran later than the margin of the lease clock.
+//
+// The rolling upgrade needs a second ZooKeeper. The environment variable ZOOKEEPER_UPGRADE names its directory,
+// which is like that of ZOOKEEPER_HOME. The servers start with the first and end with the second.
+var restartSchedules = []schedule{
+	restarts("rolling restart by SIGKILL", func(s *site) error { return s.roll(s.ensemble.Kill, nil) }),
+	restarts("rolling restart by SIGTERM", func(s *site) error { return s.roll(s.ensemble.Stop, nil) }),
+	restarts("rolling upgrade", (*site).rollingUpgrade),
+	restarts("leader killed again and again", func(s *site) error {
+		return s.times(5, func() error { return s.killLeader() })
+	}),
+	restarts("quorum lost for 3 s", func(s *site) error { return s.times(2, s.pauseFollowers) }),
+	restarts("a client's server removed by reconfig", (*site).removeServers, zktest.Reconfigurable(), zktest.Property("skipACL", "yes")),
+	{group: "restarts", name: "an observer as the only server", run: func(t *trial) {
+		restart(t, (*site).strikeObserver, viaObserver, zktest.Observers(1))
+	}},
+	{group: "restarts", name: "leader killed", short: true, run: func(t *trial) {
+		if !t.full { // in full, five times
+			restart(t, (*site).killLeader, nil)
+		}
+	}},
+	{group: "restarts", name: "quorum lost for longer than sessions live", run: func(t *trial) { quorumLost(t, "") }},
+	{group: "restarts", name: "read-only mode", run: func(t *trial) { quorumLost(t, "read-only", zktest.ReadOnlyMode()) }},
+	{group: "restarts", name: "the observer away for longer than sessions live", run: observerAway},
+}
+
+func restarts(name string, run func(*site) error, opts ...zktest.RealOption) schedule {
+	return schedule{group: "restarts", name: name, run: func(t *trial) {
+		for range *runsFlag {
+			restart(t, run, nil, opts...)
+		}
+	}}
+}
+
+const (
+	upgradeEnv     = "ZOOKEEPER_UPGRADE"
+	defaultTimeout = 10 * time.Second // session.WithTimeout's default
+
+	// lateMargin is session.WithMargin's default. It is for threads that run late.
+	lateMargin = defaultTimeout / 10
+
+	// survivable is the longest outage in which no session may be lost: see package outages.
+	survivable = 4500 * time.Millisecond
+
+	// observer is the server behind the voters.
+	observer = voters
+
+	// keepers is how many sessions hold a lock from a moment of their own to the end.
+	keepers = 12
+)
+
+// viaObserver has every second worker connect to the observer only, and the others to any server.
+func viaObserver(worker int) []int {
+	if worker%2 == 0 {
+		return []int{observer}
+	}
+	return []int{0, 1, 2, observer}
+}
+
+// restart has workers use all locks, and sessions of this process hold locks, while something is done to the servers.
+func restart(t *trial, run func(*site) error, reach func(worker int) []int, opts ...zktest.RealOption) {
+	t.Helper()
+	s := newSite(t, turnstile(subjects), seedOf(t), paceOf(labTick), reach, append(opts, zktest.MaxSessionTimeout(20*labTick))...)
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	s.begin()
+	health := watchHealth(ctx, s.ensemble, &running)
+	l := labOf(t, s.ensemble)
+	for i := range keepers {
+		l.take(l.mutex(s.ensemble.ConnectString(), fmt.Sprintf("/keepers/%d", i), defaultTimeout))
+	}
+	began := now()
+	t.must(run(s))
+	s.heal()
+	if took := s.served(now(), certainly); slices.Contains(took, -1) {
+		t.Errorf("not everybody is served: %v", took)
+	}
+	stall := s.longestStall(began)
+	lost := s.judgeLosses(health, reach)
+	for _, h := range l.holds {
+		if err := h.Err(); err != nil {
+			lost++
+			s.judgeLoss(health, "a keeper", []int{0, 1, 2}, time.Now(), err.Error(), health.lateness() > lateMargin)
+		}
+	}
+	everybody := [][]int{{0}, {1}, {2}}
+	if reach != nil {
+		everybody = [][]int{{observer}}
+	}
+	stop()
+	running.Wait()
+	s.finish(false, func(outcome) string {
+		return fmt.Sprintf("longest outage %.1f s; longest time without a mutex for anybody %.1f s; %d of %d sessions lost, in outages that are too long",
+			longest(health.outages(everybody...)).Seconds(), stall.Seconds(), lost, workers+keepers)
+	})
+	l.judge("mutexes, held all the time", false)
+}
+
+// judgeLosses checks that workers have lost no session in an outage that they have to survive, and returns how many
+// they have lost.
+func (s *site) judgeLosses(h *health, reach func(worker int) []int) (n int) {
+	s.Helper()
+	events := s.events()
+	starved := h.lateness() > lateMargin
+	for _, e := range events {
+		starved = starved || e.What == eventLate && time.Duration(e.To-e.From) > lateMargin
+	}
+	for _, e := range events {
+		if e.What != eventLost {
+			continue
+		}
+		servers := []int{0, 1, 2}
+		if reach != nil {
+			servers = reach(e.Worker)
+		}
+		n++
+		at := time.Now().Add(-time.Duration(now() - e.To))
+		s.judgeLoss(h, fmt.Sprintf("worker %d", e.Worker), servers, at, e.Error, starved)
+	}
+	return n
+}
+
+// judgeLoss fails the test for a session that was lost at some time, or before, unless there was an outage that
+// sessions need not survive, or a process was starved.
+func (s *site) judgeLoss(h *health, who string, servers []int, at time.Time, why string, starved bool) {
+	s.Helper()
+	outages := h.outages(servers)
+	if slices.ContainsFunc(outages, func(o stretch) bool { return o.excuses(at) }) {
+		return
+	}
+	report := s.Errorf
+	if starved {
+		report = s.Logf
+	}
+	report("%s lost its session by %s, in no outage of more than %v (starved: %v): %s; outages: %v",
+		who, at.Format("15:04:05.000"), survivable, starved, why, outages)
+}
+
+// longestStall returns the longest time in which no worker got the mutex, since the faults began.
+func (s *site) longestStall(began int64) time.Duration {
+	worst, last := int64(0), began
+	for _, e := range append(s.events(), event{Lock: mutexName, What: eventGot, To: now()}) {
+		if e.Lock == mutexName && e.What == eventGot && e.To > began {
+			worst, last = max(worst, e.To-last), e.To
+		}
+	}
+	return time.Duration(worst)
+}
+
+func (s *site) times(n int, do func() error) error {
+	for range n {
+		if err := errors.Join(do(), s.ready(healing)); err != nil {
+			return err
+		}
+		if took := s.served(now(), certainly); slices.Contains(took, -1) {
+			return fmt.Errorf("not everybody is served: %v", took)
+		}
+	}
+	return nil
+}
+
+// roll ends each server and starts it again, as docs/operations.md says: the leader comes last, and each
+// time all servers are in the quorum again before the next one.
+func (s *site) roll(end func(int) error, between func(int) error) error {
+	leader, err := s.ensemble.Leader(s.Context())
+	for n := 0; n < s.ensemble.Len() && err == nil; n++ {
+		i := (leader + 1 + n) % s.ensemble.Len()
+		s.faults++
+		if err = end(i); err == nil && between != nil {
+			err = between(i)
+		}
+		if err == nil {
+			err = errors.Join(s.ensemble.Launch(i), s.ready(healing))
+		}
+	}
+	return err
+}
+
+// rollingUpgrade ends each server, and starts another version of ZooKeeper in its place, on its data.
+func (s *site) rollingUpgrade() error {
+	home := os.Getenv(upgradeEnv)
+	if home == "" {
+		s.Skipf("%s names no second ZooKeeper, so none is upgraded", upgradeEnv)
+	}
+	before, err := s.versions()
+	if err != nil {
+		return err
+	}
+	if err = s.roll(s.ensemble.Stop, func(i int) error { return s.ensemble.SetHome(i, home) }); err != nil {
+		return err
+	}
+	after, err := s.versions()
+	s.Logf("from %s to %s", before, after)
+	for i := range after {
+		if before[i] == after[i] {
+			err = errors.Join(err, fmt.Errorf("server %d is still %s", i, after[i]))
+		}
+	}
+	return err
+}
+
+// versions returns the version of each server.
+func (s *site) versions() (all []string, err error) {
+	for i := range s.ensemble.Len() {
+		metrics, errOne := s.ensemble.Metrics(s.Context(), i)
+		version, _, _ := strings.Cut(metrics["zk_version"], "-")
+		all, err = append(all, version), errors.Join(err, errOne)
+	}
+	return all, err
+}
+
+// killLeader kills the leader, and starts it again at once.
+func (s *site) killLeader() error {
+	leader, err := s.ensemble.Leader(s.Context())
+	if err != nil {
+		return err
+	}
+	s.faults++
+	return errors.Join(s.ensemble.Kill(leader), s.ensemble.Launch(leader), s.ready(healing))
+}
+
+// pauseFollowers has both followers stand still, for as long as every session survives, and go on.
+func (s *site) pauseFollowers() error {
+	leader, err := s.ensemble.Leader(s.Context())
+	for i := 1; i < voters && err == nil; i++ {
+		err = s.ensemble.Pause((leader + i) % voters)
+	}
+	s.faults++
+	pause(s.Context(), 3*time.Second)
+	for i := 1; i < voters && err == nil; i++ {
+		err = s.ensemble.Resume((leader + i) % voters)
+	}
+	return err
+}
+
+// strikeObserver kills the leader and a follower, and restarts the observer.
+func (s *site) strikeObserver() error {
+	if err := s.killLeader(); err != nil {
+		return err
+	}
+	leader, err := s.ensemble.Leader(s.Context())
+	if err != nil {
+		return err
+	}
+	s.faults += 2
+	follower := (leader + 1) % voters
+	return errors.Join(
+		s.ensemble.Kill(follower), s.ensemble.Launch(follower), s.ready(healing),
+		s.ensemble.Stop(observer), s.ensemble.Launch(observer), s.ready(healing))
+}
+
+// removeServers removes servers to which clients are connected by reconfig: a follower and then the leader, which are
+// added again while they run, and then a follower, which is stopped.
+func (s *site) removeServers() error {
+	members, _, err := s.admin.Get("/zookeeper/config")
+	if err != nil {
+		return err
+	}
+	for _, add := range []func(leader int) int{
+		func(leader int) int { return (leader + 1) % voters },
+		func(leader int) int { return leader },
+	} {
+		leader, err := s.ensemble.Leader(s.Context())
+		if err != nil {
+			return err
+		}
+		i := add(leader)
+		if err := s.reconfig(nil, []string{fmt.Sprint(i + 1)}); err != nil {
+			return fmt.Errorf("remove server %d: %w", i, err)
+		}
+		if err := errors.Join(s.reconfig([]string{member(members, i)}, nil), s.ready(healing)); err != nil {
+			return fmt.Errorf("add server %d again: %w", i, err)
+		}
+	}
+	leader, err := s.ensemble.Leader(s.Context())
+	if err != nil {
+		return err
+	}
+	i := (leader + 1) % voters
+	if err := errors.Join(s.reconfig(nil, []string{fmt.Sprint(i + 1)}), s.ensemble.Stop(i)); err != nil {
+		return err
+	}
+	pause(s.Context(), 3*time.Second)
+	return errors.Join(s.ensemble.Launch(i), s.reconfig([]string{member(members, i)}, nil))
+}
+
+// reconfig changes the members of the ensemble, and lets it work for a while. It tries again while the servers elect a
+// leader.
+func (s *site) reconfig(joining, leaving []string) error {
+	s.faults++
+	ctx, cancel := context.WithTimeout(s.Context(), certainly)
+	defer cancel()
+	for {
+		_, err := s.admin.IncrementalReconfig(joining, leaving, -1)
+		if err == nil {
+			pause(ctx, 3*time.Second)
+			return nil
+		}
+		if !pause(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+// member returns the line of a configuration that is about server i.
+func member(config []byte, i int) string {
+	for line := range strings.Lines(string(config)) {
+		if strings.HasPrefix(line, fmt.Sprintf("server.%d=", i+1)) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+const (
+	// quorumSettled is how long after a loss of the quorum something may still have been under way.
+	quorumSettled = 2 * time.Second
+	// withoutQuorum is how long there is no quorum then: longer than any session lives by itself.
+	withoutQuorum = defaultTimeout + labTick
+)
+
+// Both followers are killed, and stay away for longer than sessions live. The server that is left has a mode
+// meanwhile. Nobody gets a lock, and all holders know in time that they have lost theirs. Then rivals get them.
+func quorumLost(t *trial, mode string, opts ...zktest.RealOption) {
+	l := newLab(t, voters, opts...)
+	leader := l.leader()
+	all := l.ConnectString()
+	var rivals []*rival
+	var holders []*held
+	for i := range 4 {
+		h, _ := l.take(l.mutex(all, fmt.Sprintf("/quorum/%d", i), defaultTimeout))
+		holders = append(holders, h)
+		rivals = append(rivals, l.contend(l.mutex(all, fmt.Sprintf("/quorum/%d", i), defaultTimeout), 1))
+	}
+	free := l.mutex(all, "/quorum/free", defaultTimeout)
+	l.faults++
+	for i := 1; i < voters; i++ {
+		l.must(l.Kill((leader + i) % voters))
+	}
+	pause(l.ctx, quorumSettled)
+	if mode != "" {
+		l.eventually("a server that is "+mode, func() bool { return modeOf(l.ctx, l.Ensemble, leader) == mode })
+	}
+	waits := l.contendWithin(l.ctx, free)
+	pause(l.ctx, withoutQuorum)
+	if got := modeOf(l.ctx, l.Ensemble, leader); got != mode {
+		t.Errorf("the server that is left is %q and not %q", got, mode)
+	}
+	for i, r := range append(rivals, waits) {
+		l.mustWait(r, "there is no quorum")
+		if i < len(holders) && holders[i].isHeld() {
+			t.Errorf("a client still holds after %v without a quorum", withoutQuorum)
+		}
+	}
+	for i := 1; i < voters; i++ {
+		l.must(l.Launch((leader + i) % voters))
+	}
+	l.must(l.WaitReady(l.ctx))
+	for _, r := range append(rivals, waits) {
+		l.gets(r)
+	}
+	l.judge("a mutex", false)
+}
+
+// The observer is away for longer than sessions live. Clients that know only the observer have all locks, and
+// the others take them.
+func observerAway(t *trial) {
+	l := newLab(t, voters, zktest.Observers(1))
+	var rivals []*rival
+	for i := range 4 {
+		path := fmt.Sprintf("/observer/%d", i)
+		l.take(l.mutex(l.Addr(observer), path, defaultTimeout))
+		rivals = append(rivals, l.contend(l.mutex(l.ConnectString(), path, defaultTimeout), 1))
+	}
+	l.faults++
+	l.must(l.Kill(observer))
+	for _, r := range rivals {
+		l.gets(r)
+	}
+	l.must(l.Start(l.ctx, observer))
+	back := l.contend(l.mutex(l.Addr(observer), rivals[0].held.path, defaultTimeout), 1)
+	l.must(rivals[0].held.release())
+	l.gets(back)
+	l.judge("a mutex", false)
+}
+
+// health is a record of which servers serve at which times.
+type health struct {
+	mu      sync.Mutex // guards what follows
+	modes   []string   // the latest of each server
+	samples []sample
+	late    time.Duration // by how much a sample was late, at most: how short of processors this process was
+}
+
+// sample has the modes of the servers at one time: "leader", "follower", "observer", "read-only", or "" for
+// one that did not serve.
+type sample struct {
+	at    time.Time
+	modes []string
+}
+
+// serving reports whether a server answered clients that also write.
+func (s sample) serving(i int) bool { return s.modes[i] != "" && s.modes[i] != "read-only" }
+
+// quorum reports whether the servers could agree to a write. The first ones have votes.
+func (s sample) quorum() bool {
+	votes := 0
+	for i := range voters {
+		if s.serving(i) {
+			votes++
+		}
+	}
+	return votes > voters/2 && slices.Contains(s.modes, "leader")
+}
+
+const askEvery = 50 * time.Millisecond
+
+// watchHealth records until ctx ends, when its goroutines end too.
+func watchHealth(ctx context.Context, e *zktest.Ensemble, running *sync.WaitGroup) *health {
+	h := &health{modes: make([]string, e.Len())}
+	for i := range e.Len() {
+		h.modes[i] = modeOf(ctx, e, i)
+		running.Go(func() {
+			for pause(ctx, askEvery) {
+				asked := time.Now()
+				h.set(i, modeOf(ctx, e, i), asked)
+			}
+		})
+	}
+	running.Go(func() {
+		for last := time.Now(); pause(ctx, askEvery); last = time.Now() {
+			h.sample(last)
+		}
+	})
+	return h
+}
+
+// modeOf returns the mode of a server, "" if it does not serve.
+func modeOf(ctx context.Context, e *zktest.Ensemble, i int) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	text, err := e.Word(ctx, i, "srvr")
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(text, "Mode: ")
+	mode, _, _ := strings.Cut(after, "\n")
+	return mode
+}
+
+// set records the answer of a server to a question. A server that has not answered did not serve since
+// it was asked.
+func (h *health) set(i int, mode string, asked time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.modes[i] = mode
+	for _, s := range slices.Backward(h.samples) {
+		if mode != "" || s.at.Before(asked) {
+			break
+		}
+		s.modes[i] = ""
+	}
+}
+
+func (h *health) sample(last time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := sample{at: time.Now(), modes: slices.Clone(h.modes)}
+	h.late = max(h.late, s.at.Sub(last)-askEvery)
+	h.samples = append(h.samples, s)
+}
+
+// lateness returns by how much a sample was late, at most.
+func (h *health) lateness() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.late
+}
+
+// stretch is a time from one moment to another.
+type stretch struct{ from, to time.Time }
+
+func (s stretch) length() time.Duration { return s.to.Sub(s.from) }
+
+func (s stretch) String() string { return s.from.Format("15:04:05.000 for ") + ms(s.length()).String() }
+
+// outages returns the times in which not all clients could work. Of each client, it is told the servers to
+// which that client may connect.
+func (h *health) outages(clients ...[]int) []stretch {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []stretch
+	var began time.Time // of the present outage; zero: there is none
+	for _, s := range h.samples {
+		works := s.quorum()
+		for _, servers := range clients {
+			works = works && slices.ContainsFunc(servers, s.serving)
+		}
+		switch {
+		case !works && began.IsZero():
+			began = s.at
+		case works && !began.IsZero():
+			all, began = append(all, stretch{began, s.at}), time.Time{}
+		}
+	}
+	if !began.IsZero() {
+		all = append(all, stretch{began, h.samples[len(h.samples)-1].at})
+	}
+	return all
+}
+
+// excuses reports whether an outage explains that a session was lost. The client can hear of its loss a moment after
+// the outage.
+func (s stretch) excuses(lost time.Time) bool {
+	return s.length() > survivable && !lost.Before(s.from) && lost.Before(s.to.Add(defaultTimeout))
+}
+
+func longest(all []stretch) (d time.Duration) {
+	for _, s := range all {
+		d = max(d, s.length())
+	}
+	return d
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package outages
-
-const raceEnabled = false
