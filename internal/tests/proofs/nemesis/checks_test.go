@@ -478,7 +478,7 @@ func TestJudgeHeap(t *testing.T) {
 
 // A table keeps the rows of schedules that have not been run.
 func TestTable(t *testing.T) {
-	old := head + "| a/x | one | 1 | 2 | 0 | 0 | f | then |\n| b/x | one | 1 | 2 | 0 | 0 | f | then |\n\n"
+	old := head + "| a/x | one | 1 | 2 | 0 | 0 | f | then |\n| b/x | one | 1 | 2 | 0 | 0 | f | then |\n\nno row\n"
 	want := head + "| a/x | one | 1 | 2 | 0 | 0 | f | then |\n| b/x | two | 3 | 4 | 0 | 1 | g | now |\n"
 	if got := table([]row{{schedule: "b/x", what: "two", faults: 3, holds: 4, other: []string{"x"}, figures: "g", made: "now"}}, old); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

@@ -148,7 +148,7 @@ func tell(t *testing.T, rows []row) {
 	}
 	old, errRead := os.ReadFile(page)
 	if err == nil && errRead == nil {
-		err = report.Section(page, "nemesis", table(rows, report.Sections(string(old))["nemesis"]))
+		err = report.Section(page, "nemesis", table(rows, string(old)))
 	}
 	if err != nil || errRead != nil {
 		t.Error(err, errRead)
@@ -159,7 +159,7 @@ const head = `| schedule | lock | faults | holds | violations | other findings |
 |---|---|---|---|---|---|---|---|
 `
 
-// table returns the rows, and those of an older table whose schedules have not been run.
+// table returns the rows, and those of an older page whose schedules have not been run.
 func table(rows []row, old string) string {
 	var b strings.Builder
 	b.WriteString(head)
@@ -169,8 +169,11 @@ func table(rows []row, old string) string {
 	}
 	_, older, _ := strings.Cut(old, head)
 	for line := range strings.Lines(older) {
-		name, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |")
-		if ok && !again[name] {
+		rest, ok := strings.CutPrefix(line, "| ")
+		if !ok {
+			break
+		}
+		if name, _, _ := strings.Cut(rest, " |"); !again[name] {
 			b.WriteString(line)
 		}
 	}
