@@ -178,39 +178,6 @@ func TestBreakSeveral(t *testing.T) {
 	})
 }
 
-// Nodes of all kinds, and of all clients, can be deleted. Those that cannot hear are not asked.
-func TestBreakClients(t *testing.T) {
-	w := newWorld(t, servedInProcess(t), "/test")
-	plantLocks(t, w)
-	for _, c := range []struct{ lock, node, deaf, says string }{
-		{"stuck", "lock-0000000000", "no session owns the node", "takes the lock from nobody"},
-		{"python", kazoo + "__lock__0000000000", "worker-7 uses kazoo", "It uses kazoo"},
-		{"golang", zkGo + "lock-0000000000", "zk.Lock of go-zookeeper", "Its Unlock fails"},
-		{"java", "leases/" + uuidA + "lease-0000000000", "", "It uses Apache Curator"},
-		{"pool", uuidA + "x3-lease-0000000000", "", "It uses the Go library turnstile"},
-	} {
-		if c.deaf != "" {
-			w.call(t.Context(), "break", "/test/"+c.lock).want(t, codeFailed, c.deaf, "--force deletes the node")
-			if data, _, err := w.admin.Get("/test/" + c.lock + "/" + c.node); err != nil || string(data) == queue.RevokeMessage {
-				t.Errorf("%s: %q, %v", c.lock, data, err)
-			}
-		}
-		got := w.call(t.Context(), "break", "--force", "--yes", "/test/"+c.lock)
-		got.want(t, 0)
-		if !strings.Contains(got.stdout, c.says) || w.exists(t, c.lock+"/"+c.node) {
-			t.Errorf("%s: %s", c.lock, got.stdout)
-		}
-	}
-	w.call(t.Context(), "break", "/test/mixed").want(t, codeUsage, "several kinds of lock", "--node "+uuidA+"lock-0000000000")
-	w.call(t.Context(), "break", "/test/unused").want(t, codeNo, "nobody holds /test/unused")
-	w.call(t.Context(), "break", "/test/nothing").want(t, codeNotFound)
-	w.call(t.Context(), "break", "--node", "lock-0000000009", "/test/invoice").want(t, codeNotFound, "has no contender lock-0000000009")
-	w.call(t.Context(), "break", "--node", "a", "--all-holders", "/a").want(t, codeUsage, "contradict")
-	w.call(t.Context(), "break", "--yes", "/a").want(t, codeUsage, "--force")
-	w.call(t.Context(), "break", "--json", "--force", "/a").want(t, codeUsage, "--yes")
-	w.call(t.Context(), "break", "--wait", "0s", "/a").want(t, codeUsage, "not positive")
-}
-
 // Break never deletes a node that has come to the place of the one that it has shown.
 func TestBreakReplaced(t *testing.T) {
 	const node = "lock-0000000000" // which has no uuid

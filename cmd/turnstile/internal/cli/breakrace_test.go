@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -180,89 +178,5 @@ func TestBreakWaiterHoldsByNow(t *testing.T) {
 				t.Errorf("after %q, the node is there: %v", answer, w.exists(t, "l/"+b.node))
 			}
 		})
-	}
-}
-
-// With --yes, break deletes nothing if a waiter has got the lock since it was read.
-func TestBreakWaiterHoldsByNowYes(t *testing.T) {
-	srv := zktest.Start(t)
-	w := newWorld(t, srv.Addr(), "/test")
-	b := w.becoming(t)
-	var waiter int64
-	_, stat, err := w.admin.Get(w.top + "/l/" + b.node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	waiter = stat.EphemeralOwner
-	held := srv.HoldRequest(w.nth(2, func(r zktest.Request) bool {
-		return r.Session != waiter && zktest.On(zktest.OpGetChildren2, w.top+"/l")(r)
-	}))
-	r := w.begin(t, "", "break", "--force", "--yes", "--node", b.node, w.top+"/l")
-	<-held.Hit()
-	w.remove(t, firstHolder)
-	l := <-b.leases
-	held.Release()
-	if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "has got the lock meanwhile. Nothing was deleted") {
-		t.Errorf("status %d: %s", code, r.err)
-	}
-	if err := l.Err(); err != nil {
-		t.Errorf("the holder has lost its lock: %v", err)
-	}
-}
-
-// Break goes on with the other nodes if one was replaced, and reports all of them.
-func TestBreakGoesOn(t *testing.T) {
-	for _, asJSON := range []bool{false, true} {
-		t.Run(fmt.Sprint("json=", asJSON), func(t *testing.T) {
-			srv := zktest.Start(t)
-			w := newWorld(t, srv.Addr(), "/test")
-			readers := []string{"rw/__READ__0000000000", "rw/__READ__0000000001", "rw/__READ__0000000002", "rw/__READ__0000000003"}
-			for _, node := range readers {
-				w.own(t, node, dataA)
-			}
-			args := []string{"break", "--force", "--yes", "--all-holders", "/test/rw"}
-			if asJSON {
-				args = append(args, "--json")
-			}
-			held := srv.HoldRequest(w.nth(1, zktest.On(zktest.OpMulti, "/test/"+readers[1])))
-			r := w.begin(t, "", args...)
-			<-held.Hit()
-			w.remove(t, readers[1])
-			w.own(t, readers[1], dataB)
-			w.remove(t, readers[2])
-			held.Release()
-			if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "/test/"+readers[1]+": another node has come") {
-				t.Errorf("status %d: %s", code, r.err)
-			}
-			for i, node := range readers {
-				if w.exists(t, node) != (i == 1) {
-					t.Errorf("%s is there: %v", node, w.exists(t, node))
-				}
-			}
-			if !asJSON {
-				r.prints(t, "Deleted /test/"+readers[3])
-				r.prints(t, " holds /test/rw, and nobody waits.")
-				return
-			}
-			var got struct {
-				Gone   bool
-				Broken []struct{ Path, Result string }
-			}
-			decode(t, r.out.String(), &got)
-			var results []string
-			for _, b := range got.Broken {
-				results = append(results, b.Result)
-			}
-			if want := []string{"deleted", "replaced", "left", "deleted"}; !slices.Equal(results, want) || !got.Gone {
-				t.Errorf("got %v, gone %v, want %v: %s", results, got.Gone, want, r.out)
-			}
-		})
-	}
-}
-
-func decode(t *testing.T, text string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatalf("%q: %v", text, err)
 	}
 }

@@ -154,28 +154,6 @@ func TestCheckServers(t *testing.T) {
 	w.call(t.Context(), "check", "--rounds", "0").want(t, codeUsage, "--rounds 0")
 }
 
-// The servers of one ensemble agree. Its configuration is read where it can be.
-func TestCheckEnsemble(t *testing.T) {
-	srv := zktest.Start(t, zktest.Servers(3))
-	var all []string
-	for i := range 3 {
-		all = append(all, srv.ServerAddr(i))
-	}
-	w := newWorld(t, srv.ServerAddr(0), "/test")
-	r := w.checkGood(t, "--zk", strings.Join(all, ","))
-	roles := []string{}
-	for _, s := range r.Servers {
-		roles = append(roles, s.Role)
-		if s.Same != ensemble.Yes {
-			t.Errorf("%+v", s)
-		}
-	}
-	slices.Sort(roles)
-	if want := []string{"follower", "follower", "leader"}; !slices.Equal(roles, want) {
-		t.Errorf("%v, %+v", roles, r)
-	}
-}
-
 // The configuration of a real ensemble tells how many servers vote.
 func TestCheckRealEnsemble(t *testing.T) {
 	three := zktest.StartReal(t, zktest.Nodes(3))
@@ -203,27 +181,4 @@ func TestCheckRealEnsemble(t *testing.T) {
 	r = w.check(t, codeNo, "--zk", three.Addr(leader)+","+three.Addr(follower))
 	wantText(t, r.Warnings, "--zk names 2 of the ensemble's 3 servers")
 	wantText(t, r.Warnings, three.Addr(follower)+": it refuses connections")
-}
-
-// A server that is down is named although it is not in --zk, if the configuration tells the addresses for clients.
-func TestCheckUnlisted(t *testing.T) {
-	three := zktest.StartReal(t, zktest.Nodes(3), zktest.Reconfigurable())
-	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
-	defer cancel()
-	leader, err := three.Leader(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlisted := (leader + 1) % 3
-	two := three.Addr(leader) + "," + three.Addr((leader+2)%3)
-	w := newWorld(t, three.Addr(leader), "/test")
-	r := w.check(t, codeNo, "--zk", two)
-	if want := []ensemble.Unlisted{{Name: three.Addr(unlisted)}}; !slices.Equal(r.Unlisted, want) {
-		t.Errorf("%+v, want %+v", r.Unlisted, want)
-	}
-	if err := three.Stop(unlisted); err != nil {
-		t.Fatal(err)
-	}
-	r = w.check(t, codeNo, "--zk", two)
-	wantText(t, r.Warnings, three.Addr(unlisted)+" is in the configuration of the ensemble, and not in --zk: it refuses connections")
 }

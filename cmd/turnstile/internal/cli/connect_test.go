@@ -21,7 +21,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -108,24 +107,6 @@ func TestAuth(t *testing.T) {
 		if strings.Contains(got.err, "secret") {
 			t.Errorf("the error has the secret: %s", got.err)
 		}
-	}
-}
-
-// --chroot and a chroot in --zk mean the same nodes: the lock that is held there.
-func TestChroot(t *testing.T) {
-	t.Parallel()
-	root, servers := testserver.Path(t), testserver.Server(t).ConnectString()
-	held, err := zklock.New(testserver.Connect(t, servers), root+"/a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := held.Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, flags := range [][]string{{"--zk", servers, "--chroot", root}, {"--zk", servers + root}, {"--zk", servers, "--chroot", root + "/"}} {
-		run := append([]string{"run", "--try"}, flags...)
-		call(t.Context(), nil, append(run, "/a", "--", "true")...).want(t, codeBusy)
-		call(t.Context(), nil, append(run, "/b", "--", "true")...).want(t, 0)
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -103,29 +101,6 @@ func TestLsBounds(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.call(t.Context(), "ls", "--json", "--max", "5", "/test").stdout), &l); err != nil || l.Complete {
 		t.Errorf("complete: %v, %v", l.Complete, err)
 	}
-}
-
-func TestLsErrors(t *testing.T) {
-	w := newWorld(t, servedInProcess(t), "/test")
-	w.call(t.Context(), "ls", "/nothing").want(t, codeNotFound, "/nothing does not exist")
-	w.call(t.Context(), "ls").want(t, 0, "No lock at / or below it is in use")
-	w.call(t.Context(), "ls", "nothing").want(t, codeUsage, `path "nothing" does not begin with a slash`)
-	w.call(t.Context(), "ls", "/zookeeper/config").want(t, codeUsage, "ZooKeeper's own")
-	w.call(t.Context(), "ls", "--max", "0").want(t, codeUsage, "--max 0")
-	w.plant(t, "open/lock-0000000000", "")
-	if _, err := w.admin.Create("/test/closed", nil, 0, zk.WorldACL(zk.PermAdmin)); err != nil {
-		t.Fatal(err)
-	}
-	got := w.call(t.Context(), "ls")
-	got.want(t, 0, "/test/closed: no rights to read it", "The list is not complete: 1 directory could not be read")
-	var l listJSON
-	if err := json.Unmarshal([]byte(w.call(t.Context(), "ls", "--json").stdout), &l); err != nil || l.Complete || len(l.Unread) != 1 {
-		t.Errorf("%+v, %v", l, err)
-	}
-	if !strings.Contains(got.stdout, "/test/open") {
-		t.Errorf("stdout %q", got.stdout)
-	}
-	w.call(t.Context(), "ls", "/test/closed").want(t, codeRefused, "/test/closed: this client has not got the right READ there", "It has no identity", "--auth")
 }
 
 // Ls names the next holder if the first one leaves while it is read.

@@ -2,62 +2,9 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spf13/pflag"
 )
-
-// Each command has a short text, a long help, and an example.
-func TestHelp(t *testing.T) {
-	for _, cmd := range new(App).root().Commands() {
-		if cmd.Short == "" {
-			t.Errorf("%s: no short help", cmd.Name())
-		}
-		if cmd.Runnable() && cmd.Example == "" {
-			t.Errorf("%s: no example", cmd.Name())
-		}
-	}
-	got := call(t.Context(), nil, "help", "exit-codes")
-	got.want(t, 0)
-	for _, c := range codes {
-		if !strings.Contains(got.stdout, fmt.Sprintf("%5d  %s\n", c.code, c.meaning)) {
-			t.Errorf("the help lacks status %d: %s", c.code, got.stdout)
-		}
-	}
-}
-
-// docs/command.md has the same exit statuses, and a row for each flag of all commands that has a
-// variable.
-func TestPage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "command.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := strings.ReplaceAll(string(text), "`", "")
-	for _, c := range codes {
-		if row := fmt.Sprintf("| %d | %s |", c.code, c.meaning); !strings.Contains(page, row) {
-			t.Errorf("there is no row %q", row)
-		}
-	}
-	if row := fmt.Sprintf("| %d+n | %s |", codeSignal, meaningOfSignal); !strings.Contains(page, row) {
-		t.Errorf("there is no row %q", row)
-	}
-	new(App).root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if slices.Contains(notFromEnvironment, f.Name) {
-			return
-		}
-		for _, word := range []string{"--" + f.Name, environmentOf(f.Name)} {
-			if !strings.Contains(page, word) {
-				t.Errorf("there is no %s", word)
-			}
-		}
-	})
-}
 
 func TestVersion(t *testing.T) {
 	got := call(t.Context(), nil, "version", "--json")
@@ -106,17 +53,5 @@ func TestHelpInBadEnvironment(t *testing.T) {
 		}
 		got := call(t.Context(), []string{env, "TURNSTILE_ZK=127.0.0.1:1"}, "ls")
 		got.want(t, codeUsage, "turnstile help")
-	}
-}
-
-// With --json, an error is one JSON object.
-func TestErrorJSON(t *testing.T) {
-	got := call(t.Context(), nil, "version", "--json", "--chroot", "a")
-	var e struct {
-		Error string
-		Code  int
-	}
-	if err := json.Unmarshal([]byte(got.err), &e); err != nil || e.Error == "" || e.Code != codeUsage {
-		t.Errorf("%q: %v", got.err, err)
 	}
 }

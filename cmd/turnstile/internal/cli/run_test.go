@@ -96,17 +96,6 @@ func TestRunStatus(t *testing.T) {
 	}
 }
 
-// The command line works without a process of its own too: with streams that are not files.
-func TestRunInProcess(t *testing.T) {
-	t.Parallel()
-	env := []string{"TURNSTILE_ZK=" + server(t)}
-	got := call(t.Context(), env, "run", testserver.Path(t), "--", "sh", "-c", "echo out; exit 3")
-	got.want(t, 3)
-	if got.stdout != "out\n" {
-		t.Errorf("stdout %q", got.stdout)
-	}
-}
-
 // --try and --wait give up while another process has the lock.
 func TestRunBusy(t *testing.T) {
 	t.Parallel()
@@ -172,18 +161,6 @@ func TestRunReadWrite(t *testing.T) {
 	start(t, server(t), "run", "--read", "--try", path, "--", "true").wait(t, codeBusy)
 	writer.signal(t, syscall.SIGTERM)
 	writer.wait(t, 143)
-}
-
-// A semaphore has as many leases as --slots says.
-func TestRunSlots(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	for _, word := range []string{"one", "two"} {
-		start(t, server(t), "run", "--slots", "2", path, "--", "sh", "-c", j.once(word)+"; exec sleep 1000")
-		j.await(t, word)
-	}
-	start(t, server(t), "run", "--slots", "2", "--try", path, "--", "true").wait(t, codeBusy)
-	start(t, server(t), "run", "--slots", "3", "--try", path, "--", "true").wait(t, codeFailed)
 }
 
 // The label is in the node's data.
@@ -276,18 +253,6 @@ func TestRunInput(t *testing.T) {
 	app := &App{In: file, Out: &out, Err: &out, Env: lookup([]string{"TURNSTILE_ZK=" + server(t)})}
 	if code := app.Run(t.Context(), []string{"run", testserver.Path(t), "--", "cat"}); code != 0 || out.String() != "text\n" {
 		t.Errorf("status %d, output %q", code, out.String())
-	}
-}
-
-// A run inside another one gives its command its own path and token, and no others beside them.
-func TestRunNestedToken(t *testing.T) {
-	t.Parallel()
-	outer, inner := testserver.Path(t), testserver.Path(t)
-	p := start(t, server(t), "run", outer, "--", os.Args[0], "run", inner, "--", "env")
-	p.wait(t, 0)
-	if got := p.stdout.String(); strings.Count(got, "TURNSTILE_TOKEN=") != 1 || strings.Count(got, "TURNSTILE_PATH=") != 1 ||
-		!strings.Contains(got, "TURNSTILE_PATH="+inner+"\n") {
-		t.Errorf("the environment is %s", got)
 	}
 }
 

@@ -118,41 +118,6 @@ func TestRunInheritsACL(t *testing.T) {
 	waiter.wait(t, 0)
 }
 
-// Without the right ADMIN, the servers do not show the list. The nodes of contenders can be read by those that find them
-// then, so both identities share a lock that is there. New directories need a list.
-func TestRunWithoutAdmin(t *testing.T) {
-	t.Parallel()
-	const rights = zk.PermAll &^ zk.PermAdmin
-	c, lock := protected(t, both(rights))
-	holder := hold(t, "--auth", alice, lock)
-	wantACL(t, c, append(rightsOfAlice(zk.PermAll), zk.WorldACL(zk.PermRead)...), contenders(t, c, lock)...)
-	as(t, bob, "run", "--try", lock, "--", "true").want(t, codeBusy, holder.contender(t))
-	waiter := start(t, server(t), "run", "--auth", bob, lock, "--", "true")
-	zktest.Eventually(t, patience, "the waiter", func() bool { return len(contenders(t, c, lock)) == 2 })
-	as(t, alice, "break", "--node", strings.TrimPrefix(holderOf(t, c, lock), lock+"/"), lock).want(t, 0)
-	holder.wait(t, codeLost)
-	waiter.wait(t, 0)
-
-	as(t, alice, "run", lock+"/new", "--", "true").want(t, codeRefused, lock+": ", "ADMIN", "--acl creator")
-	if left := contenders(t, c, lock); len(left) > 0 {
-		t.Errorf("%q was made", left)
-	}
-	hold(t, "--auth", alice, "--acl", "creator", lock+"/new")
-	wantACL(t, c, rightsOfAlice(zk.PermAll), append(contenders(t, c, lock+"/new"), lock+"/new")...)
-}
-
-// holderOf returns the path of the first contender.
-func holderOf(t *testing.T, c *zk.Conn, lock string) string {
-	t.Helper()
-	first := ""
-	for _, node := range contenders(t, c, lock) {
-		if first == "" || node[len(node)-10:] < first[len(first)-10:] {
-			first = node
-		}
-	}
-	return first
-}
-
 // If a right is missing, run says which one, and where, before it makes anything.
 func TestRunLacksRights(t *testing.T) {
 	t.Parallel()
@@ -212,45 +177,6 @@ func TestRunOpenTree(t *testing.T) {
 	as(t, "", "run", "--try", there, "--", "true").want(t, codeBusy, holder.contender(t))
 	hold(t, dir+"/nobody")
 	wantACL(t, c, zk.WorldACL(zk.PermAll), append(contenders(t, c, dir+"/nobody"), dir+"/nobody")...)
-}
-
-// The servers refuse a scheme that they do not know. Nothing is made then.
-func TestRunUnknownScheme(t *testing.T) {
-	t.Parallel()
-	dir := testserver.Path(t)
-	as(t, "", "run", "--acl", "nonsense:me:cdrw", dir+"/lock", "--", "true").want(t, codeRefused, "--acl")
-	if ok, _, err := testserver.Admin(t).Exists(dir); ok || err != nil {
-		t.Errorf("%s was made: %v", dir, err)
-	}
-}
-
-// The limit of a semaphore, and the node that keeps its directory, are made like the directory above.
-func TestResizeInheritsACL(t *testing.T) {
-	t.Parallel()
-	list := both(zk.PermAll)
-	c, dir := protected(t, list)
-	as(t, alice, "resize", "--create", dir+"/pool", "2").want(t, 0)
-	wantACL(t, c, list, dir+"/pool", dir+"/pool/limit")
-	as(t, bob, "resize", dir+"/pool", "3").want(t, 0)
-	as(t, stranger, "resize", dir+"/pool", "4").want(t, codeRefused, "READ", "digest:eve")
-	as(t, bob, "limit", "--reset", "3", dir+"/pool").want(t, 0)
-	as(t, alice, "resize", "--create", "--acl", "creator", dir+"/mine", "2").want(t, 0)
-	wantACL(t, c, rightsOfAlice(zk.PermAll), dir+"/mine", dir+"/mine/limit")
-
-	_, dir = protected(t, append(rightsOfAlice(zk.PermAll&^zk.PermWrite), rightsOfBob(zk.PermAll)...))
-	as(t, alice, "resize", "--create", dir+"/pool", "2").want(t, codeRefused, dir+": ", "the right WRITE there")
-	as(t, alice, "resize", dir, "2").want(t, codeRefused, dir+": ", "the right WRITE there")
-}
-
-// A delete takes a right to the directory, and break says so.
-func TestBreakLacksDelete(t *testing.T) {
-	t.Parallel()
-	_, lock := protected(t, append(rightsOfAlice(zk.PermAll&^zk.PermDelete), rightsOfBob(zk.PermAll)...))
-	holder := hold(t, "--auth", bob, lock)
-	as(t, alice, "break", "--force", "--yes", lock).want(t, codeRefused, lock+": ", "the right DELETE there", "digest:alice")
-	if !holder.running() {
-		t.Error("the holder has ended")
-	}
 }
 
 // The nodes of check are those of its identity.

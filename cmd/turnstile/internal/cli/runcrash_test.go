@@ -15,7 +15,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -110,21 +109,6 @@ func TestRunKilledFreesThrough(t *testing.T) {
 		p.signal(t, syscall.SIGKILL)
 		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
 	})
-}
-
-// On real servers the session is closed and not timed out. How long that takes is logged.
-func TestRunKilledReal(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	holder := start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-	j.await(t, "A")
-	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
-	testserver.WaitChildren(t, path, 2)
-	began := time.Now()
-	holder.signal(t, syscall.SIGKILL)
-	j.await(t, "B")
-	t.Logf("the next holder has worked after %v", time.Since(began))
-	rival.wait(t, 0)
 }
 
 // greeter is a connection to a server that greets each handshake with one session.

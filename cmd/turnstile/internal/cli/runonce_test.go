@@ -76,21 +76,6 @@ func TestRunOnceTakesOver(t *testing.T) {
 	j.await(t, "B")
 }
 
-// With at most once, a machine that comes later does not wait for the one that has begun.
-func TestRunOnceAtMost(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	first := start(t, server(t), "run", "--once", tick, "--max-tries", "1", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-	j.await(t, "A")
-	start(t, server(t), "run", "--once", tick, "--max-tries", "1", path, "--", "sh", "-c", j.once("B")).wait(t, 0)
-	first.signal(t, syscall.SIGTERM)
-	first.wait(t, 143)
-	start(t, server(t), "run", "--once", tick, "--max-tries", "1", path, "--", "sh", "-c", j.once("B")).wait(t, 0)
-	if j.last(t, "B") >= 0 {
-		t.Error("the command has run twice")
-	}
-}
-
 // A break leaves the tick open, and the statuses are those of run.
 func TestRunOnceRevoked(t *testing.T) {
 	t.Parallel()
@@ -101,21 +86,6 @@ func TestRunOnceRevoked(t *testing.T) {
 	p.wait(t, codeLost)
 	start(t, server(t), "run", "--once", tick, path, "--", "sh", "-c", j.once("B")).wait(t, 0)
 	j.await(t, "B")
-}
-
-// The nodes of a job get the list of --acl, the record too. A client without rights runs nothing.
-func TestRunOnceACL(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	owner := []string{"run", "--auth", "digest:me:secret", "--acl", "creator", "--once"}
-	for _, at := range []string{tick, later} {
-		start(t, server(t), append(owner, at, path, "--", "true")...).wait(t, 0)
-	}
-	p := start(t, server(t), "run", "--once", "2026-11-26T18:00:00Z", path, "--", "sh", "-c", j.once("A"))
-	p.wait(t, codeRefused)
-	if text := p.stderr.String(); !strings.Contains(text, "right") || j.last(t, "A") >= 0 {
-		t.Errorf("stderr %q", text)
-	}
 }
 
 // A duration stands for the present time, truncated in UTC.

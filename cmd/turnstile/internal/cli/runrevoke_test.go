@@ -36,23 +36,6 @@ func TestRunAsked(t *testing.T) {
 	}
 }
 
-// A command that does not end at SIGTERM is killed after the grace period, with its descendants.
-func TestRunAskedInVain(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	holder := start(t, server(t), "run", "--timeout", "10s", "--grace", "500ms", path, "--", "sh", "-c", j.forever("A"))
-	j.await(t, "a")
-	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
-	testserver.WaitChildren(t, path, 2)
-	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path).want(t, 0)
-	holder.wait(t, codeLost)
-	rival.wait(t, 0)
-	wantLast(t, j, "B", "A", "a")
-	if !strings.Contains(holder.stderr.String(), "killing") {
-		t.Errorf("stderr %q does not tell that the processes were killed", holder.stderr)
-	}
-}
-
 // With --on-revoke and a signal, the command decides. The status is its own.
 func TestRunAskedSignal(t *testing.T) {
 	t.Parallel()

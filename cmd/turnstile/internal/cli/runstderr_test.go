@@ -66,16 +66,6 @@ func TestRunUnreadNodeDeleted(t *testing.T) {
 	p.wait(t, codeLost)
 }
 
-// Nor does an unread standard error keep the lock after the command's end.
-func TestRunUnreadRelease(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	p := startUnread(t, "run", path, "--", "sh", "-c", "sleep 1000 & "+j.once("A"))
-	j.await(t, "A")
-	start(t, server(t), "run", path, "--", "true").wait(t, 0)
-	p.wait(t, 0)
-}
-
 // A pipe that nobody reads any more, as after "| head" or the end of a logger, ends neither turnstile nor its command: not
 // with warnings of turnstile, and not at the end. The lock is released as always.
 func TestRunReaderGone(t *testing.T) {

@@ -62,21 +62,3 @@ func awaitOther(t *testing.T, w *world, path string, than ...string) string {
 	})
 	return other
 }
-
-// A reconnection can shorten the session timeout while the command runs. It runs on.
-func TestRunTimeoutShrinks(t *testing.T) {
-	t.Parallel()
-	srv := zktest.Start(t, zktest.TickTime(200*time.Millisecond))
-	srv.SetSessionTimeoutsOf(0, time.Second, 40*time.Second)
-	j := newJournal(t)
-	p := start(t, srv.Addr(), "run", "--grace", "5s", "/test/l", "--", "sh", "-c",
-		j.once("A")+"; while ! grep -q B "+string(j)+"; do sleep 0.02; done; exit 3")
-	j.await(t, "A")
-	srv.SetSessionTimeoutsOf(0, time.Second, 10*time.Second)
-	srv.Disconnect()
-	zktest.Eventually(t, patience, "a warning", func() bool {
-		return strings.Contains(p.stderr.String(), "the grace period had to follow")
-	})
-	start(t, srv.Addr(), "run", "/test/m", "--", "sh", "-c", j.once("B")).wait(t, 0)
-	p.wait(t, 3)
-}

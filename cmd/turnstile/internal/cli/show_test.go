@@ -3,9 +3,6 @@ package cli
 import (
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 )
 
 func TestShow(t *testing.T) {
@@ -54,34 +51,6 @@ func TestHintsCarryFlags(t *testing.T) {
 		got.want(t, 0)
 		if !strings.Contains(got.stdout, want+"\n") {
 			t.Errorf("%q lacks %q", got.stdout, want)
-		}
-	}
-}
-
-// The columns are aligned.
-func TestQueueTable(t *testing.T) {
-	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	l := &locks.Lock{Path: "/l", Kind: locks.Mutex, Contenders: []locks.Contender{
-		{Node: "n1", Holds: true, Known: true, ID: "web-3/4711", Label: "request 42", Since: at, Session: "0x1000a2b3c4d0001", Client: "turnstile", Token: 12345678},
-		{Node: "n2", Known: true, ID: "a", Since: at.Add(time.Hour), Session: "0x1"},
-	}}
-	got := strings.Join(queueTable(l, at.Add(time.Hour+12*time.Second), true), "\n")
-	want := `
-#  STATE  QUEUED  SINCE                 WHO         LABEL       SESSION            CLIENT     TOKEN     TRACEPARENT  NODE
-1  holds  1h0m    2026-11-22T09:00:00Z  web-3/4711  request 42  0x1000a2b3c4d0001  turnstile  12345678  -            n1
-2  waits  12s     2026-11-22T10:00:00Z  a                       0x1                -          0         -            n2`
-	if got != strings.TrimPrefix(want, "\n") {
-		t.Errorf("got\n%s\nwant%s", got, want)
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 12900 * time.Millisecond: "12s", 184 * time.Second: "3m4s",
-		5*time.Hour + 12*time.Minute: "5h12m", 76 * time.Hour: "3d4h",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
 }

@@ -133,16 +133,6 @@ func TestTerminalInterrupt(t *testing.T) {
 	p.wait(t, 130)
 }
 
-// A command whose output does not go to the terminal gets the terminal once it reads from it.
-func TestTerminalOnDemand(t *testing.T) {
-	t.Parallel()
-	p, keyboard := onTerminal(t, true, "run", testserver.Path(t), "--", "sh", "-c", "echo ready; read a; echo got $a")
-	p.awaitScreen(t, "ready")
-	press(t, keyboard, "one\n")
-	p.awaitScreen(t, "got one")
-	p.wait(t, 0)
-}
-
 // A command in the background that reads from the terminal gets it when the user brings turnstile to the
 // foreground.
 func TestTerminalBackground(t *testing.T) {
@@ -243,17 +233,4 @@ func TestTerminalSuspendForNobody(t *testing.T) {
 	j.goesOn(t)
 	press(t, keyboard, "\x03")
 	testserver.WaitChildren(t, path, 0)
-}
-
-// Turnstile warns of something while its command has the terminal, and is not stopped for that ("stty tostop").
-func TestTerminalWarns(t *testing.T) {
-	t.Parallel()
-	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; stty tostop; "+os.Args[0]+" run "+testserver.Path(t)+
-		" -- sh -c 'echo ready; read a; echo got $a'")
-	p.awaitScreen(t, "ready")
-	press(t, keyboard, "\x1a")
-	p.awaitScreen(t, "cannot be suspended")
-	press(t, keyboard, "one\n")
-	p.awaitScreen(t, "got one")
-	p.wait(t, 0)
 }

@@ -91,24 +91,6 @@ func TestListAtLimit(t *testing.T) {
 	}
 }
 
-// A directory has 19,500 children, and its list 17 MB. The commands read it with the connection that they have.
-func TestLongList(t *testing.T) {
-	longtest.Only(t)
-	servers(t, func(t *testing.T, w *world) {
-		const children, digits = 19_500, 870
-		w.plant(t, "big", "")
-		dir := path.Join(w.top, "big")
-		w.plantMany(t, dir, 0, children, digits)
-		w.addr = zktest.StartProxy(t, w.addr).Addr()
-		w.call(t.Context(), "ls", dir).want(t, 0, fmt.Sprintf("as far as it was read (%d directories)", 1+children))
-		got := w.call(t.Context(), "show", dir)
-		got.want(t, 0)
-		if !strings.Contains(got.stdout, fmt.Sprintf("a directory with %d children", children)) {
-			t.Errorf("show prints %.200q", got.stdout)
-		}
-	})
-}
-
 // A list never arrives: each connection breaks while it is awaited, as that of a session does which cannot wait any longer.
 // The commands give up after three of them, and say so.
 func TestListNeverArrives(t *testing.T) {

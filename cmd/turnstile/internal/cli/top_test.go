@@ -121,16 +121,6 @@ func lastPage(out *screenBuffer) string {
 	return page
 }
 
-func TestTopErrors(t *testing.T) {
-	w := newWorld(t, servedInProcess(t), "/test")
-	w.call(t.Context(), "top", "/nothing").want(t, codeNotFound, "/nothing does not exist")
-	for args, text := range map[string]string{
-		"top --interval 1ms": "shorter than 100ms", "top -n -1": "negative", "top --rate 0": "--rate 0", "top --max 0": "--max 0", "top x": "slash",
-	} {
-		w.call(t.Context(), strings.Fields(args)...).want(t, codeUsage, text)
-	}
-}
-
 // The page has as many locks as fit below its headings, and a line for the others. Without a terminal they are 20, or those
 // that were asked for.
 func TestTopLimit(t *testing.T) {

@@ -134,14 +134,3 @@ func TestWatchMissed(t *testing.T) {
 		}
 	})
 }
-
-func TestWatchErrors(t *testing.T) {
-	for args, text := range map[string]string{
-		"watch l":                               "does not begin with a slash",
-		"watch /l/" + uuidA + "lock-0000000000": "is the node of a contender",
-		"watch --interval 1ms /l":               "shorter than 50ms",
-		"watch --for -1s /l":                    "is negative",
-	} {
-		call(t.Context(), nil, strings.Fields(args)...).want(t, codeUsage, text)
-	}
-}

@@ -109,17 +109,3 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 }
-
-// Thousands of waiters of one lock take no longer than a walk along the queue.
-func TestCirclesOfManyWaiters(t *testing.T) {
-	var many []string
-	for i := range 25_000 {
-		many = append(many, fmt.Sprint(i))
-	}
-	if got := Circles([]*Lock{queueOf(Mutex, "a", 0, 1, many...), queueOf(Mutex, "b", 0, 1, "24999", "0")}); len(got) != 1 || len(got[0].Waits) != 25_000 {
-		t.Errorf("%d circles", len(got))
-	}
-	if got := Circles([]*Lock{queueOf(Mutex, "a", 0, 1, many...)}); len(got) > 0 {
-		t.Errorf("%d circles in one queue", len(got))
-	}
-}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -54,35 +52,6 @@ func TestScanner(t *testing.T) {
 		t.Errorf("%q, want %q", paths, want)
 	}
 	if sum := s.Scanned(); sum.Directories != 7 || sum.Full || sum.Missing || time.Since(sum.Oldest) > testserver.Patience {
-		t.Errorf("%+v", sum)
-	}
-}
-
-func TestRate(t *testing.T) {
-	l := func(changes, birth int64) *Lock { return &Lock{Changes: changes, Birth: birth, Stat: &zk.Stat{}} }
-	for _, c := range []struct {
-		before, after *Lock
-		want          float64
-	}{
-		{l(10, 1), l(14, 1), 2}, {l(10, 1), l(10, 1), 0}, {l(10, 1), l(6, 2), 3}, {l(10, 1), &Lock{}, 0},
-	} {
-		if got := rate(c.before, c.after, 2*time.Second); got != c.want {
-			t.Errorf("%+v to %+v: %v, want %v", c.before, c.after, got, c.want)
-		}
-	}
-}
-
-// The scanner follows no more directories than it may.
-func TestScannerBounds(t *testing.T) {
-	tree, top := newTree(t)
-	for i := range 6 {
-		plant(t, fmt.Sprintf("%s/%d/x", top, i), "")
-	}
-	s := NewScanner(tree, top, Bounds{16, 4})
-	if err := s.Round(patient(t), 0, nil); err != nil {
-		t.Fatal(err)
-	}
-	if sum := s.Scanned(); sum.Directories != 4 || !sum.Full {
 		t.Errorf("%+v", sum)
 	}
 }

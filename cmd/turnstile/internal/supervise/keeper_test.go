@@ -40,24 +40,6 @@ func TestKeeperLate(t *testing.T) {
 	}
 }
 
-// Arguments need not be text.
-func TestStartIsExact(t *testing.T) {
-	args := []string{"", "a\xffb", "\n", "\u2028"}
-	var o order
-	if err := json.Unmarshal(line(order{Start: &start{Args: bytesOf(args)}}), &o); err != nil || !slices.Equal(texts(o.Start.Args), args) {
-		t.Errorf("%q, %v", texts(o.Start.Args), err)
-	}
-}
-
-// The clock that turnstile and its guard share goes forward, and is not the time of the day.
-func TestClock(t *testing.T) {
-	a := clock()
-	b := clock()
-	if a <= 0 || b < a {
-		t.Errorf("%v, then %v", a, b)
-	}
-}
-
 // A guard that has nothing left to do rests, also if its deadline has passed: turnstile can be stopped for days.
 func TestKeeperRests(t *testing.T) {
 	for what, k := range map[string]*keeper{
