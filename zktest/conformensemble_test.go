@@ -101,28 +101,6 @@ func TestEnsembleLikeReal(t *testing.T) {
 	}
 }
 
-// A follower with the eager check of ACLs answers as a real one does.
-func TestEagerACLLikeReal(t *testing.T) {
-	longtest.Only(t)
-	ours, real := startEnsembles(t, Property("enableEagerACLCheck", "true"))
-	ours.SetEagerACL(true)
-	servers := ensemblePair(t, false, ours, real)
-	nonsense := []znode.ACLEntry{entry(znode.PermAll, identity("nonsense", ""))}
-	steps := []step{mkdir(0, OpCreate, "/closed", 0, znode.ReadACL)}
-	for _, path := range []string{"/closed/n", "/none/n", "/", "/zookeeper", "none", "", "/x\x00y", "/closed", "/closed/"} {
-		for _, acl := range [][]znode.ACLEntry{znode.OpenACL, nonsense, nil} {
-			steps = append(steps, mkdir(0, OpCreate, path, 0, acl), mkdir(0, OpCreate2, path, 0, acl),
-				mkdir(0, OpCreateContainer, path, 4, acl), say(0, OpSetACL, func(e *znode.Encoder) {
-					e.String(path)
-					e.ACL(acl)
-					e.Int32(-1)
-				}))
-		}
-		steps = append(steps, set(0, path, nil, -1), remove(0, path, -1), several(0, OpMulti, creating(path, 0)))
-	}
-	compare(t, servers, 2, steps)
-}
-
 // withoutUnanswered drops requests that a real ensemble never answers: a reconfig that the leader cannot
 // parse and, if the release parses writes before it gives them a number, all such writes but multis.
 func withoutUnanswered(ours *Server, steps []step) []step {

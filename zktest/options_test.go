@@ -2,13 +2,10 @@ package zktest_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -46,16 +43,11 @@ func TestBadServerOptions(t *testing.T) {
 	for name, opt := range map[string]zktest.Option{
 		"nil":        nil,
 		"many":       zktest.Servers(65),
-		"no limit":   zktest.SyncLimit(0),
 		"no clock":   zktest.ClockRate(0),
 		"fast clock": zktest.ClockRate(11),
 		"no rate":    zktest.ClockRate(math.NaN()),
-		"election":   zktest.ElectionTime(-1),
 		"no packets": zktest.MaxPacket(3),
 		"packets":    zktest.MaxPacket(1 << 30),
-		"no extra":   zktest.ExtraPacket(1023),
-		"extra":      zktest.ExtraPacket(1 << 30),
-		"no calls":   zktest.OutstandingLimit(0),
 		"no version": zktest.Version("3.7"),
 		"no address": zktest.Listen("256.0.0.1:0"),
 		"no user":    zktest.SASLUser("", "x"),
@@ -103,38 +95,4 @@ func refusedByNewReal(t *testing.T, name string, opts ...zktest.RealOption) {
 		t.Errorf("NewReal, %s: error %v", name, err)
 	}
 	t.Logf("NewReal, %s: %v", name, err)
-}
-
-// A session timeout has the bounds of the options, and those of the tick where there is none.
-func TestSessionTimeoutOptions(t *testing.T) {
-	for _, c := range []struct {
-		opts     []zktest.Option
-		min, max time.Duration
-	}{
-		{nil, 4 * time.Second, 40 * time.Second},
-		{[]zktest.Option{zktest.TickTime(time.Second)}, 2 * time.Second, 20 * time.Second},
-		{[]zktest.Option{zktest.MinSessionTimeout(7 * time.Second)}, 7 * time.Second, 40 * time.Second},
-		{[]zktest.Option{zktest.MaxSessionTimeout(6 * time.Second)}, 4 * time.Second, 6 * time.Second},
-		{[]zktest.Option{zktest.MaxSessionTimeout(6 * time.Second), zktest.TickTime(time.Second)}, 2 * time.Second, 6 * time.Second},
-	} {
-		for asked, want := range map[time.Duration]time.Duration{time.Second: c.min, time.Hour: c.max} {
-			t.Run(fmt.Sprint(len(c.opts), c.min, c.max, asked), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := zktest.Start(t, c.opts...)
-					m, err := session.Connect(t.Context(), srv.Hosts(), session.WithDialer(srv.Dialer()), session.WithTimeout(asked))
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer m.Close()
-					s, err := m.Session(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if got := s.Timeout(); got != want {
-						t.Errorf("asked for %v, granted %v, want %v", asked, got, want)
-					}
-				})
-			})
-		}
-	}
 }

@@ -1,14 +1,11 @@
 package zktest_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -76,17 +73,6 @@ func TestReconfigurable(t *testing.T) {
 	}
 	if got := states(t, e); strings.Count(got, "follower") != 2 {
 		t.Errorf("servers are %s, want two followers", got)
-	}
-}
-
-// Without the option nobody can reconfigure.
-func TestNotReconfigurable(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel()
-	e := zktest.StartReal(t, zktest.Servers(3), zktest.Property("skipACL", "yes"))
-	conn, _ := connect(t, e.Addr(0))
-	if _, err := conn.IncrementalReconfig(nil, []string{"1"}, -1); !errors.Is(err, zk.ErrReconfigDisabled) {
-		t.Errorf("error %v, want %v", err, zk.ErrReconfigDisabled)
 	}
 }
 

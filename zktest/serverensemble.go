@@ -144,15 +144,6 @@ func (s *Server) SetSessionTimeoutsOf(i int, shortest, longest time.Duration) {
 	s.member(i, func(m *quorum.Member) { m.SetSessionTimeouts(shortest, longest) })
 }
 
-// SetEagerACL switches ZooKeeper's enableEagerACLCheck on or off. If it is on, the servers of an
-// ensemble check permissions before they forward a create, create2, delete, setData or setACL. They
-// refuse it at once with "no auth" or "invalid ACL" and transaction number 0, even ahead of earlier
-// requests. It makes no difference to a server alone. The default is off.
-func (s *Server) SetEagerACL(on bool) {
-	s.made()
-	s.with(func(st *quorum.State) { st.EagerACL = on })
-}
-
 // Throttle makes the servers answer matching requests with code -127, throttled, without asking the
 // leader, until Throttle is called with nil. These answers keep their place among the answers of the
 // session. Pings and requests to close a session are never throttled. The match must not call

@@ -1,8 +1,6 @@
 package zktest
 
 import (
-	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -215,60 +213,6 @@ func TestPingWaitsBehindWrite(t *testing.T) {
 	}
 }
 
-// With the eager check, a follower refuses a write at once and by itself.
-func TestEagerACL(t *testing.T) {
-	onStage(t, func(s *stage) {
-		c := s.call("client", 0, nil, 40*time.Second)
-		c.does(mkdir(0, OpCreate, "/closed", 0, znode.ReadACL))
-		nonsense := []znode.ACLEntry{entry(znode.PermAll, identity("nonsense", ""))}
-		refused := map[string]step{
-			"create": plain("/closed/n"), "create2": mkdir(0, OpCreate2, "/closed/n", 0, znode.OpenACL), "set": set(0, "/closed", nil, -1),
-			"ACL": mkdir(0, OpCreate, "/open", 0, nonsense), "delete": remove(0, "/closed/n", -1),
-		}
-		for _, eager := range []bool{false, true} {
-			s.SetEagerACL(eager)
-			for name, step := range refused {
-				s.SetCommitDelay(time.Second)
-				before := c.ask(set(0, "/", nil, -1))
-				xid := c.ask(step)
-				if !eager {
-					c.waits(xid)
-				}
-				s.pass(time.Second)
-				want := znode.CodeNoAuth
-				if name == "ACL" {
-					want = znode.CodeInvalidACL
-				}
-				r, first := c.wants(xid, want), c.wants(before, znode.CodeOK)
-				if early, numbered := r.at < first.at, r.zxid != 0; early != eager || numbered == eager {
-					t.Errorf("%s, eager %v: answered early %v, with transaction number %v", name, eager, early, numbered)
-				}
-				s.SetCommitDelay(0)
-			}
-		}
-	})
-}
-
-// A busy server refuses requests by itself, in order.
-func TestThrottle(t *testing.T) {
-	onStage(t, func(s *stage) {
-		c := s.call("client", 0, nil, 40*time.Second)
-		s.Throttle(On(OpCreate, "/busy"))
-		s.SetCommitDelay(time.Second)
-		first, busy, p := c.ask(plain("/n")), c.ask(plain("/busy")), c.ask(ping())
-		c.waits(busy)
-		s.pass(time.Second)
-		a, b := c.wants(first, znode.CodeOK), c.wants(busy, znode.CodeThrottled)
-		if a.zxid != b.zxid {
-			t.Errorf("throttled with transaction number %#x after %#x", b.zxid, a.zxid)
-		}
-		c.wants(p, znode.CodeOK)
-		s.Throttle(nil)
-		s.SetCommitDelay(0)
-		c.does(plain("/busy"))
-	})
-}
-
 // A server that was stopped starts with its log, and gets the rest from the leader.
 func TestStopAndStart(t *testing.T) {
 	onStage(t, func(s *stage) {
@@ -382,63 +326,4 @@ func TestDelayedLinks(t *testing.T) {
 		s.pass(30 * time.Millisecond)
 		c.wants(late, znode.CodeOK)
 	})
-}
-
-// The same schedule gives the same answers at the same times.
-func TestEnsembleIsRepeatable(t *testing.T) {
-	var scripts []map[string][]string
-	for range 3 {
-		onStage(t, func(s *stage) {
-			clients := make([]*caller, 6)
-			for i := range clients {
-				clients[i] = s.call(string(rune('a'+i)), i%3, nil, 6*time.Second)
-			}
-			for round := range 60 {
-				switch round {
-				case 5:
-					s.SetCommitDelay(3 * time.Millisecond)
-				case 10:
-					s.CutLink(2, 0)
-				case 20:
-					s.HoldServer(1)
-				case 24:
-					s.ReleaseServer(1)
-				case 30:
-					s.HealLinks()
-				case 40:
-					s.StopServer(2)
-				case 50:
-					_ = s.StartServer(2)
-				}
-				for i, c := range clients {
-					s.pass(time.Duration(1+round*7%50+i*13%40) * time.Millisecond)
-					if c.closed {
-						clients[i] = s.dials(fmt.Sprintf("%s, round %d", c.name, round), (i+round)%2, c, 6*time.Second)
-						continue
-					}
-					c.ask(mkdir(0, OpCreate2, "/n-", 3, znode.OpenACL))
-					c.ask(look(0, OpGetChildren2, "/", true))
-					c.ask(ping())
-				}
-			}
-			s.pass(time.Minute)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			scripts = append(scripts, maps.Clone(s.script))
-		})
-	}
-	lines := 0
-	for name, want := range scripts[0] {
-		lines += len(want)
-		for _, other := range scripts[1:] {
-			for i := range want {
-				if got := other[name]; i >= len(got) || got[i] != want[i] {
-					t.Fatalf("%s, line %d of %d and %d:\n%s\n%s", name, i, len(want), len(got), want[i], got[min(i, len(got)):])
-				}
-			}
-		}
-	}
-	if lines < 500 {
-		t.Errorf("only %d lines", lines)
-	}
 }

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,41 +22,13 @@ func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
 	commonConfig
-	syncLimit int // ticks
 	rate      float64
-	election  time.Duration
 	release   znode.Release
 	phases    []time.Duration // of the servers' session trackers, the first ones; for tests
 	listen    string          // "": when an address is first asked for
 	maxPacket int
-	extra     int // that servers read from their logs beyond maxPacket; 0: as much again
-	outstand  int
 	passwords map[string]string // of SASL; nil: there is none
 	needsSASL bool
-}
-
-// SyncLimit sets ZooKeeper's syncLimit: a leader and a follower give each other up after this many
-// ticks without a message. The default is 5.
-func SyncLimit(ticks int) Option {
-	return option(func(c *config) error {
-		c.syncLimit = ticks
-		if ticks < 1 {
-			return fmt.Errorf("zktest: SyncLimit(%d): want at least 1", ticks)
-		}
-		return nil
-	})
-}
-
-// ElectionTime sets how long servers take to elect a leader once a majority of them can reach each
-// other, and how long a server takes to join a leader. The default is 200ms.
-func ElectionTime(d time.Duration) Option {
-	return option(func(c *config) error {
-		c.election = d
-		if d < 0 {
-			return fmt.Errorf("zktest: ElectionTime(%v): want no less than 0", d)
-		}
-		return nil
-	})
 }
 
 // ClockRate sets how fast the servers' clocks run, by the clock of this process. With 1.02 they are fast
@@ -107,50 +78,18 @@ func Version(line string) Option {
 
 // MaxPacket sets the length of the longest request in bytes, ZooKeeper's jute.maxbuffer. The server
 // closes the connection of a client that sends a longer one, without an answer. The default is ZooKeeper's,
-// 1 MiB less one byte. With [ExtraPacket], it also bounds the end of a session.
+// 1 MiB less one byte.
+//
+// The end of a session is written to the log at any length. It has 48 bytes, and the path of each ephemeral node of the
+// session with 4 bytes more. If that is more than twice the longest request, the leader's followers leave it. Then it stops
+// serving for good, because it cannot read its own log. The next leader ends the session too, until no majority is left. A
+// server alone goes on, but does not start again. [Server.Failure] says which servers are past help, and a test with
+// [Start] fails at its end.
 func MaxPacket(n int) Option {
 	return option(func(c *config) error {
 		c.maxPacket = n
 		if n < 64 || n > codec.MaxFrame {
 			return fmt.Errorf("zktest: MaxPacket(%d): want 64 to %d", n, codec.MaxFrame)
-		}
-		return nil
-	})
-}
-
-// ExtraPacket sets ZooKeeper's zookeeper.jute.maxbuffer.extrasize: how many bytes more than [MaxPacket] servers read
-// from their logs and from their leader. The default is ZooKeeper's, as many again as MaxPacket, and at least 1024.
-//
-// The end of a session is written to the log at any length. It has 48 bytes, and the path of each ephemeral node of the
-// session with 4 bytes more. If that is more than servers read, the leader's followers leave it. Then it stops serving
-// for good, because it cannot read its own log. The next leader ends the session too, until no majority is left. A server
-// alone goes on, but does not start again. [Server.Failure] says which servers are past help, and a test with [Start] fails
-// at its end.
-func ExtraPacket(n int) Option {
-	return option(func(c *config) error {
-		c.extra = n
-		if n < leastExtra || n > codec.MaxFrame {
-			return fmt.Errorf("zktest: ExtraPacket(%d): want %d to %d", n, leastExtra, codec.MaxFrame)
-		}
-		return nil
-	})
-}
-
-// leastExtra is the least that ZooKeeper takes for its extra size.
-const leastExtra = 1024
-
-// OutstandingLimit sets ZooKeeper's globalOutstandingLimit, which bounds the requests that a server has in process. A
-// server above the limit reads the next request of a client, and then no more of that client. It reads on when it
-// answers a request of the client, if it is no longer above the limit or if the client waits for no other answer.
-//
-// As in ZooKeeper, each server of an ensemble of n has the limit divided by n-1, and pings do not count. The default is
-// ZooKeeper's, 1000. Servers answer most requests at once, so the limit shows only where writes take time. See
-// [Server.SetCommitDelay] and [Server.DelayLink].
-func OutstandingLimit(n int) Option {
-	return option(func(c *config) error {
-		c.outstand = n
-		if n < 1 {
-			return fmt.Errorf("zktest: OutstandingLimit(%d): want at least 1", n)
 		}
 		return nil
 	})
@@ -166,12 +105,9 @@ func newConfig(opts []Option) (config, error) {
 			tick:           2 * time.Second,
 			containerCheck: time.Minute,
 		},
-		syncLimit: 5,
 		rate:      1,
-		election:  200 * time.Millisecond,
 		release:   znode.Releases["3.8"],
 		maxPacket: 1<<20 - 1,
-		outstand:  1000,
 	}
 	var errs []error
 	for _, opt := range opts {
@@ -187,7 +123,6 @@ func newConfig(opts []Option) (config, error) {
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
-	c.extra = cmp.Or(c.extra, max(c.maxPacket, leastExtra))
 	return c, c.sessionTimeouts(20 * c.tick)
 }
 
@@ -195,16 +130,15 @@ func newConfig(opts []Option) (config, error) {
 func (c *config) quorum() quorum.Config {
 	return quorum.Config{
 		Servers:        c.servers,
-		SyncLimit:      c.syncLimit,
-		Election:       c.election,
+		SyncLimit:      5, // ticks, as is ZooKeeper's default
+		Election:       200 * time.Millisecond,
 		Phases:         c.phases,
 		Tick:           c.tick,
 		Rate:           c.rate,
 		MinSession:     c.minSession,
 		MaxSession:     c.maxSession,
 		ContainerCheck: c.containerCheck,
-		MaxRead:        c.maxPacket + c.extra,
-		Outstanding:    c.outstand,
+		MaxRead:        c.maxPacket + max(c.maxPacket, 1024), // as ZooKeeper's default for its extra size
 		Passwords:      c.passwords,
 		RequireSASL:    c.needsSASL,
 		Release:        c.release,

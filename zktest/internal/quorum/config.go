@@ -19,7 +19,6 @@ type Config struct {
 	ContainerCheck time.Duration
 	Release        znode.Release
 	MaxRead        int               // bytes of a transaction that servers read back from a log, or from their leader
-	Outstanding    int               // requests that the servers process at a time before they stop to read
 	Passwords      map[string]string // of the users of SASL; nil: there is no SASL
 	RequireSASL    bool              // of clients, before all other requests
 }

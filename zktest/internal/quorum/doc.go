@@ -11,5 +11,5 @@
 // requests of its session (pipeline.go), is forwarded to the leader (follow.go), becomes a
 // transaction (propose.go), is logged by a quorum and committed (lead.go), applied by each server
 // (member.go, replica.go), and answered by the client's server. Reads are answered at once
-// (reads.go). What servers refuse to read, and when they stop to read, is in limits.go.
+// (reads.go). What servers refuse to read is in limits.go.
 package quorum

@@ -126,7 +126,7 @@ func srvr(sc *scope, b *strings.Builder) {
 func stat(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", sc.conf.Release.Number)
 	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.outstanding, p.received, p.sent)
+		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d)\n", p.addr, p.ordinal, 0, p.received, p.sent)
 	}
 	b.WriteString("\n")
 	summary(sc, b)
@@ -172,7 +172,7 @@ func mntr(sc *scope, b *strings.Builder) {
 
 func cons(sc *scope, b *strings.Builder) {
 	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d", p.addr, p.ordinal, p.outstanding, p.received, p.sent)
+		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d", p.addr, p.ordinal, 0, p.received, p.sent)
 		if p.ready {
 			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
 				p.session, codec.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),

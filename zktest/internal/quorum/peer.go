@@ -25,7 +25,6 @@ type Peer struct {
 	closing sync.Once
 	closed  chan struct{} // closed by Close
 	hungUp  chan struct{} // closed when the server closes the connection
-	reading valve         // shut while the server does not read
 
 	// The fields below belong to the run loop.
 	gone    bool     // hungUp is closed
@@ -43,10 +42,6 @@ type Peer struct {
 	since          time.Time
 	received, sent int64
 	last           lastRequest
-
-	outstanding int      // requests without an answer, of those that count
-	deaf        bool     // the server does not read, because it has too many requests in process
-	unread      [][]byte // frames that have arrived nevertheless; nil: the end
 }
 
 // lastRequest is what the four-letter word cons shows of a client's last request.
@@ -77,24 +72,17 @@ type input struct {
 	frame []byte
 }
 
-// Write hands a frame to the run loop. While the server does not read, Write waits.
+// Write hands a frame to the run loop.
 func (p *Peer) Write(frame []byte) (int, error) {
-	for {
-		inbox, opened := p.st.inbox, p.reading.opened()
-		if opened != nil {
-			inbox = nil
-		}
-		select {
-		case inbox <- input{p, frame}:
-			return len(frame), nil
-		case <-opened:
-		case <-p.hungUp:
-			return 0, errHungUp
-		case <-p.closed:
-			return 0, net.ErrClosed
-		case <-p.st.done:
-			return 0, ErrClosed
-		}
+	select {
+	case p.st.inbox <- input{p, frame}:
+		return len(frame), nil
+	case <-p.hungUp:
+		return 0, errHungUp
+	case <-p.closed:
+		return 0, net.ErrClosed
+	case <-p.st.done:
+		return 0, ErrClosed
 	}
 }
 
@@ -132,16 +120,6 @@ func (p *Peer) receive(frame []byte) {
 	case p.gone:
 	case p.joining:
 		p.early = append(p.early, frame)
-	case p.deaf || len(p.unread) > 0:
-		p.unread = append(p.unread, frame)
-	default:
-		p.take(frame)
-	}
-}
-
-// take processes a frame that the server has read, or the end of the client's frames.
-func (p *Peer) take(frame []byte) {
-	switch {
 	case frame == nil:
 		p.st.hangUp(p)
 	case !p.ready:
@@ -168,7 +146,6 @@ func (p *Peer) reply(xid int32, err znode.Code, body []byte) {
 func (p *Peer) replyAt(zxid int64, xid int32, err znode.Code, body []byte) {
 	p.last.zxid = zxid
 	p.send(znode.ReplyFrame(xid, zxid, err, body))
-	p.noteAnswer(xid)
 }
 
 // connectedState is the state of the connection in every watch event.

@@ -16,7 +16,6 @@ func (m *Member) request(p *Peer, frame []byte) {
 		return
 	}
 	p.received++
-	p.noteRequest(xid)
 	p.last = lastRequest{op: op, xid: xid, at: time.Now()}
 	switch {
 	case op == codec.OpAuth:
@@ -36,9 +35,6 @@ func (m *Member) request(p *Peer, frame []byte) {
 	r := &request{from: p, at: m, session: p.session, xid: xid, op: op, body: d, ids: p.ids}
 	if m.throttled(r, frame) {
 		r.refused = znode.CodeThrottled
-	} else if err := m.eagerCheck(r); err != nil {
-		p.replyAt(0, xid, err.(znode.Code), nil)
-		return
 	}
 	if m.lead != nil && !m.needsAgreement(r) && r.refused == nil {
 		r.refused = m.lead.tracker.check(r.session, nil)

@@ -30,7 +30,6 @@ type State struct {
 	// How servers fail. Functions of Do may change these fields.
 	CommitDelay time.Duration // that a server takes to write a transaction to disk
 	PingLag     time.Duration // after a standstill, until a leader sends overdue pings
-	EagerACL    bool          // servers check permissions before they forward a write
 
 	// Port returns a server's TCP port for clients. It must not wait for the run loop, and must be set before Run is
 	// called.
