@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -183,10 +185,13 @@ func (n *Node) Remove(ctx context.Context) *Removal {
 func (e *entry) enter(ctx context.Context) (*Listing, error) {
 	s := e.s
 	long := 0 // how often in a row the connection was lost with the create as the longest request
-	pace := rounds.Pace{Backoff: s.cfg.waits}
+	mode, pace := ephemeralSequential, rounds.Pace{Backoff: s.cfg.waits}
+	if e.fixed {
+		mode = ephemeral
+	}
 	return repeat(ctx, s, "create", e.asked, true, func(l *link) (*Listing, bool, error) {
 		for { // again if somebody has deleted the node, or its directory
-			create, end := s.cfg.making(e.asked, e.data, s.cfg.acl, e.mode()), make(chan wire.Reply, 1)
+			create, end := s.cfg.making(e.asked, e.data, s.cfg.acl, mode), make(chan wire.Reply, 1)
 			create.ended = func(r wire.Reply) { // before any event or answer that follows
 				if r.Err == nil && r.Code == codec.CodeOK {
 					s.room.made(e.place, s.cfg.inward(r.Path))
@@ -207,7 +212,14 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 			e.learn(l, &create.reply, create.err)
 			switch refusal := create.err; {
 			case refusal == nil:
-				if listing, err = e.shown(ctx, listing, err); listing != nil || err != nil {
+				if unnumbered := e.checkNumber(); unnumbered != nil {
+					return listing, false, unnumbered
+				}
+				if err == nil && slices.Contains(listing.Names, path.Base(e.node)) {
+					return listing, false, nil
+				}
+				listing.forget() // it is older than the node, or there is none
+				if listing, err = e.listAgain(ctx); listing != nil || err != nil {
 					return listing, false, err
 				}
 			case s.Err() != nil:
@@ -240,13 +252,6 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 			}
 		}
 	})
-}
-
-func (e *entry) mode() CreateMode {
-	if e.fixed {
-		return ephemeral
-	}
-	return ephemeralSequential
 }
 
 // learn notes what the end of a create tells.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -16,33 +15,24 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// shown returns a listing that shows the node. It lists again if there is none, or if it does not: it can be older than the
-// node. It returns nothing if the node is gone.
-func (e *entry) shown(ctx context.Context, listing *Listing, unlisted error) (*Listing, error) {
-	if err := e.checkNumber(); err != nil {
-		return listing, err
-	}
-	name := path.Base(e.node)
-	if unlisted == nil && slices.Contains(listing.Names, name) {
+// listAgain returns a listing that shows the node, or nothing if the node is gone. Then the entry begins again.
+func (e *entry) listAgain(ctx context.Context) (*Listing, error) {
+	listing, err := e.s.List(ctx, e.dir, e.lists)
+	if err == nil && slices.Contains(listing.Names, path.Base(e.node)) {
 		return listing, nil
 	}
 	listing.forget()
-	listing, err := e.s.List(ctx, e.dir, e.lists)
-	switch {
-	case errors.Is(err, zk.ErrNoNode), err == nil && !slices.Contains(listing.Names, name): // somebody has deleted it
-		listing.forget()
-		if e.fixed {
-			e.s.room.end(e.place)
-		} else {
-			e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
-		}
-		e.node = ""
-		e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.fixed)
-		return nil, err
-	case err != nil:
+	if ignoreNoNode(err) != nil {
 		return nil, err
 	}
-	return listing, nil
+	if e.fixed {
+		e.s.room.end(e.place)
+	} else {
+		e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
+	}
+	e.node = ""
+	e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.fixed)
+	return nil, err
 }
 
 // checkNumber fails at the end of the directory's counter. The next numbers would be the same again, or below all others.
@@ -139,7 +129,7 @@ func (e *entry) seek(ctx context.Context) (*Listing, error) {
 // ours returns the paths of nodes in a listing that only nodes of the entry can have, by their numbers.
 func (e *entry) ours(names []string) (ours []string) {
 	for _, name := range names {
-		if node := path.Join(e.dir, name); checkMade(e.asked, e.mode(), node) == nil {
+		if node := path.Join(e.dir, name); checkMade(e.asked, !e.fixed, node) == nil {
 			ours = append(ours, node)
 		}
 	}

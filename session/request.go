@@ -235,7 +235,7 @@ func (c *config) making(path string, data []byte, acl []zk.ACL, m CreateMode) *l
 		e.Int64(m.ttl.Milliseconds())
 	}
 	one, asked := legOf("create", path, e), c.outward(path)
-	one.Check = func(a *codec.Answer) error { return checkMade(asked, m, a.Path) }
+	one.Check = func(a *codec.Answer) error { return checkMade(asked, m.numbered, a.Path) }
 	return one
 }
 
@@ -264,10 +264,10 @@ func (c *config) checking(path string) *leg {
 
 // checkMade returns what is wrong with the path of a node that the server has made. If we believed it, we could hold, or
 // delete, another client's node.
-func checkMade(asked string, m CreateMode, made string) error {
+func checkMade(asked string, numbered bool, made string) error {
 	rest, ok := strings.CutPrefix(made, asked)
 	number, err := strconv.ParseInt(rest, 10, 32)
-	if m.numbered {
+	if numbered {
 		ok = ok && err == nil && fmt.Sprintf("%010d", number) == rest
 	} else {
 		ok = ok && rest == ""
