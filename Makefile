@@ -95,14 +95,8 @@ size: ## Thousands of goroutines, slow networks, directories of 17 MB: the tests
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/size
 
 .PHONY: faults
-faults: ## Every fault at every step of every lock; keeps the table in docs/measured/faults.md
-	cd internal/tests/proofs/faultmatrix && ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix -write
-
-EVERY ?= 1
-
-.PHONY: recoveries
-recoveries: ## A second fault in the recovery from each fault at each step; EVERY=20 tries one in 20; WRITE=1 keeps the table
-	cd internal/tests/proofs/faultmatrix && ZKTEST_REQUIRE_REAL=1 TURNSTILE_LONG=1 go test -count=1 -timeout 0 -run TestRecovery -every $(EVERY) -sharing 40 $(WRITTEN)
+faults: ## Every fault at every step of every lock
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix ./internal/tests/proofs/faultmatrix
 
 # Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
 WRITTEN := $(if $(WRITE),-write)

@@ -2,7 +2,6 @@
 package saslserver
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,18 +22,4 @@ func Options(dir, user, password string) ([]zktest.RealOption, error) {
 		zktest.Property("fips-mode", "false"), // in which servers, from 3.9 on, do not know the mechanism
 		zktest.Environ("JAVA_TOOL_OPTIONS", "-Djava.security.auth.login.config="+file),
 	}, nil
-}
-
-// New starts such a server, which is not to be started again.
-func New(user, password string, opts ...zktest.RealOption) (_ *zktest.Ensemble, err error) {
-	dir, err := os.MkdirTemp("", "saslserver")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // the server has read it by then
-	knows, err := Options(dir, user, password)
-	if err != nil {
-		return nil, err
-	}
-	return zktest.NewReal(append(opts, knows...)...)
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// cell is one run of a lock's trace, with a fault at one of its steps and perhaps a second one in the
-// recovery, or without a fault to record the steps. There are three contenders: the first one, which holds
+// cell is one run of a lock's trace, with a fault at one of its steps, or without a fault to record the steps. There are three contenders: the first one, which holds
 // before us; ours, which the faults meet; and a rival behind ours.
 type cell struct {
 	*trace
@@ -28,8 +27,7 @@ type cell struct {
 	proxy   *zktest.Proxy
 	ours    *session.Manager
 	strike  *strike
-	again   *strike // in the recovery from the first; zero if there is none
-	at      step    // where the first strikes
+	at      step // where it strikes
 	referee referee
 	acquire acquirer // of a script; nil until it has made its lock
 
@@ -52,7 +50,6 @@ type outcome struct {
 	steps []step        // of a recording
 	fresh time.Duration // from when all was healed until a fresh client had the lock
 	kept  bool          // our session has survived
-	again bool          // a second fault has struck
 	late  bool          // another was in before we had heard that we are out, by force
 }
 
@@ -110,18 +107,13 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	t.Helper()
 	c := &cell{
 		trace: tr, site: s, base: testserver.Path(t),
-		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike), again: new(strike),
+		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
 		waiting: newSignal(), entered: newSignal(), holding: newSignal(), returned: newSignal(),
 		behind: newSignal(), gone: newSignal(), kept: newSignal(), done: newSignal(), began: time.Now(),
 	}
 	c.proxy.Delay(oneWay)
 	var err error
-	if tr.subject.opens == nil {
-		c.ours, err = connect(c.proxy.Addr(), timeout)
-	} else {
-		c.ours, err = c.open(timeout)
-	}
-	if err != nil {
+	if c.ours, err = connect(c.proxy.Addr(), timeout); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.ours.Close() })
@@ -133,7 +125,7 @@ func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
 	var recorded func() []step
 	// No fault may outlive the cell, or wait for a step that will not come.
 	playing, stop := context.WithCancel(ctx)
-	defer func() { stop(); c.strike.wait(); c.again.wait() }()
+	defer func() { stop(); c.strike.wait() }()
 
 	first, err := c.firstHolds(ctx)
 	if err != nil {
@@ -142,10 +134,8 @@ func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
 	if w == nil {
 		recorded = c.record()
 	} else {
-		w.start(playing, c)
-	}
-	if c.subject.opens != nil {
-		c.proxy.Heal()
+		c.at, c.referee.forced = w.at, w.fault.forces
+		c.strike = w.fault.start(playing, c, w.at)
 	}
 	ours, err := c.ours.Session(ctx)
 	if err != nil {
@@ -164,11 +154,11 @@ func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
 		}
 		out.steps = recorded()
 	}
-	out.kept, out.again, out.late = ours.Err() == nil, c.again.struck(), c.referee.late
+	out.kept, out.late = ours.Err() == nil, c.referee.late
 	if err := c.takeAgain(ctx); err != nil {
 		return out, err
 	}
-	if w != nil && w.spares() && !out.kept && !c.closed() {
+	if w != nil && w.spares() && !out.kept {
 		return out, errTooSlow
 	}
 	return out, nil
@@ -205,26 +195,21 @@ var errNotStruck = errors.New("the fault has not struck: what it was for has not
 // busy machine that can happen. So such a cell is tried again, too.
 var errTooSlow = errors.New("a connection was cut, and the session is lost")
 
-// reconnected reports whether our first connection was lost.
-func (c *cell) reconnected() bool { return c.proxy.Count(zktest.Any(zktest.OpConnect)) > 1 }
-
 // awaitFault waits until the faults have struck and are healed. It calls stop when it is too late for one of
 // them.
 func (c *cell) awaitFault(ctx context.Context, stop func()) error {
-	for _, k := range []*strike{c.strike, c.again} {
-		if k.over == nil {
-			continue
-		}
-		c.awaitHit(ctx, k)
-		if !k.struck() {
-			stop()
-		}
-		<-k.over
+	if c.strike.over == nil {
+		return nil
 	}
-	if c.strike.over != nil && !c.strike.struck() {
+	c.awaitHit(ctx, c.strike)
+	if !c.strike.struck() {
+		stop()
+	}
+	<-c.strike.over
+	if !c.strike.struck() {
 		return errNotStruck
 	}
-	return errors.Join(c.strike.err, c.again.err)
+	return c.strike.err
 }
 
 // awaitHit waits until a fault has struck, or it is too late for it. All requests have been sent by now,
@@ -250,9 +235,6 @@ func (c *cell) answered(ctx context.Context) error {
 	s, err := c.ours.Session(ctx)
 	if err == nil {
 		err = s.Sync(ctx, "/")
-	}
-	if c.closed() {
-		return nil
 	}
 	return err
 }
@@ -352,9 +334,8 @@ func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
 	case <-ctx.Done():
 		return 0, nil // the others say what is wrong
 	}
-	c.again.wait()
 	began := time.Now()
-	m, err := connect(c.site.server.Addr(0), longTimeout, asShop)
+	m, err := connect(c.site.server.Addr(0), longTimeout)
 	if err != nil {
 		return 0, err
 	}
@@ -371,7 +352,7 @@ func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
 
 // nothingLeft waits until there is no contender. All sessions are still open.
 func (c *cell) nothingLeft(ctx context.Context) error {
-	if _, err := c.ours.Session(ctx); err != nil && !c.closed() {
+	if _, err := c.ours.Session(ctx); err != nil {
 		return err
 	}
 	for {

@@ -51,9 +51,6 @@ func expire(ctx context.Context, c *cell, session int64) (func() error, error) {
 		return nil, err
 	}
 	s, err := c.ours.Session(ctx)
-	if c.closed() {
-		return nil, nil
-	}
 	if err != nil || s.ID() != session {
 		return nil, err
 	}
@@ -89,8 +86,6 @@ func disconnect(_ context.Context, c *cell, _ int64) (func() error, error) {
 // cut off, on its way to the client. In a moment with nothing on its way there is one way to cut.
 func (f fault) at(st step) (fault, bool) {
 	switch {
-	case st == opening && f.forces:
-		return f, false
 	case st.isMoment():
 		if f.act == nil {
 			f.act = disconnect
@@ -195,9 +190,6 @@ func (f fault) end(ctx context.Context, c *cell, heal func() error) error {
 
 // struck reports whether the fault has struck.
 func (k *strike) struck() bool { return closed(k.hit) }
-
-// ended reports whether the fault is over.
-func (k *strike) ended() bool { return closed(k.over) }
 
 func closed(ch <-chan struct{}) bool {
 	select {

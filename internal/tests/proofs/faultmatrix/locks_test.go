@@ -19,9 +19,6 @@ type subject struct {
 	first, ours, rival taker
 	// script, if not nil, takes the lock for us in place of ours.
 	script script
-	// opens, if not nil, says that our session is opened through the faults, and how. Then the requests of each
-	// handshake are steps, too.
-	opens opener
 	// last takes the lock when all others are gone; nil: first does, or else ours.
 	last taker
 	// noCancel says that the cancelled acquisition is the same as another subject's.
@@ -80,15 +77,7 @@ func subjects() []subject {
 		{name: "semaphore-curator", first: inCurators, ours: inCurators, rival: inCurators, weight: one},
 		{name: "kept", ours: mutex, script: again(lazyMutex), rival: mutex, noCancel: true, weight: one},
 		{name: "kept-wanted", ours: mutex, script: wanted, rival: mutex, noCancel: true, weight: one},
-		{name: "kept-time-over", ours: mutex, script: timeOver, rival: mutex, noCancel: true, weight: one},
-		{name: "kept-close", ours: mutex, script: closing, rival: mutex, noCancel: true, weight: one},
 		{name: "kept-write", ours: writer, script: again(lazyWriter), rival: reader, noCancel: true, weight: one},
-		{name: "kept-own", ours: writer, script: ownReader, rival: writer, noCancel: true, weight: one},
-		{name: "kept-read", ours: reader, script: readers, rival: writer, last: writer, noCancel: true, weight: toReader},
-		{name: "sasl", first: mutex, script: reconnects, rival: mutex, opens: loggedIn, noCancel: true, weight: one},
-		{name: "resolver-fails", first: mutex, script: reconnects, rival: mutex, opens: failing, noCancel: true, weight: one},
-		{name: "resolver-hangs", first: mutex, script: reconnects, rival: mutex, opens: hanging, noCancel: true, weight: one},
-		{name: "resolver-moves", first: mutex, script: reconnects, rival: mutex, opens: moving, noCancel: true, weight: one},
 	}
 }
 

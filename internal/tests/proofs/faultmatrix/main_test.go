@@ -10,8 +10,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
-var write = flag.Bool("write", false, "write the table of TestMatrix into docs/measured/faults.md")
-
 const (
 	// timeout is the session timeout of the clients that the faults meet. A fault that lasts does so
 	// for half of it, or twice.

@@ -3,6 +3,7 @@ package faultmatrix
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,24 +23,36 @@ import (
 // which comes later gets the lock, and that the session survives a connection that is cut.
 func TestMatrix(t *testing.T) {
 	longtest.Only(t)
-	table := newTable(allFaults())
-	t.Cleanup(func() { table.publish(t, "faults", fmt.Sprintf(legend, timeout, tries)) })
-	forAllTraces(t, table, (*trace).run)
-}
-
-// forAllTraces runs a test of each trace. Each has a row in the table.
-func forAllTraces(t *testing.T, table *table, test func(*trace, *testing.T, *table)) {
+	var cells tally
+	traces := 0
+	t.Cleanup(func() { cells.print(t, traces) })
 	for _, sub := range subjects() {
 		for _, cancels := range []bool{false, true} {
 			if cancels && sub.noCancel {
 				continue
 			}
 			tr := &trace{subject: sub, cancels: cancels}
-			table.row(tr.name())
-			t.Run(tr.name(), func(t *testing.T) { test(tr, t, table) })
+			traces++
+			t.Run(tr.name(), func(t *testing.T) { tr.run(t, &cells) })
 		}
 	}
 }
+
+var (
+	every = flag.Int("every", 0, "try one in so many cells; default: all")
+	salt  = flag.String("salt", "", "decides which cells -every tries")
+)
+
+// wrong is what goes wrong in a cell: a fault at a step.
+type wrong struct {
+	fault fault
+	at    step
+}
+
+// spares reports whether no session may be lost by it: it is over at once.
+func (w *wrong) spares() bool { return !w.fault.forces && w.fault.lasts == 0 }
+
+func (w *wrong) String() string { return fmt.Sprintf("%s at %v", w.fault.name, w.at) }
 
 // trace is the way of one lock through a cell, and its steps.
 type trace struct {
@@ -56,10 +69,9 @@ func (tr *trace) name() string {
 }
 
 // run records the steps and tries each fault at each.
-func (tr *trace) run(t *testing.T, table *table) {
+func (tr *trace) run(t *testing.T, cells *tally) {
 	t.Parallel()
 	tr.record(t)
-	table.steps(tr.name(), len(tr.steps))
 	for _, f := range allFaults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -68,14 +80,13 @@ func (tr *trace) run(t *testing.T, table *table) {
 				if !ok {
 					continue
 				}
-				table.planned(tr.name(), f.name)
+				cells.plan()
 				if !longtest.Chosen(*salt, fmt.Sprintf("%s/%s/%v", tr.name(), f.name, at), *every) {
 					continue
 				}
 				t.Run(at.String(), func(t *testing.T) {
 					t.Parallel()
-					out, err := tr.try(t, &wrong{fault: here, at: at})
-					table.done(tr.name(), f.name, out, err)
+					cells.done(tr.try(t, &wrong{here, at}))
 				})
 			}
 		})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/saslserver"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -113,7 +112,7 @@ func usable(tb testing.TB, s *site, err error) *site {
 func newSite() (*site, error) {
 	sites.mu.Lock()
 	defer sites.mu.Unlock()
-	server, err := newServer()
+	server, err := zktest.NewReal(zktest.TickTime(serverTick))
 	if err != nil {
 		return nil, err
 	}
@@ -122,16 +121,11 @@ func newSite() (*site, error) {
 	if s.admin, _, err = zk.Connect([]string{server.Addr(0)}, longTimeout, zk.WithLogger(nothing{})); err != nil {
 		return nil, err
 	}
-	if s.holders, err = connect(server.Addr(0), longTimeout, asShop); err != nil {
+	if s.holders, err = connect(server.Addr(0), longTimeout); err != nil {
 		return nil, err
 	}
-	s.rivals, err = connect(server.Addr(0), longTimeout, asShop)
+	s.rivals, err = connect(server.Addr(0), longTimeout)
 	return s, err
-}
-
-// newServer starts a server at which clients may log in.
-func newServer() (*zktest.Ensemble, error) {
-	return saslserver.New(user, password, zktest.TickTime(serverTick))
 }
 
 func closeSites() {

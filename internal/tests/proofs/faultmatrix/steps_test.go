@@ -36,11 +36,10 @@ func (s step) String() string {
 	return text
 }
 
-// steps finds the step of each request. Heartbeats are no steps: they come by the clock. Handshakes are steps
-// only in rows that say when they come.
+// steps finds the step of each request. Heartbeats are no steps: they come by the clock, and neither are
+// handshakes.
 type steps struct {
-	base       string // the lock's path
-	handshakes bool
+	base string // the lock's path
 
 	mu   sync.Mutex
 	own  map[string]bool // the ids in the names of nodes that the client has asked for
@@ -48,7 +47,7 @@ type steps struct {
 }
 
 func (c *cell) newSteps() *steps {
-	return &steps{base: c.base, handshakes: c.subject.opens != nil, own: make(map[string]bool), seen: make(map[step]int)}
+	return &steps{base: c.base, own: make(map[string]bool), seen: make(map[step]int)}
 }
 
 // next must be called once for each request, in their order.
@@ -68,11 +67,8 @@ func (s *steps) next(r zktest.Request) (step, bool) {
 // where says what a request's path is to the client: "dir", "own", "other", or "node" where all
 // have the same name; below the path of the lock, with the directory before it.
 func (s *steps) where(r zktest.Request) (string, bool) {
-	switch r.Op {
-	case zktest.OpClose:
+	if r.Op == zktest.OpClose {
 		return "session", true
-	case zktest.OpConnect, zktest.OpSASL:
-		return "session", s.handshakes
 	}
 	rest, ok := strings.CutPrefix(r.Path, s.base)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -112,9 +108,6 @@ func contenderID(name string) (id string, isNode bool) {
 	}
 	return "", false
 }
-
-// opening is the handshake that opens a session. Nobody can end that session before.
-var opening = step{op: zktest.OpConnect, where: "session", n: 1}
 
 // record notes all steps of ours from now on.
 func (c *cell) record() (recorded func() []step) {

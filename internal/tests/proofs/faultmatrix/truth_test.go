@@ -19,10 +19,8 @@ func (c *cell) backed(ctx context.Context, h hold) error {
 	}
 	why, err := c.unbacked(ctx, h)
 	if why != "" && c.referee.forced {
-		for _, k := range []*strike{c.strike, c.again} {
-			if k.struck() {
-				k.wait() // until our manager has heard of it
-			}
+		if c.strike.struck() {
+			c.strike.wait() // until our manager has heard of it
 		}
 	}
 	// A hold that has been lost meanwhile promises nothing.
