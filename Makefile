@@ -108,10 +108,6 @@ NEMESIS = $(if $(SCHEDULE),-schedule '$(SCHEDULE)') $(if $(FOR),-for $(FOR)) $(i
 nemesis: ## Real servers under faults, a short form of each schedule; SCHEDULE=name,name in full; FOR=15m, SEED=n, LOCK=name,name, RIVAL=zk|curator|all, TICK=2s, RUNS=3, ADD=1, WRITE=1
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(NEMESIS) $(WRITTEN) $(ADDED)
 
-.PHONY: load
-load: ## Thousands of holders and waiters, and what they take
-	cd bench && go run ./load $(WRITTEN) && go run ./load -fleet $(WRITTEN)
-
 FUZZ ?= 60s
 
 .PHONY: fuzz

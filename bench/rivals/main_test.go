@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,15 +81,5 @@ func TestParseDefaults(t *testing.T) {
 	}
 	if chosen := o.chosen(); len(o.rivals) != 2 || len(chosen) != 1 || chosen[0].plan.sessions != 10 {
 		t.Errorf("the rows chosen are %v of %q", chosen, o.rivals)
-	}
-}
-
-func TestPicture(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "picture.png")
-	if err := picture(file, results{sample("uncontended", loopback, nil)}, names); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Error(err)
 	}
 }

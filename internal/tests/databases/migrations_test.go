@@ -131,16 +131,3 @@ func TestMigrationInterrupted(t *testing.T) {
 		must(t, migrate(within(t), b.lock, db, d, []step{makeTable})) // an earlier release
 	})
 }
-
-// A replica that does not know of its loss takes no step after the next one has begun.
-func TestMigrationStale(t *testing.T) {
-	migrations(t, func(t *testing.T, db *sql.DB, d fence.Dialect) {
-		server := zktest.Start(t)
-		steps := []step{makeTable, takeOne}
-		must(t, migrate(within(t), newReplica(t, server).lock, db, d, steps))
-		if _, err := takeStep(within(t), db, d, 1, append(steps, takeOne)); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("a step with an old token: %v", err)
-		}
-		wantTaken(t, db, 1)
-	})
-}
