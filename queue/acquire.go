@@ -54,7 +54,14 @@ func (q *Queue) acquire(ctx context.Context, r Request, how Mode) (*Lease, error
 	if err != nil {
 		return nil, err
 	}
+	began := false
+	defer func() {
+		if !began { // the policy panics, or ends the goroutine
+			_, _ = end(nil, Effort{Position: -1}, errCut)
+		}
+	}()
 	t, effort, err := q.Begin(ctx, &r, how)
+	began = true
 	if err != nil {
 		return end(nil, effort, err)
 	}

@@ -48,6 +48,9 @@ var (
 
 	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
 	errDeleted error = deletedError{}
+
+	// errCut says that a function of the user has panicked, or has ended the goroutine with runtime.Goexit.
+	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
 )
 
 type deletedError struct{}
