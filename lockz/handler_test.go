@@ -3,16 +3,12 @@ package lockz_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 func connect(tb testing.TB, opts ...session.Option) *session.Manager {
@@ -72,78 +68,6 @@ func TestRefresh(t *testing.T) {
 	}
 	if body := get(page, "?refresh=3600", "").Body.String(); !strings.Contains(body, `<meta http-equiv="refresh" content="3600" />`) {
 		t.Error("the page does not refresh")
-	}
-}
-
-func TestMethods(t *testing.T) {
-	page := lockz.Handler(connect(t))
-	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"} {
-		w := httptest.NewRecorder()
-		page.ServeHTTP(w, httptest.NewRequest(method, "/debug/locks", nil))
-		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
-			t.Errorf("%s: %d, Allow %q", method, w.Code, w.Header().Get("Allow"))
-		}
-	}
-	w := httptest.NewRecorder()
-	page.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/debug/locks", nil))
-	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
-		t.Errorf("HEAD: %d with %d bytes, %v", w.Code, w.Body.Len(), w.Header())
-	}
-}
-
-// pieces is a ResponseWriter that notes the longest write.
-type pieces struct {
-	*httptest.ResponseRecorder
-	longest, writes int
-}
-
-func (p *pieces) Write(data []byte) (int, error) {
-	p.longest = max(p.longest, len(data))
-	p.writes++
-	return p.ResponseRecorder.Write(data)
-}
-
-// The JSON of a process with many locks is written in pieces, so that it is not in memory as a whole. It is the same as that
-// of an encoder.
-func TestPieces(t *testing.T) {
-	const many = 500
-	synctest.Test(t, func(t *testing.T) {
-		us, other := newProcess(t, zktest.Start(t)), newProcess(t, zktest.Start(t))
-		page := lockz.Handler(us.Manager, other.Manager)
-		for i := range many {
-			lock(t, mutex(t, us.Manager, fmt.Sprintf("/a%d", i)), `a "label": []`)
-		}
-		wait(t, mutex(t, us.Manager, "/a0"), `"waits": []`)
-		synctest.Wait()
-		w := &pieces{ResponseRecorder: httptest.NewRecorder()}
-		page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?format=json", nil))
-		if w.longest > 32<<10 || w.writes < 2 {
-			t.Errorf("%d bytes in %d writes of at most %d", w.Body.Len(), w.writes, w.longest)
-		}
-		var p lockz.Page
-		must(t, json.Unmarshal(w.Body.Bytes(), &p))
-		if m := p.Managers[0]; len(m.Holds) != many || len(m.Waits) != 1 || len(p.Managers[1].Holds) != 0 {
-			t.Errorf("%d holds, %d waits", len(m.Holds), len(m.Waits))
-		}
-		want, err := json.MarshalIndent(p, "", "  ")
-		must(t, err)
-		if got := strings.TrimSuffix(w.Body.String(), "\n"); got != string(want) {
-			t.Errorf("not as an encoder writes it: %.500s", got)
-		}
-	})
-}
-
-// No cache keeps the page, and a browser loads and runs nothing for it.
-func TestHeaders(t *testing.T) {
-	page := lockz.Handler(connect(t))
-	for _, query := range []string{"", "?format=json", "?format=no"} {
-		h := get(page, query, "").Header()
-		if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Vary") != "Accept" {
-			t.Errorf("%q: %v", query, h)
-		}
-	}
-	if policy := get(page, "", "").Header().Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") {
-		t.Error(policy)
 	}
 }
 

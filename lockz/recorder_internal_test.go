@@ -2,11 +2,8 @@ package lockz
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -68,27 +65,6 @@ func TestMemoryReturns(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// A hold whose acquisition the recorder does not know is shown without it, and a watch is not.
-func TestBegunBefore(t *testing.T) {
-	r := new(recorder)
-	_, watched := r.watch(t.Context(), session.WatchInfo{Path: "/a/n", Ahead: 1})
-	c := r.copy(session.Connected)
-	if own, shared := c.ahead(); len(own)+len(shared) != 0 {
-		t.Error(own, shared)
-	}
-	watched(nil)
-	h := session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/n"}
-	over := r.hold(t.Context(), h)
-	if c := r.copy(session.Connected); len(c.holds) != 1 || c.holds[0].info.Path != "/a" {
-		t.Errorf("%+v", c)
-	}
-	over(nil)
-	r.loss(t.Context(), h, errors.New("lost"))
-	if len(r.losses) != 1 || !r.losses[0].Since.IsZero() {
-		t.Errorf("%+v", r.losses)
-	}
-}
-
 // The page does not ask a lease for its end while its acquisition is still calling hooks: the hooks would
 // not be told of a loss then.
 func TestLeaseIsNotUsedBeforeItIsGiven(t *testing.T) {
@@ -132,20 +108,4 @@ func recording() int {
 	recorders.mu.Lock()
 	defer recorders.mu.Unlock()
 	return len(recorders.of)
-}
-
-// A manager that Connect has not made is refused with a reason, and leaves no recorder.
-func TestRecorderOfNoManager(t *testing.T) {
-	m := new(session.Manager)
-	func() {
-		defer func() {
-			if why := fmt.Sprint(recover()); !strings.Contains(why, "not made by Connect") {
-				t.Errorf("panic %q", why)
-			}
-		}()
-		recorderOf(m)
-	}()
-	if slices.Contains(recorded(), m) {
-		t.Error("it has a recorder")
-	}
 }

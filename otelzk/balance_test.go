@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/codes"
@@ -17,7 +15,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 func TestWithoutRequestSpans(t *testing.T) {
@@ -90,47 +87,4 @@ func TestNoSpanLeftOpen(t *testing.T) {
 		}
 	}
 	t.Logf("%d locks got as far as a span, %d spans", len(locks), len(all))
-}
-
-// The spans of several callers of one session do not mix.
-func TestConcurrentCallers(t *testing.T) {
-	const callers = 10
-	tel := newTelemetry()
-	root := directory(t)
-	c := connect(t, root, tel, otelzk.New(tel.opts...))
-	var all errgroup.Group
-	traces := make(map[trace.TraceID]string)
-	for i := range callers {
-		dir := root + "/" + strconv.Itoa(i)
-		mx, err := zklock.New(c.m, dir)
-		must(t, err)
-		ctx, caller := tel.tracer.Start(patient(t), "caller")
-		traces[caller.SpanContext().TraceID()] = dir
-		all.Go(func() error {
-			defer caller.End()
-			for range 5 {
-				lease, err := mx.Acquire(ctx)
-				if err != nil {
-					return err
-				}
-				if err := lease.Release(context.Background()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	must(t, all.Wait())
-	for _, s := range c.settled(t) {
-		dir := traces[s.SpanContext().TraceID()]
-		if dir == "" {
-			t.Errorf("%s is in no caller's trace", describe(s))
-		}
-		for _, key := range []string{"zklock.path", "zklock.node", "zklock.request.path"} {
-			// Requests can also be for the parents of the directory.
-			if v := attr(s, key); v != "" && v != dir && !strings.HasPrefix(v, dir+"/") && !strings.HasPrefix(dir, v) {
-				t.Errorf("%s, of %s, is in the trace of %s", describe(s), v, dir)
-			}
-		}
-	}
 }

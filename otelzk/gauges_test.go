@@ -2,14 +2,12 @@ package otelzk_test
 
 import (
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -68,31 +66,6 @@ func (tel *telemetry) zeros(tb testing.TB, name string, attr func(string) attrib
 	}
 }
 
-// age returns the value of a gauge for mutexes, which must be there.
-func (tel *telemetry) age(tb testing.TB, name string) time.Duration {
-	tb.Helper()
-	_, metrics := tel.collect(tb)
-	data, _ := metrics[name].(metricdata.Gauge[float64])
-	for _, p := range data.DataPoints {
-		if hasAll(p.Attributes, []attribute.KeyValue{kind}) {
-			return time.Duration(p.Value * float64(time.Second))
-		}
-	}
-	tb.Fatalf("no %s", name)
-	return 0
-}
-
-// between requires that a gauge tells the age of something that began after the one time and before the other.
-func (tel *telemetry) between(tb testing.TB, name string, after, before time.Time) {
-	tb.Helper()
-	const rounding = time.Microsecond
-	least := time.Since(before)
-	got := tel.age(tb, name)
-	if most := time.Since(after); got < least-rounding || got > most+rounding {
-		tb.Errorf("%s is %v, want between %v and %v", name, got, least, most)
-	}
-}
-
 // Counters are there with 0 before the first event. A query such as Prometheus' increase sees no event in a series that
 // begins with 1.
 func TestCountersBeginAtZero(t *testing.T) {
@@ -111,46 +84,6 @@ func TestCountersBeginAtZero(t *testing.T) {
 	for _, o := range outcomes {
 		if got, want := c.value(t, "zklock.acquisitions", kind, outcome(o)) == 1, o == "acquired"; got != want {
 			t.Errorf("acquisitions with the outcome %s: %v", o, got)
-		}
-	}
-}
-
-// The gauges tell the ages of the oldest hold and the oldest wait, also if several managers have the same attributes.
-func TestOldest(t *testing.T) {
-	tel := newTelemetry()
-	dir, other := directory(t), directory(t)
-	a, b := connect(t, dir, tel, otelzk.New(tel.opts...)), connect(t, other, tel, otelzk.New(tel.opts...))
-	first := time.Now()
-	must(t, a.mx.Lock(patient(t)))
-	second := time.Now()
-	must(t, b.mx.Lock(patient(t)))
-	third := time.Now()
-	for range 20 { // the managers are read in any order
-		tel.between(t, "zklock.hold.oldest", first, second)
-	}
-	if got := tel.age(t, "zklock.wait.oldest"); got != 0 {
-		t.Errorf("the oldest wait has lasted for %v, and nothing waits", got)
-	}
-	if ok, err := b.mx.TryLock(patient(t)); ok || err != nil {
-		t.Fatal(ok, err)
-	}
-
-	waiter, err := zklock.New(b.m, dir)
-	must(t, err)
-	asked := time.Now()
-	waiting := background(func() error { return waiter.Lock(patient(t)) })
-	tel.started(t, "zklock watch", 0)
-	tel.between(t, "zklock.wait.oldest", asked, time.Now())
-	a.unlock(t)
-	must(t, receive(t, "Lock", waiting))
-	tel.between(t, "zklock.hold.oldest", second, third)
-	b.unlock(t)
-	tel.between(t, "zklock.hold.oldest", third, time.Now())
-	must(t, waiter.Unlock())
-	tel.settled(t)
-	for _, name := range []string{"zklock.hold.oldest", "zklock.wait.oldest"} {
-		if got := tel.age(t, name); got != 0 {
-			t.Errorf("%s is %v in the end", name, got)
 		}
 	}
 }

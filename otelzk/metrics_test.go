@@ -159,25 +159,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The time of a wait counts only for the lock. It is not the time of a request, and requests are measured one by one.
-func TestWaitIsNotDatabaseTime(t *testing.T) {
-	dir := directory(t)
-	c := newClient(t, dir)
-	holder, wait, _ := contend(t, c, dir)
-	must(t, holder.mx.Unlock())
-	must(t, wait())
-	must(t, c.mx.Unlock())
-	spans := 0
-	for _, s := range c.settled(t) {
-		if attr(s, "db.system.name") != "" {
-			spans++
-		}
-	}
-	if n := c.count(t, "db.client.operation.duration"); n != uint64(spans) {
-		t.Errorf("%d requests measured, of %d", n, spans)
-	}
-}
-
 // A loss is counted, with its reason, and ends the hold.
 func TestMetricsOfALoss(t *testing.T) {
 	c := newClient(t, directory(t))

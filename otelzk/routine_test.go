@@ -1,10 +1,8 @@
 package otelzk_test
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // failed reports whether a span has an error.
@@ -60,47 +57,5 @@ func TestFirstLockHasNoErrors(t *testing.T) {
 	}
 	if n := c.count(t, "db.client.operation.duration", attribute.String("error.type", "NONODE")); n > 0 {
 		t.Errorf("%d of them as errors", n)
-	}
-}
-
-// For a program's own requests, too, a refusal that only describes the tree is no error.
-func TestRefusals(t *testing.T) {
-	dir := directory(t)
-	c := newClient(t, dir)
-	s, ctx := testserver.Session(t, c.m), patient(t)
-	_, err := s.Enter(ctx, session.NewNode{Dir: dir, Name: "node", Fixed: true})
-	must(t, err)
-	for _, r := range []struct {
-		op, code string
-		err      error
-		call     func() error
-		failed   bool
-	}{
-		{"create", "NODEEXISTS", zk.ErrNodeExists, func() error { _, err := s.Create(ctx, dir+"/node", nil, session.Persistent); return err }, false},
-		{"getData", "NONODE", zk.ErrNoNode, func() error { _, _, err := s.Get(ctx, dir+"/none"); return err }, false},
-		{"getChildren", "NONODE", zk.ErrNoNode, func() error { _, _, err := s.Children(ctx, dir+"/none"); return err }, false},
-		{"exists", "NONODE", nil, func() error { _, err := s.Exists(ctx, dir+"/none"); return err }, false},
-		{"setData", "NONODE", zk.ErrNoNode, func() error { _, err := s.Set(ctx, dir+"/none", nil, -1); return err }, false},
-		{"setData", "BADVERSION", zk.ErrBadVersion, func() error { _, err := s.Set(ctx, dir+"/node", nil, 7); return err }, false},
-		{"delete", "NONODE", zk.ErrNoNode, func() error { return s.Delete(ctx, dir+"/none", -1) }, false},
-		{"delete", "BADVERSION", zk.ErrBadVersion, func() error { return s.Delete(ctx, dir+"/node", 7) }, false},
-		{"delete", "NOTEMPTY", zk.ErrNotEmpty, func() error { return s.Delete(ctx, dir, -1) }, false},
-		{"multi", "BADVERSION", zk.ErrBadVersion, func() error {
-			_, err := s.Multi(ctx, &zk.CheckVersionRequest{Path: dir + "/node", Version: 7})
-			return err
-		}, false},
-		{"create", "NOCHILDRENFOREPHEMERALS", zk.ErrNoChildrenForEphemerals, func() error {
-			_, err := s.Create(ctx, dir+"/node/child", nil, session.Persistent)
-			return err
-		}, true},
-	} {
-		c.spans.Reset()
-		if err := r.call(); r.err == nil && err != nil || r.err != nil && !strings.Contains(err.Error(), r.err.Error()) {
-			t.Errorf("%s: %v, want %v", r.op, err, r.err)
-		}
-		span := c.settled(t)[0]
-		if span.Name() != r.op+" /" || attr(span, "db.response.status_code") != r.code || failed(span) != r.failed {
-			t.Errorf("%s, %s: %s has %v, status %v", r.op, r.code, span.Name(), span.Attributes(), span.Status())
-		}
 	}
 }

@@ -12,9 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
-	"github.com/turnstile-go/turnstile/queue"
 )
 
 func sameTree(t *testing.T, got, want string) {
@@ -147,32 +145,5 @@ caller
 	}
 	if !strings.HasPrefix(attr(watch, "zklock.watched.path"), dir+"/") {
 		t.Errorf("watches %q", attr(watch, "zklock.watched.path"))
-	}
-}
-
-// Nodes with other data have no link, and no error. Short text counts as the id.
-func TestForeignNodes(t *testing.T) {
-	for data, id := range map[string]string{
-		"": "", "192.168.0.1": "192.168.0.1", `{"id":`: `{"id":`, "\x00\xff": "",
-		`{"traceparent":"00-x-y-01"}`: "",
-		`{"traceparent":"00-00000000000000000000000000000000-0000000000000000-01"}`: "",
-		`{"id":"` + strings.Repeat("x", 5000) + `"}`:                                "",
-	} {
-		dir := directory(t)
-		c := newClient(t, dir)
-		q, err := queue.New(testserver.Connect(t, c.proxy.Addr()), dir)
-		must(t, err)
-		kind := &queue.Kind{Name: "mutex", Prefixes: []string{queue.PrefixLock}, Policy: func(queue.Node) queue.Policy { return queue.Policy{} }}
-		lease, err := q.Acquire(patient(t), queue.Request{Kind: kind, Data: append([]byte{}, data...)})
-		must(t, err)
-		result := background(func() error { return c.mx.Lock(patient(t)) })
-		watch := c.started(t, "zklock watch", 0)
-		c.knows(t, 2)
-		must(t, lease.Release(patient(t)))
-		must(t, receive(t, "Lock", result))
-		c.unlock(t)
-		if len(watch.Links()) > 0 || attr(watch, "zklock.watched.id") != id || watch.Status().Code != codes.Unset {
-			t.Errorf("%.40q: links %v, id %q, status %v", data, watch.Links(), attr(watch, "zklock.watched.id"), watch.Status())
-		}
 	}
 }

@@ -5,23 +5,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // words are the four-letter words that the servers answer.
 var words = map[string]func(*scope, *strings.Builder){
 	"ruok": func(_ *scope, b *strings.Builder) { b.WriteString("imok") },
-	"envi": envi,
-	"conf": conf,
-	"isro": func(_ *scope, b *strings.Builder) { b.WriteString("rw") },
 	"srvr": srvr,
-	"stat": stat,
 	"mntr": mntr,
-	"cons": cons,
 	"dump": dump,
-	"wchs": wchs,
-	"wchc": wchc,
 	"wchp": wchp,
 }
 
@@ -53,7 +45,7 @@ func (st *State) AnswerWordOf(server int, word string, answer func(string)) {
 		var b strings.Builder
 		switch {
 		case m.Stopped:
-		case !m.serving() && word != "ruok" && word != "envi":
+		case !m.serving() && word != "ruok":
 			b.WriteString("This ZooKeeper instance is not currently serving requests\n")
 		default:
 			words[word](&scope{st, m, []*Member{m}}, &b)
@@ -86,49 +78,8 @@ func (sc *scope) inProcess() int {
 // clients returns the clients' connections, the oldest first.
 func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
 
-// envi has the keys of a real server. There is no Java here.
-func envi(sc *scope, b *strings.Builder) {
-	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s-zktest\nhost.name=localhost\n", sc.conf.Release.Number)
-	for _, key := range []string{
-		"java.version", "java.vendor", "java.home", "java.class.path", "java.library.path", "java.io.tmpdir", "java.compiler",
-		"os.name", "os.arch", "os.version", "user.name", "user.home", "user.dir", "os.memory.free", "os.memory.max", "os.memory.total",
-	} {
-		fmt.Fprintf(b, "%s=<NA>\n", key)
-	}
-}
-
-// conf has the keys of a real server. Servers listen to each other at no ports, and have no directories.
-func conf(sc *scope, b *strings.Builder) {
-	m := sc.self
-	id := 0
-	if len(sc.members) > 1 {
-		id = m.index + 1
-	}
-	fmt.Fprintf(b, "clientPort=%d\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n", sc.Port(m.index))
-	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=%d\n",
-		sc.conf.Tick.Milliseconds(), m.minSession.Milliseconds(), m.maxSession.Milliseconds(), id)
-	if len(sc.members) == 1 {
-		return
-	}
-	fmt.Fprintf(b, "initLimit=%d\nsyncLimit=%d\nelectionAlg=3\nelectionPort=0\nquorumPort=0\npeerType=0\nmembership: \n",
-		sc.conf.SyncLimit, sc.conf.SyncLimit)
-	for i := range sc.members {
-		fmt.Fprintf(b, "server.%d=zk%d:0:0:participant\n", i+1, i)
-	}
-	b.WriteString("version=0")
-}
-
 func srvr(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", sc.conf.Release.Number)
-	summary(sc, b)
-}
-
-func stat(sc *scope, b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", sc.conf.Release.Number)
-	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d)\n", p.addr, p.ordinal, 0, p.received, p.sent)
-	}
-	b.WriteString("\n")
 	summary(sc, b)
 }
 
@@ -168,17 +119,4 @@ func mntr(sc *scope, b *strings.Builder) {
 	} {
 		fmt.Fprintf(b, "zk_%s\t%v\n", metric.name, metric.value)
 	}
-}
-
-func cons(sc *scope, b *strings.Builder) {
-	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d", p.addr, p.ordinal, 0, p.received, p.sent)
-		if p.ready {
-			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
-				p.session, codec.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),
-				uint32(p.last.xid), uint64(p.last.zxid), p.last.at.UnixMilli())
-		}
-		b.WriteString(")\n")
-	}
-	b.WriteString("\n")
 }

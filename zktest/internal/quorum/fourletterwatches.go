@@ -29,62 +29,24 @@ func (sc *scope) watchCount() int {
 	return n
 }
 
-// dataWatchers returns the sessions that watch each path, sorted, and the number of watches. As in
-// ZooKeeper, the words that begin with wch do not show watches of children.
-func (sc *scope) dataWatchers() (all map[string][]int64, total int) {
-	all = make(map[string][]int64)
+// wchp tells the sessions that watch each path. As in ZooKeeper, it does not show watches of children.
+func wchp(sc *scope, b *strings.Builder) {
+	all := make(map[string][]int64)
 	for _, m := range sc.replicas(sc.all) {
 		for path, peers := range m.data.byPath {
 			for p := range peers {
 				all[path] = append(all[path], p.session)
-				total++
 			}
 		}
 	}
-	for _, ids := range all {
-		slices.Sort(ids)
-	}
-	return all, total
-}
-
-func wchp(sc *scope, b *strings.Builder) {
-	all, _ := sc.dataWatchers()
 	for _, path := range slices.Sorted(maps.Keys(all)) {
+		slices.Sort(all[path])
 		fmt.Fprintf(b, "%s\n", path)
 		for _, id := range all[path] {
 			fmt.Fprintf(b, "\t0x%x\n", id)
 		}
 	}
 	b.WriteString("\n")
-}
-
-func wchc(sc *scope, b *strings.Builder) {
-	paths := make(map[int64][]string)
-	all, _ := sc.dataWatchers()
-	for path, ids := range all {
-		for _, id := range ids {
-			paths[id] = append(paths[id], path)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(paths)) {
-		fmt.Fprintf(b, "0x%x\n", id)
-		slices.Sort(paths[id])
-		for _, path := range paths[id] {
-			fmt.Fprintf(b, "\t%s\n", path)
-		}
-	}
-	b.WriteString("\n")
-}
-
-func wchs(sc *scope, b *strings.Builder) {
-	all, total := sc.dataWatchers()
-	sessions := make(map[int64]struct{})
-	for _, ids := range all {
-		for _, id := range ids {
-			sessions[id] = struct{}{}
-		}
-	}
-	fmt.Fprintf(b, "%d connections watching %d paths\nTotal watches:%d\n", len(sessions), len(all), total)
 }
 
 func dump(sc *scope, b *strings.Builder) {
