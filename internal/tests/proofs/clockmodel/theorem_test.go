@@ -3,9 +3,6 @@ package clockmodel
 import (
 	"flag"
 	"fmt"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -161,44 +158,5 @@ func TestConnectionsNeedNotBeKeptApart(t *testing.T) {
 	}
 	if _, ok := p.without("one-connection-at-a-time").proven(t); ok {
 		t.Error("proven of a client with two connections at once: this test shows nothing")
-	}
-}
-
-// The words of each formula are in the derivation.
-func TestWords(t *testing.T) {
-	source, err := os.ReadFile("../../../clock/lease.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gaps := regexp.MustCompile(`\s*\n(//)?\s*|\s+`)
-	derivation := gaps.ReplaceAllString(string(source), " ")
-	for _, p := range cases {
-		for _, f := range p.formulas {
-			if f.kind == cause {
-				continue
-			}
-			if f.says == "" || !strings.Contains(derivation, gaps.ReplaceAllString(f.says, " ")) {
-				t.Errorf("%s: lease.go does not say %q", f.name, f.says)
-			}
-		}
-	}
-}
-
-// docs/clock.md has each formula.
-func TestPage(t *testing.T) {
-	page, err := os.ReadFile(clockPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var missing []string
-	for _, p := range slices.Concat(cases, others) {
-		for _, f := range p.formulas {
-			if f.kind != cause && !strings.Contains(string(page), "`"+f.name+"`") && !slices.Contains(missing, f.name) {
-				missing = append(missing, f.name)
-			}
-		}
-	}
-	if len(missing) > 0 {
-		t.Errorf("docs/clock.md lacks %s", strings.Join(missing, ", "))
 	}
 }
