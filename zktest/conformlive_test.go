@@ -245,6 +245,7 @@ func TestWordsLikeReal(t *testing.T) {
 		}
 		for name, wants := range map[string][]string{
 			"ruok": {"imok"},
+			"envi": {"Environment:\nzookeeper.version=" + ours.state.Imitated().Number + "-"},
 			"srvr": {"Zookeeper version: " + ours.state.Imitated().Number, "Node count: 7\n", "Outstanding: 0\n", "Zxid: 0x4\n"},
 			"dump": {"Session Sets (", "Sessions with Ephemerals (1):\n", "\t/ephemeral\n"},
 			"wchp": {"/node\n\t0x"},

@@ -56,24 +56,6 @@ func TestBadServerOptions(t *testing.T) {
 	}
 }
 
-func TestBadRealOptions(t *testing.T) {
-	for name, opt := range map[string]zktest.RealOption{
-		"nil":             nil,
-		"even nodes":      zktest.Nodes(2),
-		"no key":          zktest.Property("", "x"),
-		"two keys":        zktest.Property("a=b", "x"),
-		"two lines":       zktest.Property("a", "x\ny=z"),
-		"no name":         zktest.Environ("", "x"),
-		"two names":       zktest.Environ("a=b", "x"),
-		"zero byte":       zktest.Environ("a", "x\x00"),
-		"no observer":     zktest.Observers(-1),
-		"observer of one": zktest.Observers(1),
-	} {
-		refusedByNewReal(t, name, opt)
-	}
-	refusedByNewReal(t, "links of servers that come and go", zktest.Servers(3), zktest.Reconfigurable(), zktest.Partitions())
-}
-
 func refusedByNew(t *testing.T, name string, opts ...zktest.Option) {
 	t.Helper()
 	srv, err := zktest.New(opts...)

@@ -1,7 +1,6 @@
 package zktest_test
 
 import (
-	"net"
 	"slices"
 	"testing"
 
@@ -68,76 +67,5 @@ func TestProxyRecordsRequests(t *testing.T) {
 	p.ResetRequests()
 	if n := p.Count(zktest.On(zktest.OpCreate, "")); n != 0 {
 		t.Errorf("%d creates after a reset, want 0", n)
-	}
-}
-
-func TestProxyDisconnect(t *testing.T) {
-	t.Parallel()
-	p, conn := proxied(t)
-	session := conn.SessionID()
-	p.Disconnect()
-	zktest.Eventually(t, testserver.Patience, "a second handshake", func() bool {
-		return p.Count(zktest.On(zktest.OpConnect, "")) == 2 && conn.State() == zk.StateHasSession
-	})
-	if got := conn.SessionID(); got != session {
-		t.Errorf("session %#x after reconnecting, want %#x", got, session)
-	}
-	exists(t, conn, "/")
-	if last := p.Requests(); last[len(last)-1].Conn != 2 {
-		t.Errorf("connection %d, want 2", last[len(last)-1].Conn)
-	}
-}
-
-func TestProxyRefuse(t *testing.T) {
-	t.Parallel()
-	p, conn := proxied(t)
-	p.Refuse(true)
-	exists(t, conn, "/") // a connection that is there stays
-	raw, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	if n, err := raw.Read(make([]byte, 1)); err == nil {
-		t.Errorf("read %d bytes from a connection that should have been closed", n)
-	}
-	p.Heal()
-	connect(t, p.Addr())
-}
-
-func TestProxySetTarget(t *testing.T) {
-	t.Parallel()
-	real := sharedServer(t)
-	p := zktest.StartProxy(t, "127.0.0.1:1") // nobody listens there
-	conn, _ := dial(t, p.Addr(), testserver.Patience)
-	zktest.Eventually(t, testserver.Patience, "a try", func() bool { return conn.State() == zk.StateConnecting })
-	p.SetTarget(real)
-	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
-}
-
-func TestProxyClose(t *testing.T) {
-	t.Parallel()
-	p, _ := proxied(t)
-	p.Blackhole(zktest.Both)
-	p.HoldReply(zktest.Any())
-	for range 2 {
-		if err := p.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	}
-	if conn, err := net.Dial("tcp", p.Addr()); err == nil {
-		_ = conn.Close()
-		t.Error("a closed proxy accepts")
-	}
-}
-
-func TestOpString(t *testing.T) {
-	t.Parallel()
-	for op, want := range map[zktest.Op]string{
-		zktest.OpCreate2: "create2", zktest.OpClose: "close", zktest.OpConnect: "connect", 77: "Op(77)",
-	} {
-		if got := op.String(); got != want {
-			t.Errorf("Op(%d).String() = %q, want %q", int32(op), got, want)
-		}
 	}
 }

@@ -1,8 +1,6 @@
 package zktest_test
 
 import (
-	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -64,31 +62,4 @@ func TestExpireBehindBlackhole(t *testing.T) {
 	zktest.Eventually(t, 20*time.Second, "a new session", func() bool {
 		return conn.State() == zk.StateHasSession && conn.SessionID() != session
 	})
-}
-
-func TestExpireErrors(t *testing.T) {
-	t.Parallel()
-	p, conn := proxied(t)
-	if err := p.Expire(soon(t), conn.SessionID()+1); err == nil {
-		t.Error("expiring an unknown session: no error")
-	}
-	// A server that accepts connections and answers nothing.
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	p.SetTarget(silent.Addr().String())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := p.Expire(ctx, conn.SessionID()); err == nil {
-		t.Error("expiring a session on a silent server: no error")
-	}
-	// Afterwards the client can reconnect and still has its session.
-	session := conn.SessionID()
-	p.SetTarget(sharedServer(t))
-	zktest.Eventually(t, testserver.Patience, "reconnection", func() bool { return conn.State() == zk.StateHasSession })
-	if got := conn.SessionID(); got != session {
-		t.Errorf("session %#x, want %#x", got, session)
-	}
 }

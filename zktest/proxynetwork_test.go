@@ -116,20 +116,6 @@ func TestBlackholeHidesClose(t *testing.T) {
 	}
 }
 
-func TestBlackholeBothThenDisconnect(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	w.proxy.Blackhole(zktest.ToServer)
-	w.proxy.Blackhole(zktest.ToClient)
-	send(t, w.client, 1)
-	send(t, w.server, 2)
-	wantNothing(t, w.client)
-	wantNothing(t, w.server)
-	w.proxy.Disconnect()
-	wantEnd(t, w.client)
-	wantEnd(t, w.server)
-}
-
 // Neither side can fill the proxy's memory during a partition.
 func TestBlackholeIsBounded(t *testing.T) {
 	longtest.Only(t)
@@ -182,59 +168,6 @@ func TestBlackholeHidesNewConnections(t *testing.T) {
 	}
 	p.Heal()
 	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
-}
-
-// A session whose client cannot be heard expires. The client learns that when it reconnects.
-func TestBlackholeExpiresSession(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel()
-	p := zktest.StartProxy(t, sharedServer(t))
-	conn, events := dial(t, p.Addr(), 5*time.Second)
-	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
-	path := testserver.Path(t)
-	create(t, conn, path, zk.FlagEphemeral)
-	p.Blackhole(zktest.Both)
-	other := direct(t)
-	zktest.Eventually(t, 20*time.Second, "the server expires the session", func() bool { return !exists(t, other, path) })
-	p.Heal()
-	for {
-		if e := receive(t, events, "the event that says the session expired"); e.State == zk.StateExpired {
-			return
-		}
-	}
-}
-
-func TestDelay(t *testing.T) {
-	t.Parallel()
-	const delay = 100 * time.Millisecond
-	w := newWire(t)
-	w.proxy.Delay(delay)
-	began := time.Now()
-	const frames = 2000
-	for n := range uint32(frames) {
-		send(t, w.client, n)
-	}
-	for n := range uint32(frames) {
-		wantNext(t, w.server, n)
-	}
-	// All frames are as late as a single one. One after another they would take more than three minutes, and
-	// on a busy machine they take a few seconds.
-	if took := time.Since(began); took < delay || took > frames*delay/2 {
-		t.Errorf("%d frames took %v, want about %v", frames, took, delay)
-	}
-	began = time.Now()
-	send(t, w.server, 1)
-	wantNext(t, w.client, 1)
-	if took := time.Since(began); took < delay {
-		t.Errorf("a frame to the client took %v, want %v", took, delay)
-	}
-
-	// A change of the delay applies to frames on their way.
-	w.proxy.Delay(time.Hour)
-	send(t, w.client, 1)
-	wantNothing(t, w.server)
-	w.proxy.Delay(0)
-	wantNext(t, w.server, 1)
 }
 
 // A frame that claims to be too long ends the connection, not the proxy.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -83,40 +81,6 @@ func TestServerPause(t *testing.T) {
 	}
 }
 
-func TestServerSettings(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel()
-	e := zktest.StartReal(t, zktest.TickTime(100*time.Millisecond), zktest.ContainerCheck(200*time.Millisecond),
-		zktest.MinSessionTimeout(300*time.Millisecond), zktest.MaxSessionTimeout(5*time.Second))
-	conf, err := e.Word(soon(t), 0, "conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"tickTime=100\n", "minSessionTimeout=300\n", "maxSessionTimeout=5000\n", "maxClientCnxns=0\n"} {
-		if !strings.Contains(conf, want) {
-			t.Errorf("no %q in conf:\n%s", want, conf)
-		}
-	}
-	metrics, err := e.Metrics(soon(t), 0)
-	if err != nil || metrics["zk_server_state"] != "standalone" {
-		t.Errorf("zk_server_state = %q, %v; want standalone", metrics["zk_server_state"], err)
-	}
-
-	conn, _ := connect(t, e.Addr(0))
-	if _, err := conn.CreateContainer("/container", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	create(t, conn, "/container/child", 0)
-	if err := conn.Delete("/container/child", -1); err != nil {
-		t.Fatal(err)
-	}
-	zktest.Eventually(t, 20*time.Second, "the container is deleted", func() bool { return !exists(t, conn, "/container") })
-	if _, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), 50*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
-	zktest.Eventually(t, 20*time.Second, "the TTL node is deleted", func() bool { return !exists(t, conn, "/ttl") })
-}
-
 func TestEnsemble(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
@@ -163,31 +127,4 @@ func TestEnsemble(t *testing.T) {
 		found, _, err := conn.Exists("/kept")
 		return err == nil && found
 	})
-}
-
-func TestClosedEnsemble(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel()
-	sharedServer(t) // skips
-	e, err := zktest.NewReal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := e.Start(soon(t), 0); err == nil {
-		t.Error("a closed ensemble starts")
-	}
-}
-
-func TestProperty(t *testing.T) {
-	t.Parallel()
-	sharedServer(t)
-	conf, err := shared.ensemble.Word(soon(t), 0, "conf")
-	if err != nil || !strings.Contains(conf, "maxClientCnxns=1100\n") {
-		t.Errorf("%v, configuration:\n%s", err, conf)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -74,22 +73,6 @@ func TestReconfigurable(t *testing.T) {
 	if got := states(t, e); strings.Count(got, "follower") != 2 {
 		t.Errorf("servers are %s, want two followers", got)
 	}
-}
-
-// A server without a quorum serves readers with the option, and nobody by default.
-func TestReadOnlyMode(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel()
-	e := zktest.StartReal(t, zktest.Servers(3), zktest.ReadOnlyMode(), zktest.TickTime(200*time.Millisecond))
-	for _, i := range []int{0, 1} {
-		if err := e.Kill(i); err != nil {
-			t.Fatal(err)
-		}
-	}
-	zktest.Eventually(t, 30*time.Second, "a read-only server", func() bool {
-		metrics, err := e.Metrics(soon(t), 2)
-		return err == nil && metrics["zk_server_state"] == "read-only"
-	})
 }
 
 // A server runs another ZooKeeper from its next start on, and only then.

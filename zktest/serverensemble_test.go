@@ -292,38 +292,3 @@ func TestHeldLeader(t *testing.T) {
 		s.leads(1)
 	}, withTickPhases(0, 0, 0))
 }
-
-// A link delays all its messages, and keeps their order.
-func TestDelayedLinks(t *testing.T) {
-	onStage(t, func(s *stage) {
-		for i := range 2 {
-			s.DelayLink(2, i, 30*time.Millisecond)
-			s.DelayLink(i, 2, 20*time.Millisecond)
-		}
-		c := s.dials("client", 0, nil, 40*time.Second)
-		s.pass(100 * time.Millisecond) // a proposal, its answer and a commit
-		began := time.Since(s.began)
-		write, sync := c.ask(plain("/n")), c.ask(syncAll())
-		s.pass(100 * time.Millisecond)
-		// The request to the leader, a proposal and its acknowledgement, and the commit.
-		if got, want := c.wants(write, znode.CodeOK).at-began, 100*time.Millisecond; got != want {
-			t.Errorf("a write took %v, want %v", got, want)
-		}
-		if got, want := c.wants(sync, znode.CodeOK).at-began, 100*time.Millisecond; got != want {
-			t.Errorf("a sync behind it took %v, want %v", got, want)
-		}
-		began = time.Since(s.began)
-		sync = c.ask(syncAll())
-		s.pass(100 * time.Millisecond)
-		if got, want := c.wants(sync, znode.CodeOK).at-began, 50*time.Millisecond; got != want {
-			t.Errorf("a sync took %v, want %v", got, want)
-		}
-		late := c.ask(syncAll())
-		s.DelayLink(0, 2, time.Hour)
-		s.pass(time.Second)
-		c.waits(late)
-		s.DelayLink(0, 2, 0)
-		s.pass(30 * time.Millisecond)
-		c.wants(late, znode.CodeOK)
-	})
-}

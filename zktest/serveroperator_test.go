@@ -88,24 +88,6 @@ func TestHeldPings(t *testing.T) {
 	})
 }
 
-// A leader closes the connection to a follower that does not acknowledge proposals, even if the follower
-// answers pings.
-func TestSlowDisk(t *testing.T) {
-	onStage(t, func(s *stage) {
-		c := s.call("client", 0, nil, 40*time.Second)
-		s.SetCommitDelay(time.Minute)
-		xid := c.ask(plain("/n"))
-		s.pass(9 * time.Second)
-		c.connected(true)
-		s.pass(3 * time.Second)
-		c.connected(false)
-		c.waits(xid)
-		s.SetCommitDelay(0)
-		s.pass(2 * time.Minute)
-		s.call("again", 0, nil, 40*time.Second).does(plain("/m"))
-	})
-}
-
 // A session that lags is never ahead of the server that it is connected to.
 func TestLagInEnsemble(t *testing.T) {
 	onStage(t, func(s *stage) {

@@ -12,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// Word answers one of ZooKeeper's four-letter words: "ruok", "srvr", "mntr", "dump" or "wchp". It is an error if the server is closed or does not know the
+// Word answers one of ZooKeeper's four-letter words: "ruok", "envi", "srvr", "mntr", "dump" or "wchp". It is an error if the server is closed or does not know the
 // word. The answer of an ensemble is the leader's, with the clients and watches of all servers. TCP
 // clients can send the words, too, and get the answer of their server.
 func (s *Server) Word(word string) (string, error) {

@@ -2,7 +2,6 @@ package zktest_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -62,27 +61,6 @@ func TestStartRealWithWrongHome(t *testing.T) {
 	zktest.StartReal(tb)
 	if !strings.Contains(tb.failed, "ZOOKEEPER_HOME") {
 		t.Errorf("failed with %q, skipped with %q; want ZOOKEEPER_HOME to be named a failure", tb.failed, tb.skipped)
-	}
-}
-
-func TestStartRealCleansUp(t *testing.T) {
-	sharedServer(t) // skips
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	tb := &fakeTB{}
-	e := zktest.StartReal(tb)
-	if e == nil {
-		t.Fatal(tb.failed)
-	}
-	tb.failed = "so that it prints logs"
-	for _, c := range tb.cleanups {
-		c()
-	}
-	if _, err := e.Word(soon(t), 0, "ruok"); err == nil {
-		t.Error("the server has outlived its test")
-	}
-	if left, _ := filepath.Glob(filepath.Join(tmp, "zktest-*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
 	}
 }
 

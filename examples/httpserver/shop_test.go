@@ -3,20 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
@@ -297,128 +291,10 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// A client is told a status and a plain text. The text of the error, which can name servers, files and locks, is for
-// the log.
-func TestErrorsAreLogged(t *testing.T) {
-	shop, url := open(t, zktest.Start(t), newStock(t))
-	log := shop.logged()
-	const again, internal = "not available now, and nothing has changed: try again\n", "internal error\n"
-	for i, tt := range []struct {
-		err    error
-		status int
-		body   string
-	}{
-		{session.ErrLost, http.StatusServiceUnavailable, again},
-		{session.ErrTooManyNodes, http.StatusServiceUnavailable, again},
-		{session.ErrClosed, http.StatusServiceUnavailable, again},
-		{fence.ErrStale, http.StatusServiceUnavailable, again},
-		{context.DeadlineExceeded, http.StatusServiceUnavailable, again},
-		{errStopping, http.StatusServiceUnavailable, again},
-		{errors.New("disk I/O error"), http.StatusInternalServerError, internal},
-		{errSoldOut, http.StatusConflict, "sold out\n"},
-		{errNoItem, http.StatusNotFound, "no such item\n"},
-	} {
-		secret := fmt.Sprintf("secret-%d", i)
-		shop.reserve = func(context.Context, string) error { return fmt.Errorf("%s: %w", secret, tt.err) }
-		req, err := http.NewRequestWithContext(patient(t), http.MethodPost, url+"/stock/deduct?id=apple", nil)
-		must(t, err)
-		resp, err := http.DefaultClient.Do(req)
-		must(t, err)
-		body, err := io.ReadAll(resp.Body)
-		must(t, err)
-		resp.Body.Close()
-		if resp.StatusCode != tt.status || string(body) != tt.body {
-			t.Errorf("%v: %s, %q", tt.err, resp.Status, body)
-		}
-		if tt.status >= 500 && !strings.Contains(log.String(), secret+": "+tt.err.Error()) {
-			t.Errorf("%v is not in the log:\n%s", tt.err, log)
-		}
-	}
-	http.DefaultClient.CloseIdleConnections()
-}
-
-// The page of -debug shows a request that holds the lock, and the next one behind it.
-func TestDebug(t *testing.T) {
-	s, url := open(t, zktest.Start(t), newStock(t))
-	page, err := debug(s.m, "127.0.0.1:0")
-	must(t, err)
-	defer page.Close()
-	type manager struct {
-		Holds []struct{ Path string }
-		Waits []struct{ Behind *struct{ Node string } }
-	}
-	shown := func() manager {
-		w := httptest.NewRecorder()
-		page.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/locks?format=json", nil))
-		var p struct{ Managers []manager }
-		must(t, json.Unmarshal(w.Body.Bytes(), &p))
-		return p.Managers[0]
-	}
-	holding, goOn := make(chan struct{}, 2), make(chan struct{})
-	s.reserve = func(context.Context, string) error {
-		holding <- struct{}{}
-		<-goOn
-		return nil
-	}
-	var g errgroup.Group
-	for range 2 {
-		g.Go(func() error {
-			_, err := buy(patient(t), url, "apple")
-			return err
-		})
-	}
-	<-holding
-	zktest.Eventually(t, time.Minute, "one behind the other", func() bool {
-		m := shown()
-		return len(m.Holds) == 1 && m.Holds[0].Path == "/stock/apple" && len(m.Waits) == 1 && m.Waits[0].Behind != nil
-	})
-	close(goOn)
-	must(t, g.Wait())
-	if m := shown(); len(m.Holds)+len(m.Waits) != 0 {
-		t.Errorf("afterwards: %+v", m)
-	}
-	if _, err := debug(s.m, "no address"); err == nil {
-		t.Error("no error for a bad address")
-	}
-}
-
 func TestSIGTERM(t *testing.T) {
 	exampletest.Stops(t, "/stock/apple", "-zk", testserver.Server(t).ConnectString())
 }
 
 func TestWrongServer(t *testing.T) {
 	exampletest.WrongServer(t, func(addr string) []string { return []string{"-listen", "127.0.0.1:0", "-zk", addr} })
-}
-
-func TestAnswers(t *testing.T) {
-	server, s := zktest.Start(t), newStock(t)
-	must(t, s.fill(t.Context(), "half/pear\x00..", 2)) // no element of a path as it stands
-	_, url := open(t, server, s)
-	for _, tt := range []struct {
-		method, target string
-		status         int
-		body           string
-	}{
-		{"GET", "/stock?id=apple", http.StatusOK, `"left":10`},
-		{"POST", "/stock/deduct?id=apple", http.StatusOK, `"left":9`},
-		{"GET", "/stock?id=apple", http.StatusOK, `"left":9`},
-		{"GET", "/stock?id=pear", http.StatusNotFound, "no such item"},
-		{"POST", "/stock/deduct?id=pear", http.StatusNotFound, "no such item"},
-		{"POST", "/stock/deduct", http.StatusBadRequest, "id"},
-		{"POST", "/stock/deduct?id=a/b", http.StatusNotFound, "no such item"},
-		{"POST", "/stock/deduct?id=half%2Fpear%00..", http.StatusOK, `"left":1`},
-		{"GET", "/stock/deduct?id=apple", http.StatusMethodNotAllowed, ""},
-	} {
-		req, err := http.NewRequestWithContext(patient(t), tt.method, url+tt.target, nil)
-		must(t, err)
-		resp, err := http.DefaultClient.Do(req)
-		must(t, err)
-		var body strings.Builder
-		must(t, resp.Write(&body))
-		resp.Body.Close()
-		if resp.StatusCode != tt.status || !strings.Contains(body.String(), tt.body) {
-			t.Errorf("%s %s: %s\n%s", tt.method, tt.target, resp.Status, body.String())
-		}
-	}
-	http.DefaultClient.CloseIdleConnections()
 }

@@ -11,6 +11,7 @@ import (
 // words are the four-letter words that the servers answer.
 var words = map[string]func(*scope, *strings.Builder){
 	"ruok": func(_ *scope, b *strings.Builder) { b.WriteString("imok") },
+	"envi": envi,
 	"srvr": srvr,
 	"mntr": mntr,
 	"dump": dump,
@@ -45,7 +46,7 @@ func (st *State) AnswerWordOf(server int, word string, answer func(string)) {
 		var b strings.Builder
 		switch {
 		case m.Stopped:
-		case !m.serving() && word != "ruok":
+		case !m.serving() && word != "ruok" && word != "envi":
 			b.WriteString("This ZooKeeper instance is not currently serving requests\n")
 		default:
 			words[word](&scope{st, m, []*Member{m}}, &b)
@@ -77,6 +78,11 @@ func (sc *scope) inProcess() int {
 
 // clients returns the clients' connections, the oldest first.
 func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
+
+// envi has the version, which kazoo asks for.
+func envi(sc *scope, b *strings.Builder) {
+	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s-zktest\nhost.name=localhost\n", sc.conf.Release.Number)
+}
 
 func srvr(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", sc.conf.Release.Number)

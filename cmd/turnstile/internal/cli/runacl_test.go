@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -148,62 +147,4 @@ func TestRunLacksRights(t *testing.T) {
 	// The right to create is enough where the list is another one.
 	_, dir := protected(t, append(rightsOfAlice(zk.PermCreate), rightsOfBob(zk.PermAll)...))
 	as(t, alice, "run", "--acl", "creator", dir+"/lock", "--", "true").want(t, 0)
-}
-
-// In an open tree, a directory that run makes is that of the identity, if there is one. A directory that is there is as it
-// is, and the nodes of contenders are open like it: others that wait have to read them.
-func TestRunOpenTree(t *testing.T) {
-	t.Parallel()
-	c, dir := protected(t, zk.WorldACL(zk.PermAll))
-	for name, lock := range map[string]struct {
-		choice string
-		want   []zk.ACL
-	}{
-		"inherit": {"inherit", rightsOfAlice(zk.PermAll)},
-		"creator": {"creator", rightsOfAlice(zk.PermAll)},
-		"open":    {"open", zk.WorldACL(zk.PermAll)},
-		"list":    {"auth::cdrwa,digest:" + rightsOfBob(0)[0].ID + ":r", append(rightsOfAlice(zk.PermAll), rightsOfBob(zk.PermRead)...)},
-	} {
-		path := dir + "/" + name + "/lock"
-		hold(t, "--auth", alice, "--acl", lock.choice, path)
-		wantACL(t, c, lock.want, append(contenders(t, c, path), path, dir+"/"+name)...)
-	}
-	there := dir + "/there"
-	if _, err := c.Create(there, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	holder := hold(t, "--auth", alice, there)
-	wantACL(t, c, zk.WorldACL(zk.PermAll), contenders(t, c, there)...)
-	as(t, "", "run", "--try", there, "--", "true").want(t, codeBusy, holder.contender(t))
-	hold(t, dir+"/nobody")
-	wantACL(t, c, zk.WorldACL(zk.PermAll), append(contenders(t, c, dir+"/nobody"), dir+"/nobody")...)
-}
-
-// The nodes of check are those of its identity.
-func TestCheckACL(t *testing.T) {
-	srv := zktest.Start(t)
-	w := newWorld(t, srv.Addr(), "/")
-	held := srv.HoldRequest(func(r zktest.Request) bool {
-		return r.Op == zktest.OpSetData && strings.HasPrefix(r.Path, "/turnstile-check-")
-	})
-	r := w.begin(t, "", "check", "--auth", alice, "--observe", "0", "--rounds", "1")
-	<-held.Hit()
-	names, _, err := w.admin.Children("/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, name := range names {
-		if strings.HasPrefix(name, "turnstile-check-") {
-			found++
-			if _, _, err := w.admin.GetACL("/" + name); !errors.Is(err, zk.ErrNoAuth) {
-				t.Errorf("a stranger reads the list of %s: %v", name, err)
-			}
-		}
-	}
-	if found == 0 {
-		t.Errorf("no node of check in %q", names)
-	}
-	held.Release()
-	r.end(t)
 }

@@ -164,32 +164,6 @@ func plant(tb testing.TB, p, data string) {
 	}
 }
 
-func TestClientOf(t *testing.T) {
-	const plain = "0123456789abcdef0123456789abcdef"
-	for _, c := range []struct {
-		name, data string
-		byHand     bool
-		want       string
-	}{
-		{"_c_" + uuid + "-lock-0000000001", `{"id":"web-3/4711"}`, false, ClientOurs},
-		{"_c_" + uuid + "-lock-0000000001", `10.1.2.3`, false, ClientCurator},
-		{"_c_" + uuid + "-lock-0000000001", `fe80:0:0:0:1:2:3:4%eth0`, false, ClientCurator},
-		{"_c_" + uuid + "-lock-0000000001", `__REVOKE__`, false, ClientEither},
-		{"_c_" + uuid + "-lock-0000000001", ``, true, ClientHand},
-		{"_c_" + plain + "-lock-0000000001", ``, false, ClientZKLock},
-		{plain + "__lock__0000000001", `host`, false, ClientKazoo},
-		{plain + "__rlock__0000000001", ``, false, ClientKazoo},
-		{plain + "-lock-0000000001", ``, false, ClientKazoo},
-		{"_c_" + uuid + "-elect-latch-0000000001", `a`, false, ClientOurs},
-		{plain, `host`, false, ClientKazoo},
-		{"lock-0000000001", `x`, false, ""},
-	} {
-		if got := clientOf(c.name, []byte(c.data), c.byHand); got != c.want {
-			t.Errorf("%s with %q: %q, want %q", c.name, c.data, got, c.want)
-		}
-	}
-}
-
 // Data that is no short text is no ID.
 func TestDescribe(t *testing.T) {
 	for data, want := range map[string]string{

@@ -4,8 +4,7 @@
 //
 // In each setup
 //
-//   - clients of all servers hand each kind of lock to each other,
+//   - clients of all servers hand a mutex to each other,
 //   - a session moves from server to server while it holds a lock,
-//   - the leader is killed under a lock, and nothing is lost,
 //   - no answer was malformed: each was decoded to its last byte.
 package setups

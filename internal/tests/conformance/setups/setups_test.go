@@ -62,7 +62,6 @@ func TestSetups(t *testing.T) {
 			}
 			s.everyServer(t)
 			s.moved(t)
-			s.leaderKilled(t)
 			if c.readOnly {
 				s.quorumLost(t)
 			}
@@ -70,41 +69,28 @@ func TestSetups(t *testing.T) {
 	}
 }
 
-// everyServer has the clients of all servers hand each kind of lock to the next client.
+// everyServer has the clients of all servers hand a mutex to the next client.
 func (s *site) everyServer(t *testing.T) {
-	var clients []*session.Manager
-	for i := range s.Len() {
-		clients = append(clients, s.connect(t, []int{i}))
-	}
-	for kind, newLock := range kinds {
-		path := testserver.Path(t)
-		var all []lock
-		for _, m := range clients {
-			l, err := newLock(m, path)
-			expect.NoError(t, err)
-			all = append(all, l)
-		}
-		release, err := all[0].acquire(expect.Patient(t))
+	path := testserver.Path(t)
+	lease := mutex(t, s.connect(t, []int{0}), path)
+	for i := 1; i <= s.Len(); i++ {
+		next, err := zklock.New(s.connect(t, []int{i % s.Len()}), path)
 		expect.NoError(t, err)
-		for i := 1; i <= len(all); i++ {
-			next, ctx := all[i%len(all)], expect.Patient(t)
-			granted := make(chan grant, 1)
-			go func() {
-				release, err := next.acquire(ctx)
-				granted <- grant{release, err}
-			}()
-			what := fmt.Sprintf("the client of server %d in the queue of the %s", i%len(all), kind)
-			zktest.Eventually(t, testserver.Bound(), what, func() bool {
-				contenders, err := next.contenders(ctx)
-				return err == nil && len(contenders) == 2
-			})
-			expect.NoError(t, release(ctx))
-			g := expect.Receive(t, kind, granted)
-			expect.NoError(t, g.err)
-			release = g.release
-		}
-		expect.NoError(t, release(expect.Patient(t)))
+		ctx, granted := expect.Patient(t), make(chan error, 1)
+		last := lease
+		go func() {
+			var err error
+			lease, err = next.Acquire(ctx)
+			granted <- err
+		}()
+		zktest.Eventually(t, testserver.Bound(), fmt.Sprintf("the client of server %d in the queue", i%s.Len()), func() bool {
+			contenders, err := next.Contenders(ctx)
+			return err == nil && len(contenders) == 2
+		})
+		expect.NoError(t, last.Release(ctx))
+		expect.NoError(t, expect.Receive(t, "the grant", granted))
 	}
+	expect.NoError(t, lease.Release(expect.Patient(t)))
 }
 
 // mutex returns a mutex that a client has.
@@ -139,29 +125,6 @@ func (s *site) keeps(t *testing.T, what string, m *session.Manager, id int64, le
 	if got := testserver.Session(t, m).ID(); got != id || lease.Err() != nil {
 		t.Fatalf("%s: session %#x is now %#x, and the lock says %v", what, id, got, lease.Err())
 	}
-}
-
-// leaderKilled kills the leader while a client holds a lock, and has clients of the others take it.
-func (s *site) leaderKilled(t *testing.T) {
-	m, path := s.connect(t, nil), testserver.Path(t)
-	lease, id := mutex(t, m, path), testserver.Session(t, m).ID()
-	leader, err := s.Leader(expect.Patient(t))
-	expect.NoError(t, err)
-	expect.NoError(t, s.Kill(leader))
-	ctx := expect.Patient(t)
-	zktest.Eventually(t, testserver.Bound(), "another leader", func() bool {
-		_, err := s.Leader(ctx)
-		return err == nil
-	})
-	s.keeps(t, "the leader killed", m, id, lease)
-	expect.NoError(t, lease.Release(expect.Patient(t)))
-	for i := range s.Len() {
-		if i != leader {
-			expect.NoError(t, mutex(t, s.connect(t, []int{i}), path).Release(expect.Patient(t)))
-		}
-	}
-	expect.NoError(t, s.Start(expect.Patient(t), leader))
-	expect.NoError(t, mutex(t, s.connect(t, []int{leader}), path).Release(expect.Patient(t)))
 }
 
 // quorumLost leaves one server, which serves readers only. It gives nobody a lock. A client that holds one

@@ -62,7 +62,7 @@ func (p *process) use(t *testing.T, k driver.Lock) (node string) {
 // Readers of both versions hold the lock together. A writer that goes on as a reader lets in none but readers.
 func TestReaders(t *testing.T) {
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
-		read, write := driver.Lock{Kind: "read", Path: first.path}, driver.Lock{Kind: "write", Path: first.path, Way: "lock"}
+		read, write := driver.Lock{Kind: "read", Path: first.path}, driver.Lock{Kind: "write", Path: first.path, Owned: true}
 		a, b := first.acquire(t, read), second.acquire(t, read)
 		second.tries(write).refused(t, "busy")
 		a.release(t)

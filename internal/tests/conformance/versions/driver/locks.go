@@ -77,8 +77,6 @@ type object struct {
 	tryLock       func(context.Context) (bool, error)
 	unlock        func() error
 	held          func() bool
-	do            func(context.Context, func(context.Context) error) error
-	tryDo         func(context.Context, func(context.Context) error) (bool, error)
 	rlock         func(context.Context) error // of a read-write lock
 	runlock       func() error
 	rheld         func() bool
@@ -122,14 +120,12 @@ type methods[L lease] interface {
 	TryLock(context.Context) (bool, error)
 	Unlock() error
 	Held() bool
-	Do(context.Context, func(context.Context) error) error
-	TryDo(context.Context, func(context.Context) error) (bool, error)
 }
 
 func objectOf[L lease](m methods[L]) *object {
 	return &object{
 		acquire: method(m.Acquire), try: method(m.TryAcquire), lock: m.Lock, tryLock: m.TryLock, unlock: m.Unlock,
-		held: m.Held, do: m.Do, tryDo: m.TryDo,
+		held: m.Held,
 	}
 }
 
@@ -150,7 +146,7 @@ func (l *locks) object(k Lock) (*object, error) {
 
 func (l *locks) open(k Lock) (*object, error) {
 	switch k.Kind {
-	case "mutex", "lazy", "local", "lazy local", "async":
+	case "mutex", "lazy", "local", "lazy local":
 		mx, err := l.mutex(k.Path, k)
 		if err != nil {
 			return nil, err
@@ -193,8 +189,6 @@ func (l *locks) mutex(path string, k Lock) (*zklock.Mutex, error) {
 		opts = append(opts, zklock.WithLocalHandover(handovers))
 	case "lazy local":
 		opts = append(opts, zklock.WithLazyRelease(kept), zklock.WithLocalHandover(handovers))
-	case "async":
-		opts = append(opts, zklock.WithAsyncRelease())
 	}
 	return zklock.New(l.m, path, opts...)
 }
@@ -213,12 +207,6 @@ func (o ofKey) Lock(ctx context.Context) error            { return o.Keyed.Lock(
 func (o ofKey) TryLock(ctx context.Context) (bool, error) { return o.Keyed.TryLock(ctx, o.key) }
 func (o ofKey) Unlock() error                             { return o.Keyed.Unlock(o.key) }
 func (o ofKey) Held() bool                                { return o.Keyed.Held(o.key) }
-func (o ofKey) Do(ctx context.Context, f func(context.Context) error) error {
-	return o.Keyed.Do(ctx, o.key, f)
-}
-func (o ofKey) TryDo(ctx context.Context, f func(context.Context) error) (bool, error) {
-	return o.Keyed.TryDo(ctx, o.key, f)
-}
 
 func (l *locks) readWrite(k Lock) (*object, error) {
 	var opts []rwlock.Option
@@ -269,20 +257,8 @@ func (l *locks) Acquire(ctx context.Context, k Lock, try bool) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch k.Way {
-	case "lock":
-		return o.byLock(ctx, try)
-	case "do":
-		if !try {
-			return during(ctx, o.do)
-		}
-		return during(ctx, func(ctx context.Context, f func(context.Context) error) error {
-			ran, err := o.tryDo(ctx, f)
-			if err == nil && !ran {
-				err = errBusy
-			}
-			return err
-		})
+	if k.Owned {
+		return o.byOwner(ctx, try)
 	}
 	acquire := o.acquire
 	switch {
@@ -298,8 +274,8 @@ func (l *locks) Acquire(ctx context.Context, k Lock, try bool) (*Hold, error) {
 	return &Hold{Node: nodeOf(got), Held: func() bool { return got.Err() == nil }, Release: got.Release}, nil
 }
 
-// byLock takes a lock for an owner of its own. So a write lock can become a read lock.
-func (o *object) byLock(ctx context.Context, try bool) (*Hold, error) {
+// byOwner takes a lock for an owner of its own. So a write lock can become a read lock.
+func (o *object) byOwner(ctx context.Context, try bool) (*Hold, error) {
 	ctx = queue.WithOwner(ctx)
 	if try {
 		got, err := o.tryLock(ctx)
@@ -420,12 +396,6 @@ func (l *locks) Ask(ctx context.Context, r Request) (string, error) {
 	switch r.Verb {
 	case "revoke":
 		return "", zklock.Revoke(ctx, l.m, r.Node)
-	case "session":
-		s, err := l.m.Session(ctx)
-		if err != nil {
-			return "", err
-		}
-		return strconv.FormatInt(s.ID(), 10), nil
 	case "resize", "limit":
 		o, err := l.object(Lock{Kind: "semaphore", Path: r.Lock.Path, Leases: r.Lock.Leases})
 		if err != nil {

@@ -48,7 +48,7 @@ type Lock struct {
 	Key    string   `json:"key,omitempty"`    // of a lock for each key, or the ID of a candidate
 	Leases int      `json:"leases,omitempty"` // the limit of a semaphore
 	N      int      `json:"n,omitempty"`      // how many leases, if not one
-	Way    string   `json:"way,omitempty"`    // by which functions: "" for those with a lease, "lock" or "do"
+	Owned  bool     `json:"owned,omitempty"`  // by an owner, by Lock: so a writer can downgrade
 	Tick   int64    `json:"tick,omitempty"`   // of a job
 }
 
