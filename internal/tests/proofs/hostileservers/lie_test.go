@@ -20,14 +20,11 @@ type request struct {
 	xid  int32
 	op   zktest.Op
 	path string
-	ops  []operation // of a transaction
 }
 
 func requestOf(frame []byte) request {
 	r := request{xid: int32(word(frame, xidAt)), op: zktest.Op(word(frame, 8))}
-	if r.op == zktest.OpMulti {
-		r.ops = operationsOf(frame)
-	} else if len(frame) >= 16 {
+	if r.op != zktest.OpMulti && len(frame) >= 16 {
 		if n := int(word(frame, 12)); n >= 0 && n <= len(frame)-16 {
 			r.path = string(frame[16 : 16+n])
 		}
@@ -61,11 +58,6 @@ func (l *link) tell(frame []byte, k frameKind) [][]byte {
 	if k == aCreated && word(frame, codeAt) == 0 && len(frame) > bodyAt+4 {
 		l.made = append(l.made, path.Base(string(frame[bodyAt+4:])))
 	}
-	if r.op == zktest.OpMulti && word(frame, codeAt) == 0 {
-		for _, made := range madeBy(r, frame) {
-			l.made = append(l.made, path.Base(made))
-		}
-	}
 	if l.lie == nil || !asked || word(frame, codeAt) != 0 {
 		return [][]byte{frame}
 	}
@@ -75,10 +67,8 @@ func (l *link) tell(frame []byte, k frameKind) [][]byte {
 // Codes of errors.
 const (
 	connectionLoss = 0xfffffffc
-	noAuth         = 0xffffff9a
 	noNode         = 0xffffff9b
 	badVersion     = 0xffffff99
-	nodeExists     = 0xffffff92
 )
 
 // refusal returns an answer that says an error.
@@ -92,7 +82,7 @@ func refusal(frame []byte, code uint32) [][]byte {
 func refusing(code uint32, fits func(request) bool) *lie {
 	return &lie{swallow: fits, answer: func(_ *link, r request, frame []byte) [][]byte {
 		if fits(r) {
-			return refusalOf(r, frame, code)
+			return refusal(frame, code)
 		}
 		return [][]byte{frame}
 	}}

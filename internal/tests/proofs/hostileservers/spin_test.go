@@ -43,7 +43,8 @@ func among(ours bool) func(l *link, node string) bool {
 	}
 }
 
-func creates(r request) bool { return r.has(zktest.OpCreate) } // directories are containers
+func creates(r request) bool { return r.op == zktest.OpCreate } // directories are containers
+func deletes(r request) bool { return r.op == zktest.OpDelete }
 func isDir(r request) bool   { return r.path == lockPath }
 
 var queued = []string{"fair", "local", "rwlock", "downgrade", "semaphore", "Curator's semaphore", "multi"}
@@ -93,11 +94,6 @@ var spins = []spin{
 	{name: "the first of several never lists us", lie: hiding(lockPath), kinds: []string{"multi"}},
 	{name: "the second of several never lists us", lie: hiding(lockPath + "/second"), kinds: []string{"multi"}},
 	{name: "the last of several never lists us", lie: hiding(lockPath + "/third"), kinds: []string{"multi"}},
-	{name: "every transaction is refused", lie: refusing(noAuth, isTransaction), kinds: []string{"multi"}, call: getAndRelease},
-	{name: "every transaction is refused, and others hold", lie: refusing(noAuth, isTransaction), kinds: []string{"multi"}, hold: true},
-	{name: "the reply to every transaction is lost", lie: losing(isTransaction), kinds: []string{"multi"}, call: getAndRelease},
-	{name: "the reply to every transaction is lost, and others hold", lie: losing(isTransaction), kinds: []string{"multi"}, hold: true},
-	{name: "of a lost transaction some nodes are there", lie: someFound(), kinds: []string{"multi"}},
 	{name: "no delete is carried out", lie: refusing(connectionLoss, deletes), kinds: []string{"multi"}, hold: true},
 	{name: "nodes are gone, and the slot is taken", lie: telling(deleted, among(true)), kinds: []string{"fair"}, call: slotTaken},
 	{name: "a holder's node changes at once", lie: telling(changed, among(true)), kinds: []string{"fair", "rwlock", "semaphore", "multi"},
@@ -115,6 +111,13 @@ var unset = &lie{
 			return append(words(b[:bodyAt], 0), b[stat:]...)
 		})(r, frame)
 	},
+}
+
+// hiding is a lie: the listings of a directory do not show our nodes.
+func hiding(dir string) *lie {
+	return listing(func(l *link, r request, names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return r.path == dir && slices.Contains(l.made, name) })
+	})
 }
 
 // phantoms is a lie: contenders are listed ahead of all others, and do not exist when asked for.
