@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"net"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -69,11 +68,11 @@ func TestRunKilledWaiterLeaves(t *testing.T) {
 func TestRunKilledFreesThrough(t *testing.T) {
 	t.Parallel()
 	addr, w := patientServer(t)
-	secure, ca := startTLS(t, addr)
+	secure, ca, key := startTLS(t, addr)
 	const path = "/test/lock"
 	t.Run("TLS", func(t *testing.T) {
 		j := newJournal(t)
-		p := start(t, secure, "run", "--cacert", ca, "--cert", ca, "--key", strings.TrimSuffix(ca, ".pem")+".key",
+		p := start(t, secure, "run", "--cacert", ca, "--cert", key, "--key", key,
 			"--auth", "digest:user:secret", "--acl", "open", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
 		j.await(t, "A")
 		p.signal(t, syscall.SIGKILL)

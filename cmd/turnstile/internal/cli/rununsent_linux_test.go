@@ -13,10 +13,10 @@ import (
 
 // The connections of run hold back as few bytes in the kernel as those of the library, with TLS too.
 func TestRunBoundsUnsent(t *testing.T) {
-	secure, ca := startTLS(t, testserver.Server(t).Addr(0))
+	secure, ca, key := startTLS(t, testserver.Server(t).Addr(0))
 	for what, c := range map[string]connectionFlags{
 		"plain": {servers: testserver.Server(t).ConnectString()},
-		"TLS":   {servers: secure, tls: tlsFlags{CACert: ca, Cert: ca, Key: ca[:len(ca)-len("pem")] + "key"}},
+		"TLS":   {servers: secure, tls: tlsFlags{CACert: ca, Cert: key, Key: key}},
 	} {
 		guard, err := supervise.StartGuard(supervise.Streams{})
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/authority"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
@@ -95,8 +96,8 @@ func TestSecrets(t *testing.T) {
 	private := zk.DigestACL(zk.PermAll, user, password)
 	var c capture
 	spans, metrics := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
-	server, trusted := certificate(t)
-	client, clients := certificate(t)
+	ours := authority.New(t, "ours")
+	client := ours.Issue(t, "client", time.Now().Add(time.Hour))
 
 	p := testserver.Proxy(t)
 	opts := []session.Option{
@@ -104,14 +105,14 @@ func TestSecrets(t *testing.T) {
 		soon,
 		session.WithAuth("digest", []byte(user+":"+password)),
 		session.WithACL(private...),
-		session.WithTLS(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{client}}),
+		session.WithTLS(&tls.Config{RootCAs: ours.Pool, Certificates: []tls.Certificate{client}}),
 		session.WithLogger(c.logger()),
 		session.WithTrace(c.spy()),
 		session.WithTrace(otelzk.New(
 			otelzk.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))),
 			otelzk.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics))))),
 	}
-	secure := front(t, server, clients, p.Addr())
+	secure := ours.Front(t, p.Addr())
 	m := testserver.Connect(t, secure, opts...)
 	page := lockz.Handler(m)
 	look, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogger(silence{}))
@@ -155,7 +156,7 @@ func TestSecrets(t *testing.T) {
 	for why, wrong := range map[string]session.Option{
 		"zk: client authentication failed": session.WithAuth("no-such-scheme", []byte(user+":"+password)),
 		"certificate signed by unknown":    session.WithTLS(&tls.Config{Certificates: []tls.Certificate{client}}),
-		"tls: certificate required":        session.WithTLS(&tls.Config{RootCAs: trusted}),
+		"tls: certificate required":        session.WithTLS(&tls.Config{RootCAs: ours.Pool}),
 		"session timeout -1ns":             session.WithTimeout(-1),
 	} {
 		ctx, cancel := context.WithCancel(expect.Patient(t))

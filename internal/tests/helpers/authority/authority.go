@@ -10,9 +10,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +69,42 @@ func (a *Authority) Issue(t testing.TB, name string, until time.Time) tls.Certif
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	expect.NoError(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// Front takes TLS off connections to target, from clients that have a certificate of the authority. It returns its address.
+func (a *Authority) Front(t testing.TB, target string) string {
+	t.Helper()
+	l, err := tls.Listen("tcp4", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{a.Issue(t, "server", time.Now().Add(time.Hour))},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: a.Pool,
+	})
+	expect.NoError(t, err)
+	var links sync.WaitGroup
+	links.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			links.Go(func() {
+				defer client.Close()
+				if client.(*tls.Conn).Handshake() != nil {
+					return
+				}
+				server, err := net.Dial("tcp", target)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				links.Go(func() { _, _ = io.Copy(client, server); client.Close() })
+				_, _ = io.Copy(server, client)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); links.Wait() })
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	expect.NoError(t, err)
+	return "localhost:" + port
 }
 
 // KeyFile writes a certificate and its key in the format of the server.
