@@ -3,6 +3,8 @@ package lockz_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -68,6 +70,36 @@ func TestRefresh(t *testing.T) {
 	}
 	if body := get(page, "?refresh=3600", "").Body.String(); !strings.Contains(body, `<meta http-equiv="refresh" content="3600" />`) {
 		t.Error("the page does not refresh")
+	}
+}
+
+func TestMethods(t *testing.T) {
+	page := lockz.Handler(connect(t))
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"} {
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, httptest.NewRequest(method, "/debug/locks", nil))
+		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %d, Allow %q", method, w.Code, w.Header().Get("Allow"))
+		}
+	}
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/debug/locks", nil))
+	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
+		t.Errorf("HEAD: %d with %d bytes, %v", w.Code, w.Body.Len(), w.Header())
+	}
+}
+
+// No cache keeps the page, and a browser loads and runs nothing for it.
+func TestHeaders(t *testing.T) {
+	page := lockz.Handler(connect(t))
+	for _, query := range []string{"", "?format=json", "?format=no"} {
+		h := get(page, query, "").Header()
+		if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Vary") != "Accept" {
+			t.Errorf("%q: %v", query, h)
+		}
+	}
+	if policy := get(page, "", "").Header().Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") {
+		t.Error(policy)
 	}
 }
 

@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // linksTo requires that a span is linked to the others, in this order, and to nothing else.
@@ -132,4 +138,50 @@ func TestTransitionFromBeforeTheLock(t *testing.T) {
 	holder.unlock(t)
 	must(t, wait())
 	c.unlock(t)
+}
+
+// A contender for a semaphore watches many nodes. A few of these requests have spans, and all of them are measured.
+func TestManyWatches(t *testing.T) {
+	const limit, most = 30, 10
+	dir := directory(t)
+	holder, c := newClient(t, dir), newClient(t, dir)
+	held, err := semaphore.New(holder.m, dir, limit)
+	must(t, err)
+	var leases []*queue.Lease
+	for range limit {
+		lease, err := held.Acquire(patient(t))
+		must(t, err)
+		leases = append(leases, lease)
+	}
+	sem, err := semaphore.New(c.m, dir, limit)
+	must(t, err)
+	result := background(func() error {
+		lease, err := sem.Acquire(patient(t))
+		if err != nil {
+			return err
+		}
+		return lease.Release(context.Background())
+	})
+	watch := c.started(t, "zklock watch", 0)
+	if got := attr(watch, "zklock.watched.count"); got != strconv.Itoa(limit) {
+		t.Errorf("%s nodes are watched, want %d", got, limit)
+	}
+	const asked = limit + 2 // also for its own node, and for the limit
+	zktest.Eventually(t, testserver.Patience, "all requests to be measured", func() bool {
+		return c.count(t, "db.client.operation.duration", attribute.String("db.operation.name", "getData")) == asked
+	})
+	spans := 0
+	for _, s := range c.spans.Started() {
+		if s.Name() == "getData /" {
+			spans++
+		}
+	}
+	if spans == 0 || spans > most {
+		t.Errorf("%d spans of %d requests, want at most %d", spans, asked, most)
+	}
+	for _, lease := range leases {
+		must(t, lease.Release(patient(t)))
+	}
+	must(t, receive(t, "Acquire", result))
+	c.started(t, "delete /", 0)
 }

@@ -2,6 +2,7 @@ package zktest_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -99,5 +100,26 @@ func TestStartTellsOfFailure(t *testing.T) {
 		if got := strings.Contains(tb.failed, "cannot read its log"); got != want {
 			t.Errorf("%d bytes: the test fails with %q", size, tb.failed)
 		}
+	}
+}
+
+func TestStartRealCleansUp(t *testing.T) {
+	sharedServer(t) // skips
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	tb := &fakeTB{}
+	e := zktest.StartReal(tb)
+	if e == nil {
+		t.Fatal(tb.failed)
+	}
+	tb.failed = "so that it prints logs"
+	for _, c := range tb.cleanups {
+		c()
+	}
+	if _, err := e.Word(soon(t), 0, "ruok"); err == nil {
+		t.Error("the server has outlived its test")
+	}
+	if left, _ := filepath.Glob(filepath.Join(tmp, "zktest-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }

@@ -55,3 +55,15 @@ func TestHelpInBadEnvironment(t *testing.T) {
 		got.want(t, codeUsage, "turnstile help")
 	}
 }
+
+// With --json, an error is one JSON object.
+func TestErrorJSON(t *testing.T) {
+	got := call(t.Context(), nil, "version", "--json", "--chroot", "a")
+	var e struct {
+		Error string
+		Code  int
+	}
+	if err := json.Unmarshal([]byte(got.err), &e); err != nil || e.Error == "" || e.Code != codeUsage {
+		t.Errorf("%q: %v", got.err, err)
+	}
+}

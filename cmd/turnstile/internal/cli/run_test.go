@@ -270,3 +270,27 @@ func TestRunToken(t *testing.T) {
 		before = token
 	}
 }
+
+// A semaphore has as many leases as --slots says.
+func TestRunSlots(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	for _, word := range []string{"one", "two"} {
+		start(t, server(t), "run", "--slots", "2", path, "--", "sh", "-c", j.once(word)+"; exec sleep 1000")
+		j.await(t, word)
+	}
+	start(t, server(t), "run", "--slots", "2", "--try", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--slots", "3", "--try", path, "--", "true").wait(t, codeFailed)
+}
+
+// A run inside another one gives its command its own path and token, and no others beside them.
+func TestRunNestedToken(t *testing.T) {
+	t.Parallel()
+	outer, inner := testserver.Path(t), testserver.Path(t)
+	p := start(t, server(t), "run", outer, "--", os.Args[0], "run", inner, "--", "env")
+	p.wait(t, 0)
+	if got := p.stdout.String(); strings.Count(got, "TURNSTILE_TOKEN=") != 1 || strings.Count(got, "TURNSTILE_PATH=") != 1 ||
+		!strings.Contains(got, "TURNSTILE_PATH="+inner+"\n") {
+		t.Errorf("the environment is %s", got)
+	}
+}

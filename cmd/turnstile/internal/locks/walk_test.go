@@ -223,3 +223,17 @@ func TestCuratorWithoutGate(t *testing.T) {
 		}
 	}
 }
+
+// A directory without rights is named, and does not end the walk.
+func TestWalkNoRights(t *testing.T) {
+	tree, top := newTree(t)
+	plant(t, top+"/open/"+name("lock-", 0), "")
+	closed := path.Join(top, "closed")
+	if _, err := testserver.Admin(t).Create(closed, nil, 0, zk.WorldACL(zk.PermAdmin)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := tree.Walk(patient(t), top, Bounds{16, 1000})
+	if err != nil || len(found.Locks) != 1 || len(found.Unread) != 1 || found.Unread[0].Path != closed {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
