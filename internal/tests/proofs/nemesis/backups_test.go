@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -104,49 +104,25 @@ func (r *restoration) zxid() (highest int64) {
 	for i := range r.Len() {
 		text, err := r.Word(r.ctx, i, "srvr")
 		r.must(err)
-		highest = max(highest, r.hex(text, "Zxid: "))
+		_, after, _ := strings.Cut(text, "Zxid: ")
+		line, _, _ := strings.Cut(after, "\n")
+		n, err := strconv.ParseInt(strings.TrimSpace(line), 0, 64)
+		r.must(err)
+		highest = max(highest, n)
 	}
 	return highest
 }
 
-// hex returns the number that follows a text.
-func (r *restoration) hex(text, before string) int64 {
-	r.Helper()
-	found := regexp.MustCompile(`(?m)^` + before + `0x([0-9a-f]+)\s*$`).FindStringSubmatch(text)
-	if found == nil {
-		r.Fatalf("no %q in %s", before, text)
-	}
-	n, err := strconv.ParseInt(found[1], 16, 64)
-	r.must(err)
-	return n
-}
-
-// cZxid makes a node with zkCli.sh, and returns its cZxid.
+// cZxid makes a node, and returns its cZxid.
 func (r *restoration) cZxid() int64 {
 	r.Helper()
-	r.zkCli("create", "/above")
-	n := r.hex(r.zkCli("stat", "/above"), "cZxid = ")
-	r.zkCli("delete", "/above")
-	return n
-}
-
-func (r *restoration) zkCli(args ...string) string {
-	r.Helper()
-	var script string
-	for _, home := range []string{"/usr/share/zookeeper", os.Getenv("ZOOKEEPER_HOME")} { // Debian's, unless the other has one
-		file := filepath.Join(home, "bin", "zkCli.sh")
-		if _, err := os.Stat(file); err == nil && home != "" {
-			script = file
-		}
-	}
-	if script == "" {
-		testserver.Missing(r.T, errors.New("there is no zkCli.sh"))
-	}
-	out, err := exec.CommandContext(r.ctx, script, append([]string{"-server", r.Addr(0)}, args...)...).CombinedOutput()
-	if err != nil {
-		r.Fatalf("zkCli.sh %v: %v\n%s", args, err, out)
-	}
-	return string(out)
+	conn := r.plain(0)
+	_, err := conn.Create("/above", nil, 0, zk.WorldACL(zk.PermAll))
+	r.must(err)
+	_, stat, err := conn.Exists("/above")
+	r.must(err)
+	r.must(conn.Delete("/above", -1))
+	return stat.Czxid
 }
 
 // lostAfterBackup takes locks, puts the data of a backup onto the servers, or none, and follows the runbook up to step 5.

@@ -162,16 +162,7 @@ func TestChecks(t *testing.T) {
 			h.free(1, 12, 22)
 		}},
 		"tokens fall": {rule: mutexRule, write: func(h *written) { h.writes(0, 2, 10, 20); h.writes(1, 1, 30, 40) }, other: 2},
-		"refused and holds": {rule: mutexRule, write: func(h *written) {
-			h.add(event{Worker: 0, Life: 1, Turn: 1, What: eventWrite, From: 10, To: 11, Stale: true, Token: 1})
-			h.look(0, 12, 13, true)
-		}, other: 1},
-		"refused and knows why": {rule: mutexRule, write: func(h *written) {
-			h.look(0, 8, 9, true)
-			h.add(event{Worker: 0, Life: 1, Turn: 1, What: eventWrite, From: 10, To: 11, Stale: true, Token: 1})
-			h.look(0, 12, 13, false)
-		}},
-		"killed": {rule: mutexRule, write: func(h *written) { h.holds(0, nobody, 1, 10, 20); h.holds(1, nobody, 2, 30, 40) }, deaths: died(25, 99)},
+		"killed":      {rule: mutexRule, write: func(h *written) { h.holds(0, nobody, 1, 10, 20); h.holds(1, nobody, 2, 30, 40) }, deaths: died(25, 99)},
 		"late mark": {rule: mutexRule, write: func(h *written) {
 			h.look(0, 10, 11, true)
 			h.writes(1, 2, 30, 40)

@@ -289,7 +289,6 @@ type couple struct {
 	proxy   *zktest.Proxy // nil: connected to the follower directly
 	own     string        // a node to write
 	early   bool          // lost before the cut
-	lost    atomic.Int64  // when its lease said so by itself, in Unix nanoseconds
 }
 
 // enter connects to the follower, takes a lock of its own, and has a rival wait for it.
@@ -324,7 +323,7 @@ func (l *clockLab) enter(ctx context.Context, c *couple, told bool) error {
 	if c.own, err = c.held.session.Create(ctx, dir+"-own", nil, session.Persistent); err != nil {
 		return err
 	}
-	c.held.AfterEnd(func() { c.lost.Store(time.Now().UnixNano()) })
+	c.held.AfterEnd(func() { c.held.lostAt.Store(time.Now().UnixNano()) })
 	waiter, err := zklock.New(l.rivals, dir)
 	if err != nil {
 		return err
@@ -388,7 +387,7 @@ func (c cut) repeat(t *trial, full time.Duration) (l *clockLab) {
 				early++
 			default:
 				tries++
-				knew = min(knew, c.rival.at.Sub(time.Unix(0, c.lost.Load())))
+				knew = min(knew, c.rival.at.Sub(time.Unix(0, c.held.lostAt.Load())))
 			}
 		}
 		if err == nil {

@@ -12,12 +12,9 @@ import (
 	"time"
 )
 
-// desk is what workers ask and tell while they work. It also has the stores that the locks protect, outside of
-// ZooKeeper, each of which refuses tokens that are lower than one that it has seen. Workers reach the desk by
-// TCP, a line a request:
+// desk is what workers ask and tell while they work, by TCP, a line a request:
 //
 //	served <seat>                  the contender is under its lock
-//	write <seat> <token>           to the store
 //	long <seat>                    asks, under the lock, whether to keep it for long
 //	rest <seat>                    the contender has come to rest
 //	called <seat>                  asks whether it is to take the lock alone
@@ -38,7 +35,7 @@ type desk struct {
 	attack bool // so keep locks for long
 	called int  // the seat that is to take its lock alone; -1: none
 	seats  []seat
-	stores []store
+	last   []int // of each target, the worker that was seen under the lock last
 	counts map[lifeID]counts
 }
 
@@ -46,12 +43,6 @@ type seat struct {
 	target, worker int
 	served         int64 // when it was, last
 	rested         bool
-}
-
-type store struct {
-	token int64 // the highest
-	stale int   // writes that it has refused
-	last  int   // the worker that was seen under the lock last
 }
 
 // counts are what a process has in use.
@@ -67,7 +58,7 @@ func newDesk(seats []seat, targets int, settle func(target int) bool) (*desk, er
 	}
 	d := &desk{
 		listener: l, entered: make(chan int), settle: settle, conns: make(map[net.Conn]struct{}), called: -1,
-		seats: seats, stores: make([]store, targets), counts: make(map[lifeID]counts),
+		seats: seats, last: make([]int, targets), counts: make(map[lifeID]counts),
 	}
 	d.running.Go(d.accept)
 	return d, nil
@@ -119,7 +110,7 @@ func (d *desk) serve(conn net.Conn) {
 func (d *desk) answer(request string) string {
 	var what string
 	var n int
-	var args [4]int64
+	var args [4]int64 // of a count
 	_, _ = fmt.Sscan(request, &what, &n, &args[0], &args[1], &args[2], &args[3])
 	if n < 0 || n >= len(d.seats) {
 		return "bad"
@@ -129,7 +120,6 @@ func (d *desk) answer(request string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s, yes := &d.seats[n], true
-	at := &d.stores[asked]
 	switch what {
 	case "settle":
 		yes = isSettled
@@ -140,19 +130,13 @@ func (d *desk) answer(request string) string {
 	case "done":
 		d.called = -1
 	case "served":
-		at.last, s.served = s.worker, now()
+		d.last[asked], s.served = s.worker, now()
 	case "long":
 		if yes = d.attack; yes {
 			select {
 			case d.entered <- s.worker:
 			default:
 			}
-		}
-	case "write":
-		if yes = args[0] >= at.token; yes {
-			at.token = args[0]
-		} else {
-			at.stale++
 		}
 	case "count":
 		d.counts[lifeID{n, int(args[0])}] = counts{int(args[1]), int(args[2]), args[3]}
@@ -176,7 +160,7 @@ func (d *desk) do(f func()) {
 func (d *desk) servedSince(from int64) []int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	last := slices.Repeat([]int64{from}, len(d.stores))
+	last := slices.Repeat([]int64{from}, len(d.last))
 	for _, s := range d.seats {
 		if s.served <= from {
 			last[s.target] = -1
@@ -201,7 +185,7 @@ func (d *desk) seatsWhere(f func(seat) bool) (found []seat) {
 
 // restless counts the seats of each target that have not come to rest.
 func (d *desk) restless() []int {
-	n := make([]int, len(d.stores))
+	n := make([]int, len(d.last))
 	for _, s := range d.seatsWhere(func(s seat) bool { return !s.rested }) {
 		n[s.target]++
 	}

@@ -264,8 +264,7 @@ func disksStandStill(t *trial, untilNoLeader bool) {
 		l.faults++
 		l.must(l.disks[(leader+i)%voters].slow(time.Hour))
 	}
-	l.loses(holder)
-	lost := time.Since(began)
+	l.loses(holder, timeout)
 	if untilNoLeader {
 		l.eventually("the leader to give up", func() bool {
 			_, err := l.Leader(l.ctx)
@@ -277,7 +276,7 @@ func disksStandStill(t *trial, untilNoLeader bool) {
 	well := time.Now()
 	l.well()
 	l.gets(rival)
-	l.figure("lost after %v, still for %v, handed over %v later", ms(lost), ms(stood), ms(rival.at.Sub(well)))
+	l.figure("still for %v, handed over %v later", ms(stood), ms(rival.at.Sub(well)))
 	l.judge("a mutex", false)
 }
 
@@ -332,7 +331,7 @@ func allDisksFull(t *trial) {
 		l.must(d.full(1000))
 	}
 	written := write(writer, 0, math.MaxInt)
-	l.loses(holder)
+	l.loses(holder, timeout)
 	l.mustWait(rival, "no disk has room")
 	ended := l.comeBack()
 	l.gets(rival)

@@ -50,8 +50,6 @@
 //
 //   - Spans of two holds that exclude each other do not overlap. Of the leases of a semaphore, at no time are more held
 //     than the limit that was in force when the last of them was let in.
-//   - A store outside of ZooKeeper refuses tokens that are lower than one it has seen. It
-//     refuses no worker that still holds afterwards.
 //   - Of lines written to a common file under the lock, those whose writer looked again
 //     afterwards and still held are in the order of their tokens.
 //   - The history of looks is linearizable (by porcupine): tokens grow, holders of one process may have one token if the

@@ -20,7 +20,6 @@ const (
 	eventToken  = "token"  // or why there is none
 	eventLook   = "look"   // asked whether it holds
 	eventMark   = "mark"   // a line under the lock, for its place in the file
-	eventWrite  = "write"  // to the store that the lock protects
 	eventDown   = "down"   // the downgrade returned: from a write lock to a read lock
 	eventFree   = "free"   // the release returned
 
@@ -43,7 +42,6 @@ type event struct {
 	From   int64  `json:"from"` // before the call
 	To     int64  `json:"to"`   // after it
 	Held   bool   `json:"held,omitempty"`
-	Stale  bool   `json:"stale,omitempty"` // the store refused
 	Token  int64  `json:"token,omitempty"`
 	Error  string `json:"error,omitempty"`
 
@@ -102,19 +100,20 @@ func openJournal(name string) (*journal, error) {
 	return &journal{file: f}, err
 }
 
-func (j *journal) add(e event) error {
+func (j *journal) add(e event) {
 	if j.file == nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.all = append(j.all, e)
-		return nil
+		return
 	}
 	line, err := json.Marshal(e)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = j.file.Write(append(append([]byte{'\n'}, line...), '\n'))
 	}
-	_, err = j.file.Write(append(append([]byte{'\n'}, line...), '\n'))
-	return err
+	if err != nil {
+		fatal(err)
+	}
 }
 
 // readJournal returns the events in the order of the file. Of lines cut short there may be

@@ -63,7 +63,6 @@ func judge(r rule, events []event, deaths map[lifeID]int64, timeout time.Duratio
 		}
 	}
 	events = withoutForgiven(events, excused)
-	v.other = append(v.other, refusedHolders(events)...)
 	changes := resizes(events, deaths)
 	for _, c := range changes {
 		v.counts["changes of the limit"]++

@@ -111,12 +111,13 @@ type held struct {
 	session *session.Session
 	path    string
 	turn    int
-	over    atomic.Bool // it has been given back
+	over    atomic.Bool  // it has been given back
+	lostAt  atomic.Int64 // in Unix nanoseconds; 0: not known
 }
 
 func (h *held) note(e event) {
 	e.Lock, e.Life, e.Turn, e.To = h.path, 1, h.turn, now()
-	_ = h.book.add(e)
+	h.book.add(e)
 }
 
 // isHeld reports whether the client believes in its hold or its session, and writes that down.
@@ -300,8 +301,16 @@ func (l *lab) stopsServing(i int) {
 	})
 }
 
-// loses waits until a client has lost its hold.
-func (l *lab) loses(h *held) {
+// loses waits for a session timeout from when no write can be agreed to any more. By then a client must know that it has
+// lost its hold.
+func (l *lab) loses(h *held, timeout time.Duration) {
 	l.Helper()
-	l.eventually("the holder to know that it has lost its lock", func() bool { return h.Err() != nil })
+	began := time.Now()
+	h.AfterEnd(func() { h.lostAt.Store(time.Now().UnixNano()) })
+	pause(l.ctx, timeout)
+	if h.isHeld() {
+		l.Errorf("the holder still believes in its lock, %v after the last write", timeout)
+		return
+	}
+	l.figure("lost after %v", ms(time.Unix(0, h.lostAt.Load()).Sub(began)))
 }

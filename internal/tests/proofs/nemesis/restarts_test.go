@@ -4,7 +4,6 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -26,13 +25,11 @@ import (
 // The rolling upgrade needs a second ZooKeeper. The environment variable ZOOKEEPER_UPGRADE names its directory,
 // which is like that of ZOOKEEPER_HOME. The servers start with the first and end with the second.
 var restartSchedules = []schedule{
-	restarts("rolling restart by SIGKILL", func(s *site) error { return s.roll(s.ensemble.Kill, nil) }),
-	restarts("rolling restart by SIGTERM", func(s *site) error { return s.roll(s.ensemble.Stop, nil) }),
+	restarts("rolling restart by SIGKILL", func(s *site) { s.roll(s.ensemble.Kill, nil) }),
+	restarts("rolling restart by SIGTERM", func(s *site) { s.roll(s.ensemble.Stop, nil) }),
 	restarts("rolling upgrade", (*site).rollingUpgrade),
-	restarts("leader killed again and again", func(s *site) error {
-		return s.times(5, func() error { return s.killLeader() })
-	}),
-	restarts("quorum lost for 3 s", func(s *site) error { return s.times(2, s.pauseFollowers) }),
+	restarts("leader killed again and again", func(s *site) { s.times(5, s.killLeader) }),
+	restarts("quorum lost for 3 s", func(s *site) { s.times(2, s.pauseFollowers) }),
 	restarts("a client's server removed by reconfig", (*site).removeServers, zktest.Reconfigurable(), zktest.Property("skipACL", "yes")),
 	{group: "restarts", name: "an observer as the only server", run: func(t *trial) {
 		restart(t, (*site).strikeObserver, viaObserver, zktest.Observers(1))
@@ -47,7 +44,7 @@ var restartSchedules = []schedule{
 	{group: "restarts", name: "the observer away for longer than sessions live", run: observerAway},
 }
 
-func restarts(name string, run func(*site) error, opts ...zktest.RealOption) schedule {
+func restarts(name string, run func(*site), opts ...zktest.RealOption) schedule {
 	return schedule{group: "restarts", name: name, run: func(t *trial) {
 		for range *runsFlag {
 			restart(t, run, nil, opts...)
@@ -81,7 +78,7 @@ func viaObserver(worker int) []int {
 }
 
 // restart has workers use all locks, and sessions of this process hold locks, while something is done to the servers.
-func restart(t *trial, run func(*site) error, reach func(worker int) []int, opts ...zktest.RealOption) {
+func restart(t *trial, run func(*site), reach func(worker int) []int, opts ...zktest.RealOption) {
 	t.Helper()
 	s := newSite(t, turnstile(subjects), seedOf(t), paceOf(labTick), reach, append(opts, zktest.MaxSessionTimeout(20*labTick))...)
 	var running sync.WaitGroup
@@ -95,11 +92,8 @@ func restart(t *trial, run func(*site) error, reach func(worker int) []int, opts
 		l.take(l.mutex(s.ensemble.ConnectString(), fmt.Sprintf("/keepers/%d", i), defaultTimeout))
 	}
 	began := now()
-	t.must(run(s))
+	run(s)
 	s.heal()
-	if took := s.served(now(), certainly); slices.Contains(took, -1) {
-		t.Errorf("not everybody is served: %v", took)
-	}
 	stall := s.longestStall(began)
 	lost := s.judgeLosses(health, reach)
 	for _, h := range l.holds {
@@ -172,159 +166,142 @@ func (s *site) longestStall(began int64) time.Duration {
 	return time.Duration(worst)
 }
 
-func (s *site) times(n int, do func() error) error {
+// times does something several times, after each of which everybody has to be served.
+func (s *site) times(n int, do func()) {
+	s.Helper()
 	for range n {
-		if err := errors.Join(do(), s.ready(healing)); err != nil {
-			return err
-		}
+		do()
+		s.must(s.ready(healing))
 		if took := s.served(now(), certainly); slices.Contains(took, -1) {
-			return fmt.Errorf("not everybody is served: %v", took)
+			s.Errorf("not everybody is served: %v", took)
 		}
 	}
-	return nil
 }
 
 // roll ends each server and starts it again, as docs/operations.md says: the leader comes last, and each
 // time all servers are in the quorum again before the next one.
-func (s *site) roll(end func(int) error, between func(int) error) error {
-	leader, err := s.ensemble.Leader(s.Context())
-	for n := 0; n < s.ensemble.Len() && err == nil; n++ {
+func (s *site) roll(end func(int) error, between func(int) error) {
+	s.Helper()
+	leader := s.leads()
+	for n := range s.ensemble.Len() {
 		i := (leader + 1 + n) % s.ensemble.Len()
-		s.faults++
-		if err = end(i); err == nil && between != nil {
-			err = between(i)
+		s.must(end(i))
+		if between != nil {
+			s.must(between(i))
 		}
-		if err == nil {
-			err = errors.Join(s.ensemble.Launch(i), s.ready(healing))
-		}
+		s.back(i)
 	}
-	return err
+}
+
+// leads returns the server that leads.
+func (s *site) leads() int {
+	s.Helper()
+	i, err := s.ensemble.Leader(s.Context())
+	s.must(err)
+	return i
+}
+
+// back starts servers that were ended, and waits until all are in the quorum.
+func (s *site) back(ended ...int) {
+	s.Helper()
+	for _, i := range ended {
+		s.faults++
+		s.must(s.ensemble.Launch(i))
+	}
+	s.must(s.ready(healing))
 }
 
 // rollingUpgrade ends each server, and starts another version of ZooKeeper in its place, on its data.
-func (s *site) rollingUpgrade() error {
+func (s *site) rollingUpgrade() {
 	home := os.Getenv(upgradeEnv)
 	if home == "" {
 		s.Skipf("%s names no second ZooKeeper, so none is upgraded", upgradeEnv)
 	}
-	before, err := s.versions()
-	if err != nil {
-		return err
-	}
-	if err = s.roll(s.ensemble.Stop, func(i int) error { return s.ensemble.SetHome(i, home) }); err != nil {
-		return err
-	}
-	after, err := s.versions()
+	before := s.versions()
+	s.roll(s.ensemble.Stop, func(i int) error { return s.ensemble.SetHome(i, home) })
+	after := s.versions()
 	s.Logf("from %s to %s", before, after)
 	for i := range after {
 		if before[i] == after[i] {
-			err = errors.Join(err, fmt.Errorf("server %d is still %s", i, after[i]))
+			s.Errorf("server %d is still %s", i, after[i])
 		}
 	}
-	return err
 }
 
 // versions returns the version of each server.
-func (s *site) versions() (all []string, err error) {
+func (s *site) versions() (all []string) {
+	s.Helper()
 	for i := range s.ensemble.Len() {
-		metrics, errOne := s.ensemble.Metrics(s.Context(), i)
+		metrics, err := s.ensemble.Metrics(s.Context(), i)
+		s.must(err)
 		version, _, _ := strings.Cut(metrics["zk_version"], "-")
-		all, err = append(all, version), errors.Join(err, errOne)
+		all = append(all, version)
 	}
-	return all, err
+	return all
 }
 
 // killLeader kills the leader, and starts it again at once.
-func (s *site) killLeader() error {
-	leader, err := s.ensemble.Leader(s.Context())
-	if err != nil {
-		return err
-	}
-	s.faults++
-	return errors.Join(s.ensemble.Kill(leader), s.ensemble.Launch(leader), s.ready(healing))
+func (s *site) killLeader() {
+	leader := s.leads()
+	s.must(s.ensemble.Kill(leader))
+	s.back(leader)
 }
 
 // pauseFollowers has both followers stand still, for as long as every session survives, and go on.
-func (s *site) pauseFollowers() error {
-	leader, err := s.ensemble.Leader(s.Context())
-	for i := 1; i < voters && err == nil; i++ {
-		err = s.ensemble.Pause((leader + i) % voters)
-	}
+func (s *site) pauseFollowers() {
+	leader := s.leads()
 	s.faults++
-	pause(s.Context(), 3*time.Second)
-	for i := 1; i < voters && err == nil; i++ {
-		err = s.ensemble.Resume((leader + i) % voters)
+	for i := 1; i < voters; i++ {
+		s.must(s.ensemble.Pause((leader + i) % voters))
 	}
-	return err
+	pause(s.Context(), 3*time.Second)
+	for i := 1; i < voters; i++ {
+		s.must(s.ensemble.Resume((leader + i) % voters))
+	}
 }
 
 // strikeObserver kills the leader and a follower, and restarts the observer.
-func (s *site) strikeObserver() error {
-	if err := s.killLeader(); err != nil {
-		return err
-	}
-	leader, err := s.ensemble.Leader(s.Context())
-	if err != nil {
-		return err
-	}
-	s.faults += 2
-	follower := (leader + 1) % voters
-	return errors.Join(
-		s.ensemble.Kill(follower), s.ensemble.Launch(follower), s.ready(healing),
-		s.ensemble.Stop(observer), s.ensemble.Launch(observer), s.ready(healing))
+func (s *site) strikeObserver() {
+	s.killLeader()
+	follower := (s.leads() + 1) % voters
+	s.must(s.ensemble.Kill(follower))
+	s.back(follower)
+	s.must(s.ensemble.Stop(observer))
+	s.back(observer)
 }
 
 // removeServers removes servers to which clients are connected by reconfig: a follower and then the leader, which are
-// added again while they run, and then a follower, which is stopped.
-func (s *site) removeServers() error {
+// added again while they run, and then a follower, which is stopped, started and added again.
+func (s *site) removeServers() {
 	members, _, err := s.admin.Get("/zookeeper/config")
-	if err != nil {
-		return err
+	s.must(err)
+	remove := func(i int) int {
+		s.reconfig(nil, []string{fmt.Sprint(i + 1)})
+		return i
 	}
-	for _, add := range []func(leader int) int{
-		func(leader int) int { return (leader + 1) % voters },
-		func(leader int) int { return leader },
-	} {
-		leader, err := s.ensemble.Leader(s.Context())
-		if err != nil {
-			return err
-		}
-		i := add(leader)
-		if err := s.reconfig(nil, []string{fmt.Sprint(i + 1)}); err != nil {
-			return fmt.Errorf("remove server %d: %w", i, err)
-		}
-		if err := errors.Join(s.reconfig([]string{member(members, i)}, nil), s.ready(healing)); err != nil {
-			return fmt.Errorf("add server %d again: %w", i, err)
-		}
+	add := func(i int) {
+		s.reconfig([]string{member(members, i)}, nil)
+		s.must(s.ready(healing))
 	}
-	leader, err := s.ensemble.Leader(s.Context())
-	if err != nil {
-		return err
-	}
-	i := (leader + 1) % voters
-	if err := errors.Join(s.reconfig(nil, []string{fmt.Sprint(i + 1)}), s.ensemble.Stop(i)); err != nil {
-		return err
-	}
+	add(remove((s.leads() + 1) % voters))
+	add(remove(s.leads()))
+	last := remove((s.leads() + 1) % voters)
+	s.must(s.ensemble.Stop(last))
 	pause(s.Context(), 3*time.Second)
-	return errors.Join(s.ensemble.Launch(i), s.reconfig([]string{member(members, i)}, nil))
+	s.must(s.ensemble.Launch(last))
+	add(last)
 }
 
 // reconfig changes the members of the ensemble, and lets it work for a while. It tries again while the servers elect a
 // leader.
-func (s *site) reconfig(joining, leaving []string) error {
+func (s *site) reconfig(joining, leaving []string) {
+	s.Helper()
 	s.faults++
-	ctx, cancel := context.WithTimeout(s.Context(), certainly)
-	defer cancel()
-	for {
+	zktest.Eventually(s, certainly, fmt.Sprintf("%q to join and %q to leave", joining, leaving), func() bool {
 		_, err := s.admin.IncrementalReconfig(joining, leaving, -1)
-		if err == nil {
-			pause(ctx, 3*time.Second)
-			return nil
-		}
-		if !pause(ctx, time.Second) {
-			return err
-		}
-	}
+		return err == nil
+	})
+	pause(s.Context(), 3*time.Second)
 }
 
 // member returns the line of a configuration that is about server i.

@@ -122,24 +122,6 @@ func together(beside []span, s span) float64 {
 	return float64(longest) / 1e9
 }
 
-// refusedHolders returns the holds that held after the store had refused their token. It refuses a
-// token only after a higher one was in use.
-func refusedHolders(events []event) []string {
-	refused := make(map[turnID]event)
-	var found []string
-	for _, e := range events {
-		if e.What == eventWrite && e.Stale {
-			refused[e.id()] = e
-		}
-		if w, ok := refused[e.id()]; ok && e.What == eventLook && e.Held {
-			found = append(found, fmt.Sprintf("%v holds %.6f s after its token %#x was refused",
-				e.id(), float64(e.From-w.To)/1e9, w.Token))
-			delete(refused, e.id())
-		}
-	}
-	return found
-}
-
 // disorder returns where marks are out of order. Only those count after which their writer
 // still held: in the file's order, which no clock is part of, their tokens never fall.
 func disorder(events []event) []string {

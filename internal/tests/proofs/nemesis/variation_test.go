@@ -29,6 +29,9 @@ func (s *settings) variation() (servers string, opts []session.Option) {
 	} else {
 		opts = append(opts, session.WithAuth("digest", []byte(user+":"+password)))
 	}
+	if s.worker == 3 && s.timeout < defaultTimeout { // the strict policy that Curator's documentation advises
+		opts = append(opts, session.WithLossOnSuspend())
+	}
 	if sort < 2 {
 		return s.servers, opts
 	}

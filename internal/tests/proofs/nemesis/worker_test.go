@@ -13,10 +13,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // workerEnv is set in processes that are workers, to the name of their contestant.
@@ -171,22 +170,18 @@ func workerMain(name string, args []string) error {
 	}
 	go w.orders(stop)
 	go w.tellLate()
-	var all errgroup.Group
+	var all sync.WaitGroup
 	for _, h := range w.hands {
 		all.Go(h.run)
 	}
-	done := make(chan error, 1)
-	go func() { done <- all.Wait() }()
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	<-end.Done()
 	select {
-	case err = <-done:
-	case <-end.Done():
-		// It may wait for a lock whose calls cannot be cancelled.
-		select {
-		case err = <-done:
-		case <-time.After(s.timeout):
-		}
+	case <-done:
+	case <-time.After(s.timeout): // it may wait for a lock whose calls cannot be cancelled
 	}
-	return errors.Join(err, w.client.close())
+	return w.client.close()
 }
 
 // sit makes the hands.
@@ -254,94 +249,84 @@ func (w *worker) orders(stop context.CancelFunc) {
 func (w *worker) tellLate() {
 	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
 	for last := now(); w.end.Err() == nil; last = now() {
-		w.pause(every)
+		pause(w.end, every)
 		if at := now(); time.Duration(at-last) > every+notable {
-			_ = w.book.add(event{Worker: w.worker, Life: w.life, What: eventLate, From: last + int64(every), To: at})
+			w.book.add(event{Worker: w.worker, Life: w.life, What: eventLate, From: last + int64(every), To: at})
 		}
 	}
 }
 
-func (w *hand) run() error {
+func (w *hand) run() {
 	for p := w.first; p != nil; p = p.next {
 		for p.works.Err() == nil {
-			if err := w.once(p.works); err != nil {
-				return err
-			}
+			w.once(p.works)
 			if w.think > 0 && (!w.spree || w.random.IntN(16) == 0) {
 				pause(p.works, time.Duration(w.random.Int64N(int64(w.think))))
 			}
 		}
-		if _, err := w.desk.ask("rest %d", w.seat); err != nil {
-			return err
-		}
-		if err := w.alone(p); err != nil {
-			return err
-		}
+		w.ask("rest %d", w.seat)
+		w.alone(p)
 		<-p.over
 	}
-	return nil
+}
+
+// fatal ends the process, which is a finding.
+func fatal(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// ask asks the desk.
+func (w *hand) ask(format string, args ...any) (yes bool) {
+	yes, err := w.desk.ask(format, args...)
+	if err != nil {
+		fatal(err)
+	}
+	return yes
 }
 
 // alone takes a lock that can refuse when it is called for that. All others rest then.
-func (w *hand) alone(p *period) error {
+func (w *hand) alone(p *period) {
 	l, ok := w.lock.(loner)
 	for ok {
 		select {
 		case <-p.over:
-			return nil
-		case <-time.After(50 * time.Millisecond):
+			return
+		case <-time.After(20 * time.Millisecond):
 		}
-		called, err := w.desk.ask("called %d", w.seat)
-		if err != nil {
-			return err
-		}
-		if !called {
+		if !w.ask("called %d", w.seat) {
 			continue
 		}
 		w.lone = true
 		for _, acquire := range l.sole() {
 			w.turn = int(w.turns.Add(1))
-			if err := w.take(w.end, acquire); err != nil {
-				return err
-			}
+			w.take(w.end, acquire)
 		}
 		w.lone = false
-		if _, err = w.desk.ask("done %d", w.seat); err != nil {
-			return err
-		}
+		w.ask("done %d", w.seat)
 	}
-	return nil
 }
 
 // once is one turn, or a change of the limit, for one turn in four of a semaphore.
-func (w *hand) once(rest context.Context) error {
+func (w *hand) once(rest context.Context) {
 	w.turn = int(w.turns.Add(1))
 	if r, ok := w.lock.(resizer); ok && w.random.IntN(4) == 0 {
-		return w.resize(r)
+		w.resize(r)
+	} else {
+		w.take(rest, w.lock.acquire)
 	}
-	return w.take(rest, w.lock.acquire)
 }
 
 // resize changes the limit, and then finds out when the last server has heard of it: until
 // then, a server that lags can let a contender in by the former limit.
-func (w *hand) resize(r resizer) error {
-	limit := r.limit()
-	from := now()
-	if err := w.note(event{What: eventResizing, From: from, Limit: limit}); err != nil {
-		return err
-	}
+func (w *hand) resize(r resizer) {
+	limit, from := r.limit(), now()
+	w.note(event{What: eventResizing, From: from, Limit: limit})
 	err := r.resize(w.end, limit)
-	if err := w.note(event{What: eventResized, From: from, Limit: limit, Error: text(err)}); err != nil {
-		return err
+	w.note(event{What: eventResized, From: from, Limit: limit, Error: text(err)})
+	if from = now(); err == nil && w.ask("settle %d", w.seat) {
+		w.note(event{What: eventSettled, From: from, Limit: limit})
 	}
-	if err != nil {
-		return nil
-	}
-	from = now()
-	if yes, err := w.desk.ask("settle %d", w.seat); err != nil || !yes {
-		return nil
-	}
-	return w.note(event{What: eventSettled, From: from, Limit: limit})
 }
 
 // patience draws how long to wait for the lock: often long enough, sometimes hardly at all.
@@ -352,45 +337,13 @@ func (w *hand) patience() time.Duration {
 	return w.timeout/2 + time.Duration(w.random.Int64N(int64(4*w.timeout)))
 }
 
-// nap is work. It takes up to 10 ms, and now and then as long as the attack, up to three timeouts, so
-// that strikes meet a holder. Such a long nap either looks all the time or, like a busy program,
-// does not look at all. It reports whether to go on.
-func (w *hand) nap(h hold) (bool, error) {
-	longest := 10 * time.Millisecond
-	if w.lingers && w.random.IntN(8) == 0 {
-		longest = w.timeout / 2
-	}
-	w.pause(time.Duration(w.random.Int64N(int64(longest))))
-	if w.random.IntN(50) != 0 {
-		return true, nil
-	}
-	looks := w.random.IntN(2) == 0
-	for end := now() + int64(3*w.timeout); now() < end; {
-		if looks {
-			if held, err := w.look(h); !held {
-				return false, err
-			}
-		}
-		if yes, err := w.desk.ask("long %d", w.seat); err != nil || !yes {
-			break
-		}
-		w.pause(20 * time.Millisecond)
-	}
-	return true, nil
-}
-
-// pause ends early when the worker is to end.
-func (w *worker) pause(d time.Duration) { pause(w.end, d) }
-
-// take is one turn. Its errors are of the journal and the desk; those of the lock are written down.
-func (w *hand) take(rest context.Context, acquire acquires) error {
+// take is one turn. What happens to the lock is written down.
+func (w *hand) take(rest context.Context, acquire acquires) {
 	ctx, cancel := context.WithTimeout(rest, w.patience())
 	defer cancel()
 	from := now()
 	if w.steady {
-		if err := w.note(event{What: eventAsks, From: from}); err != nil {
-			return err
-		}
+		w.note(event{What: eventAsks, From: from})
 	}
 	h, err := acquire(ctx)
 	if err != nil {
@@ -399,7 +352,8 @@ func (w *hand) take(rest context.Context, acquire acquires) error {
 		if errors.As(err, &r) {
 			missed.Refused, missed.claim = &r.how, r.claim
 		}
-		return w.note(missed)
+		w.note(missed)
+		return
 	}
 	if c, ok := h.(compound); ok {
 		w.parts = c.parts()
@@ -408,86 +362,74 @@ func (w *hand) take(rest context.Context, acquire acquires) error {
 			w.parts[i].turn = int(w.turns.Add(1))
 		}
 	}
-	if err := w.note(event{What: eventGot, From: from, claim: h.claim()}); err != nil {
-		return err
-	}
-	if err := w.work(h); err != nil {
-		return err
-	}
+	w.note(event{What: eventGot, From: from, claim: h.claim()})
+	w.work(h)
 	from = now()
 	ctx, cancel = context.WithTimeout(context.Background(), 2*w.timeout)
 	defer cancel()
-	return w.note(event{What: eventFree, From: from, Error: text(h.release(ctx))})
+	err = h.release(ctx)
+	w.note(event{What: eventFree, From: from, Error: text(err)})
 }
 
 // work is the work under the lock. It stops when the lock is lost.
-func (w *hand) work(h hold) error {
-	if held, err := w.look(h); !held {
-		return err
+func (w *hand) work(h hold) {
+	if !w.look(h) {
+		return
 	}
-	if _, err := w.desk.ask("served %d", w.seat); err != nil {
-		return err
-	}
+	w.ask("served %d", w.seat)
 	ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
 	defer cancel()
 	from := now()
 	token, err := h.token(ctx)
-	if err := w.note(event{What: eventToken, From: from, Token: token, Error: text(err)}); err != nil {
-		return err
+	w.note(event{What: eventToken, From: from, Token: token, Error: text(err)})
+	w.mark(h, token)
+	if !w.nap(h) {
+		return
 	}
-	if err := w.mark(h, token); err != nil {
-		return err
+	if !w.look(h) || !w.nap(h) {
+		return
 	}
-	if goOn, err := w.nap(h); !goOn {
-		return err
-	}
-	if token != 0 && h.claim().alone() {
-		if err := w.write(token); err != nil {
-			return err
+	w.mark(h, token)
+	if d, ok := h.(downgrader); ok && w.look(h) { // and goes on as a reader
+		from := now()
+		err := d.downgrade()
+		w.note(event{What: eventDown, From: from, Error: text(err), claim: h.claim()})
+		if !w.look(h) || !w.nap(h) {
+			return
 		}
 	}
-	if held, err := w.look(h); !held {
-		return err
-	}
-	if goOn, err := w.nap(h); !goOn {
-		return err
-	}
-	if err := w.mark(h, token); err != nil {
-		return err
-	}
-	if held, err := w.look(h); !held {
-		return err
-	}
-	return w.downgrade(h)
+	w.look(h)
 }
 
-// downgrade goes on as a reader, if the hold is of that kind.
-func (w *hand) downgrade(h hold) error {
-	d, ok := h.(downgrader)
-	if !ok {
-		return nil
+// nap is work. It takes up to 10 ms, and now and then as long as the attack, up to three timeouts, so
+// that strikes meet a holder. Such a long nap either looks all the time or, like a busy program,
+// does not look at all. It reports whether to go on.
+func (w *hand) nap(h hold) bool {
+	longest := 10 * time.Millisecond
+	if w.lingers && w.random.IntN(8) == 0 {
+		longest = w.timeout / 2
 	}
-	from := now()
-	err := d.downgrade()
-	if err := w.note(event{What: eventDown, From: from, Error: text(err), claim: h.claim()}); err != nil {
-		return err
+	pause(w.end, time.Duration(w.random.Int64N(int64(longest))))
+	if w.random.IntN(50) != 0 {
+		return true
 	}
-	if held, err := w.look(h); err != nil || !held {
-		return err
+	looks := w.random.IntN(2) == 0
+	for end := now() + int64(3*w.timeout); now() < end; {
+		if looks && !w.look(h) {
+			return false
+		}
+		if !w.ask("long %d", w.seat) {
+			break
+		}
+		pause(w.end, 20*time.Millisecond)
 	}
-	if goOn, err := w.nap(h); !goOn {
-		return err
-	}
-	_, err = w.look(h)
-	return err
+	return true
 }
 
 // note completes an event whose call has just returned.
-func (w *hand) note(e event) error {
+func (w *hand) note(e event) {
 	e.Lock, e.Worker, e.Life, e.Turn, e.Alone, e.To = w.name, w.settings.worker, w.life, w.turn, w.lone, now()
-	if err := w.book.add(e); err != nil {
-		return err
-	}
+	w.book.add(e)
 	for _, p := range w.parts {
 		switch e.What {
 		case eventGot, eventLook, eventFree:
@@ -497,33 +439,22 @@ func (w *hand) note(e event) error {
 			continue // of the whole alone
 		}
 		e.Lock, e.Turn, e.claim = p.lock, p.turn, p.claim
-		if err := w.book.add(e); err != nil {
-			return err
-		}
+		w.book.add(e)
 	}
-	return nil
 }
 
-func (w *hand) look(h hold) (bool, error) {
+func (w *hand) look(h hold) bool {
 	from := now()
 	held := h.held()
-	return held, w.note(event{What: eventLook, From: from, Held: held, claim: h.claim()})
+	w.note(event{What: eventLook, From: from, Held: held, claim: h.claim()})
+	return held
 }
 
-func (w *hand) mark(h hold, token int64) error {
-	if held, err := w.look(h); !held {
-		return err
+// mark writes a line that only one holder may write at a time.
+func (w *hand) mark(h hold, token int64) {
+	if w.look(h) && h.claim().Weight == 0 {
+		w.note(event{What: eventMark, From: now(), Token: token})
 	}
-	if h.claim().Weight > 0 {
-		return nil // others may write beside it
-	}
-	return w.note(event{What: eventMark, From: now(), Token: token})
-}
-
-func (w *hand) write(token int64) error {
-	from := now()
-	yes, err := w.desk.ask("write %d %d", w.seat, token)
-	return w.note(event{What: eventWrite, From: from, Token: token, Stale: !yes && err == nil, Error: text(err)})
 }
 
 func text(err error) string {

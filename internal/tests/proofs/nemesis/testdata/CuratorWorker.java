@@ -133,16 +133,16 @@ public final class CuratorWorker {
         long before = suspensions.get();
         try {
             if (!mutex.acquire(patience(), TimeUnit.NANOSECONDS)) {
-                note("missed", from, false, false, 0, "timeout");
+                note("missed", from, false, 0, "timeout");
                 return;
             }
         } catch (Exception e) {
-            note("missed", from, false, false, 0, e.toString());
+            note("missed", from, false, 0, e.toString());
             TimeUnit.MILLISECONDS.sleep(50);
             return;
         }
         suspensionsAtHold = before;
-        note("got", from, false, false, 0, "");
+        note("got", from, false, 0, "");
         try {
             work();
         } finally {
@@ -158,7 +158,7 @@ public final class CuratorWorker {
         } catch (Exception e) {
             error = e.toString();
         }
-        note("free", from, false, false, 0, error);
+        note("free", from, false, 0, error);
     }
 
     private void work() throws Exception {
@@ -173,9 +173,6 @@ public final class CuratorWorker {
         if (!nap()) {
             return;
         }
-        if (token != 0) {
-            write(token);
-        }
         if (!look()) {
             return;
         }
@@ -187,7 +184,7 @@ public final class CuratorWorker {
     private boolean look() throws IOException {
         long from = System.nanoTime();
         boolean held = mutex.isAcquiredInThisProcess() && suspensions.get() == suspensionsAtHold;
-        note("look", from, held, false, 0, "");
+        note("look", from, held, 0, "");
         return held;
     }
 
@@ -195,7 +192,7 @@ public final class CuratorWorker {
         if (!look()) {
             return false;
         }
-        note("mark", System.nanoTime(), false, false, token, "");
+        note("mark", System.nanoTime(), false, token, "");
         return true;
     }
 
@@ -213,13 +210,8 @@ public final class CuratorWorker {
         } catch (Exception e) {
             error = e.toString();
         }
-        note("token", from, false, false, token, error);
+        note("token", from, false, token, error);
         return token;
-    }
-
-    private void write(long token) throws IOException {
-        long from = System.nanoTime();
-        note("write", from, false, ask("write " + worker + " " + token).equals("no"), token, "");
     }
 
     private String ask(String request) throws IOException {
@@ -232,12 +224,12 @@ public final class CuratorWorker {
         return line;
     }
 
-    private void note(String what, long from, boolean held, boolean stale, long token, String error)
+    private void note(String what, long from, boolean held, long token, String error)
             throws IOException {
         String line = String.format(
-                "\n{\"worker\":%d,\"life\":%d,\"turn\":%d,\"what\":\"%s\",\"from\":%d,\"to\":%d,\"held\":%b,\"stale\":%b,"
+                "\n{\"worker\":%d,\"life\":%d,\"turn\":%d,\"what\":\"%s\",\"from\":%d,\"to\":%d,\"held\":%b,"
                         + "\"token\":%d,\"error\":\"%s\"}\n",
-                worker, life, turn, what, from, System.nanoTime(), held, stale, token,
+                worker, life, turn, what, from, System.nanoTime(), held, token,
                 error.replaceAll("[^ -~]|[\"\\\\]", " "));
         journal.write(ByteBuffer.wrap(line.getBytes(StandardCharsets.UTF_8)));
     }
