@@ -70,9 +70,6 @@ type claim struct {
 	Of    int  `json:"of,omitempty"` // which of several locks that a contender can take, from 1; 0 if there is one
 }
 
-// alone reports whether no other hold may be held at the same time.
-func (c claim) alone() bool { return c.Weight == 0 && c.Of == 0 }
-
 // lifeID names a process.
 type lifeID struct{ worker, life int }
 

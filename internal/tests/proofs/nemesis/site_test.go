@@ -82,6 +82,7 @@ type site struct {
 	settles  bool // after each round the workers rest, and what they have in use is counted
 	base     map[lifeID]counts
 	faults   int
+	gone     []int // servers that stay away
 }
 
 // outcome is what is known of a lock.
@@ -169,9 +170,7 @@ func (s *site) note(err error) {
 func (s *site) heal() {
 	s.Helper()
 	s.ensemble.HealPartitions()
-	for i := range s.ensemble.Len() {
-		_ = s.raise(i) // which is running, as a rule
-	}
+	s.servers(func(i int) { _ = s.raise(i) }) // which is running, as a rule
 	for i := range workers {
 		for _, p := range s.proxies[i] {
 			p.Heal()
@@ -183,14 +182,23 @@ func (s *site) heal() {
 	}
 	if err := s.ready(healing); err != nil {
 		s.Logf("%v: all servers are started again", err)
-		for i := range s.ensemble.Len() {
+		s.servers(func(i int) {
 			s.note(s.ensemble.Kill(i))
 			s.note(s.ensemble.Launch(i))
-		}
+		})
 		s.must(s.ready(3 * healing))
 	}
 	for i := range workers {
 		s.must(s.start(i))
+	}
+}
+
+// servers calls f for each server that does not stay away.
+func (s *site) servers(f func(i int)) {
+	for i := range s.ensemble.Len() {
+		if !slices.Contains(s.gone, i) {
+			f(i)
+		}
 	}
 }
 
@@ -204,7 +212,7 @@ func (s *site) start(i int) error {
 			s.desk.seats[n].rested = s.desk.seats[n].rested && s.desk.seats[n].worker != i
 		}
 	})
-	if err := s.crew.start(i); err != nil || !s.ours {
+	if err := s.crew.start(i); err != nil {
 		return err
 	}
 	if s.settles {
@@ -370,7 +378,7 @@ func (s *site) judge() {
 	deaths, _ := s.crew.deaths()
 	events := s.events()
 	for i := range s.excused {
-		s.excused[i].to = noticed(events, s.excused[i])
+		s.excused[i].to = s.noticed(events, s.excused[i])
 	}
 	for i, g := range s.subjects {
 		mine := slices.DeleteFunc(slices.Clone(events), func(e event) bool {
@@ -386,14 +394,16 @@ func (s *site) judge() {
 	}
 }
 
-// noticed returns when a worker has noticed that its session is over.
-func noticed(events []event, f forgiven) int64 {
+// noticed returns by when a worker has noticed that its session is over: it is certain of it for a timeout at most,
+// from when it has ended, which has taken a timeout at most.
+func (s *site) noticed(events []event, f forgiven) int64 {
+	at := f.from + int64(2*s.timeout)
 	for _, e := range events {
 		if e.What == eventLost && e.Worker == f.worker && e.To > f.from {
-			return e.To
+			return min(at, e.To)
 		}
 	}
-	return now()
+	return at
 }
 
 // forget begins a new journal. The workers must be at rest.

@@ -20,8 +20,7 @@ import (
 type witnesses struct {
 	at []*session.Manager
 
-	// agreement is how long the servers may take to agree. One that is down, stopped or cut off answers nothing
-	// meanwhile.
+	// agreement is how long the servers may take to agree. One that is stopped or cut off answers nothing meanwhile.
 	agreement time.Duration
 }
 
@@ -70,19 +69,19 @@ func (w witnesses) agree(ctx context.Context, node string) bool {
 	}
 }
 
-// changed returns in which transaction the data of a node was set, as one server has it.
+// changed returns in which transaction the data of a node was set, as one server has it. A server that does not serve
+// answers at once.
 func (w witnesses) changed(ctx context.Context, server int, node string) (zxid int64, err error) {
-	for {
-		s, err := w.at[server].Session(ctx)
-		if err != nil {
-			return 0, err
-		}
-		_, stat, err := s.Get(ctx, node)
-		if err == nil {
-			return stat.Mzxid, nil
-		}
-		if !errors.Is(err, session.ErrLost) {
-			return 0, err
-		}
+	now := w.at[server].Status()
+	s := now.Session
+	if s == nil || now.State != session.Connected {
+		return 0, errNotServing
 	}
+	_, stat, err := s.Get(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	return stat.Mzxid, nil
 }
+
+var errNotServing = errors.New("a server does not serve")
