@@ -54,7 +54,7 @@ const (
 // subjects are the locks of this module. The multi-lock is last, as it takes some of the others.
 var subjects []subject
 
-func init() { // some of them need others
+func init() { // their functions refer to the list
 	subjects = []subject{
 		{name: mutexName, hands: 1, open: openMutex(func(*ours) []zklock.Option { return nil })},
 		{name: localName, hands: 3, rule: rule{shared: true}, open: openMutex(func(*ours) []zklock.Option {
@@ -305,7 +305,7 @@ func openMutex(options func(*ours) []zklock.Option) func(*ours, string) (func(*r
 	return func(o *ours, at string) (func(*rand.Rand) contender, error) {
 		m, err := zklock.New(o.m, at, options(o)...)
 		o.made[path.Base(at)] = m
-		any := anyWay(m, claim{}, func() (lock, error) { return m, nil })
+		way := anyWay(m, claim{}, func() (lock, error) { return m, nil })
 		return func(r *rand.Rand) contender {
 			return drawn{r, func(r *rand.Rand) acquires {
 				switch n := r.IntN(64); {
@@ -318,7 +318,7 @@ func openMutex(options func(*ours) []zklock.Option) func(*ours, string) (func(*r
 				case n == 1:
 					return func(ctx context.Context) (hold, error) { return nil, o.revoke(ctx, m.Contenders, r) }
 				default:
-					return any(r)
+					return way(r)
 				}
 			}}
 		}, err
@@ -525,10 +525,10 @@ func (s ourSemaphore) acquire(ctx context.Context) (hold, error) {
 
 func openCurators(o *ours, at string) (func(*rand.Rand) contender, error) {
 	s, err := semaphore.New(o.m, at, otherLimit, semaphore.WithCuratorLayout())
-	any := anyWay(s, claim{Weight: 1}, func() (lock, error) {
+	way := anyWay(s, claim{Weight: 1}, func() (lock, error) {
 		return semaphore.New(o.m, at, otherLimit, semaphore.WithCuratorLayout())
 	})
-	return func(r *rand.Rand) contender { return drawn{r, any} }, err
+	return func(r *rand.Rand) contender { return drawn{r, way} }, err
 }
 
 // ourElection is a candidate that leads once for each acquisition.

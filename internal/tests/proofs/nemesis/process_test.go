@@ -131,7 +131,6 @@ type crew struct {
 	servers  [workers]string
 	dir      string
 	now      [workers]*process
-	stopped  [workers]bool
 	lives    [workers][]*process
 }
 
@@ -143,7 +142,7 @@ func (c *crew) start(i int) error {
 	if err != nil {
 		return err
 	}
-	c.now[i], c.stopped[i] = p, false
+	c.now[i] = p
 	c.lives[i] = append(c.lives[i], p)
 	return nil
 }
@@ -153,15 +152,9 @@ func (c *crew) kill(i int) { c.now[i].kill() }
 // close has a process end by itself in the middle of its work.
 func (c *crew) close(i int) { _ = c.now[i].end(certainly) }
 
-func (c *crew) pause(i int) {
-	c.stopped[i] = true
-	c.now[i].signal(syscall.SIGSTOP)
-}
+func (c *crew) pause(i int) { c.now[i].signal(syscall.SIGSTOP) }
 
-func (c *crew) resume(i int) {
-	c.stopped[i] = false
-	c.now[i].signal(syscall.SIGCONT)
-}
+func (c *crew) resume(i int) { c.now[i].signal(syscall.SIGCONT) }
 
 // alive reports whether a worker has a process.
 func (c *crew) alive(i int) bool { return c.now[i] != nil && c.now[i].alive() }
