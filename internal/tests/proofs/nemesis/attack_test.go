@@ -497,7 +497,7 @@ func attackAll(t *trial) {
 		s := newSite(t, c, seed, paceOf(*tickFlag), nil, zktest.Partitions())
 		s.begin()
 		began, rounds := time.Now(), 0
-		for plan := newPlan(seed, s.timeout, inAttack); time.Since(began) < t.length(8*time.Second, time.Minute); rounds++ {
+		for plan := newPlan(seed, s.timeout, inAttack); time.Since(began) < t.length(5*time.Second, time.Minute); rounds++ {
 			s.round(plan.round(3))
 		}
 		s.finish(true, func(o outcome) string {

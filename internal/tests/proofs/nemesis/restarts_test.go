@@ -86,7 +86,11 @@ func viaObserver(worker int) []int {
 // restart has workers use all locks, and sessions of this process hold locks, while something is done to the servers.
 func restart(t *trial, run func(*site), reach func(worker int) []int, opts ...zktest.RealOption) {
 	t.Helper()
-	s := newSite(t, turnstile(subjects), seedOf(t), paceOf(labTick), reach, append(opts, zktest.MaxSessionTimeout(20*labTick))...)
+	some := subjects
+	if !t.full {
+		some, _ = chosen([]string{mutexName, rwName, semaphoreName, keptName})
+	}
+	s := newSite(t, turnstile(some), seedOf(t), paceOf(labTick), reach, append(opts, zktest.MaxSessionTimeout(20*labTick))...)
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, stop := context.WithCancel(t.Context())
