@@ -1,7 +1,8 @@
 package otelzk
 
-// All names of spans, attributes, events and metrics are in this file and in the table of README.md. A
-// test compares the two.
+// All names of spans, attributes, events and metrics are in this file and in the table of README.md. The first words of
+// request spans, which are of kind CLIENT, are ZooKeeper's names of the operations. The second word is db.namespace, as in
+// the conventions for databases.
 
 // ScopeName is the name of the instrumentation scope of all spans and metrics.
 const ScopeName = "github.com/turnstile-go/turnstile/otelzk"
@@ -15,12 +16,6 @@ const (
 	spanWatch   = "zklock watch"
 	spanHold    = "zklock hold"
 )
-
-// requestSpans are the first words of request spans, which are of kind CLIENT. They are ZooKeeper's names
-// of the operations. The second word is db.namespace, as in the conventions for databases.
-var requestSpans = []string{
-	"create", "delete", "exists", "getACL", "getChildren", "getData", "multi", "setData", "sync",
-}
 
 // Attributes of this package.
 const (

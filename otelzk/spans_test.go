@@ -12,7 +12,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 func sameTree(t *testing.T, got, want string) {
@@ -28,7 +30,8 @@ func TestUncontended(t *testing.T) {
 	c := newClient(t, directory(t))
 	ctx, caller := c.tracer.Start(patient(t), "caller")
 	must(t, c.mx.Lock(ctx))
-	c.started(t, "getData /", 0) // the guard's
+	guard := c.started(t, "getData /", 0)
+	zktest.Eventually(t, testserver.Patience, "the guard's answer", func() bool { return !guard.EndTime().IsZero() })
 	c.unlock(t)
 	caller.End()
 	sameTree(t, c.tree(t, nil), `
