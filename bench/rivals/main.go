@@ -6,6 +6,7 @@
 //	go run ./rivals -write               # and to ../docs/measured/rivals.md, with a picture, and ../README.md
 //	go run ./rivals -rows handover -rivals zk.Lock,limit -rounds 3
 //	go run ./rivals -before HEAD~1 -rivals limit   # beside an earlier state of this library, which it builds
+//	go run ./rivals -guard               # fails if a lock or a hand-over has become much slower, beside plain writes and zk.Lock
 //	go run ./rivals -quick               # that everything works; the figures mean nothing
 package main
 
@@ -54,6 +55,7 @@ type options struct {
 	rivals []string // turnstile among them
 	before string   // a commit whose state is a rival; "": none
 	page   string   // "": not to be written
+	guard  bool     // fail if a bound is missed
 }
 
 func parse(args []string, messages io.Writer) (options, error) {
@@ -65,10 +67,17 @@ func parse(args []string, messages io.Writer) (options, error) {
 	match := flags.String("rows", "", "rows to run: a regular `expression` on what their names and networks say")
 	rivals := flags.String("rivals", strings.Join(optional, ","), "`names` of the rivals to run")
 	before := flags.String("before", "", "a `commit` whose state of this library is a rival too")
+	guard := flags.Bool("guard", false, "run the rows that have bounds, beside zk.Lock and plain writes, and fail if a bound is missed")
 	write := flags.Bool("write", false, "write the page, the picture beside it, and the main figures in README.md; run from bench/")
 	page := flags.String("page", "../docs/measured/rivals.md", "the `file` that -write writes")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if o.guard = *guard; o.guard {
+		if flags.NFlag() > 1 && !(flags.NFlag() == 2 && *rounds != 0) {
+			return o, errors.New("-guard chooses rows and rivals: it goes with -rounds only")
+		}
+		*match, *rivals = guardedRows, zkLockName+","+limitName
 	}
 	o.size = full
 	if *short {
@@ -133,7 +142,10 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 		return err
 	}
 	fmt.Fprint(out, text)
-	if o.page == "" {
+	switch {
+	case o.guard:
+		return all.guard(out)
+	case o.page == "":
 		return nil
 	}
 	if err := picture(o.pictureFile(), all, o.rivals); err != nil {

@@ -57,7 +57,7 @@ func TestQuick(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, args := range []string{
-		"-rivals nobody", "-rivals turnstile", "-rounds -1", "-rows (", "-write -quick", "-write -rows handover", "-write -rivals kazoo", "-write -before HEAD", "more",
+		"-rivals nobody", "-rivals turnstile", "-rounds -1", "-rows (", "-write -quick", "-write -rows handover", "-write -rivals kazoo", "-write -before HEAD", "-guard -quick", "-guard -rows handover -rounds 1", "more",
 	} {
 		if _, err := parse(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%s: no error", args)
@@ -81,5 +81,37 @@ func TestParseDefaults(t *testing.T) {
 	}
 	if chosen := o.chosen(); len(o.rivals) != 2 || len(chosen) != 1 || chosen[0].plan.sessions != 10 {
 		t.Errorf("the rows chosen are %v of %q", chosen, o.rivals)
+	}
+	if o, err = parse([]string{"-guard", "-rounds", "2"}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if chosen := o.chosen(); len(o.rivals) != 4 || len(chosen) != 4 || o.size.rounds != 2 {
+		t.Errorf("-guard runs %v of %q", chosen, o.rivals)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	ran := func(own, writes, handovers float64) (all results) {
+		for _, r := range rows(full) {
+			var values map[string][][]float64
+			switch r.key {
+			case "uncontended": // a median and a p99
+				values = map[string][][]float64{turnstileName: {{own}, {own}}, limitName: {{writes}, {writes}}}
+			case "handover-10":
+				values = map[string][][]float64{turnstileName: {{handovers}}, zkLockName: {{100}}}
+			default:
+				continue
+			}
+			all = append(all, result{row: r, values: values})
+		}
+		return all
+	}
+	for _, test := range []struct {
+		all results
+		ok  bool
+	}{{ran(1.2, 1, 150), true}, {ran(1.8, 1, 150), false}, {ran(1.2, 1, 80), false}, {nil, false}} {
+		if err := test.all.guard(io.Discard); (err == nil) != test.ok {
+			t.Errorf("guard of %v: %v", test.all, err)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -62,6 +64,35 @@ func (all results) targets() []target {
 	add(all.times("kept-reads-99", delayed, curatorName, 5))
 	add(all.times("kept-reads-999", delayed, curatorName, 25))
 	return out
+}
+
+// guardedRows are the rows that guard judges: a regular expression.
+const guardedRows = `^(uncontended|handover-10) .*(no hold|uncontended), (loopback|1 ms each way)$`
+
+// guard fails if a lock and its release, or a hand-over, take much more beside what they are measured with in the same run. The
+// bounds leave room for a busy machine: on a quiet one, a lock and its release take 1.2 times as long as two plain writes, and 1.03
+// times at 1 ms each way; and there are 1.2 and 1.9 times as many hand-overs as zk.Lock has.
+func (all results) guard(out io.Writer) error {
+	var judged []target
+	for _, b := range []struct {
+		net         network
+		most, least float64
+	}{{loopback, 1.7, 0.85}, {delayed, 1.3, 1.3}} {
+		one, ok := all.find("uncontended", b.net, false)
+		next, okNext := all.find("handover-10", b.net, false)
+		if !ok || !okNext {
+			return fmt.Errorf("no row with %s", b.net)
+		}
+		x, y := 1/one.better(limitName, 0), next.better(zkLockName, 0)
+		judged = append(judged,
+			target{fmt.Sprintf("%s: at most %v of two writes", one.row, b.most), fmt.Sprintf("%.2f", x), x <= b.most},
+			target{fmt.Sprintf("%s: at least %v of *zk.Lock*", next.row, b.least), fmt.Sprintf("%.2f", y), y >= b.least})
+	}
+	fmt.Fprint(out, "\n"+targetTable(judged))
+	if slices.ContainsFunc(judged, func(t target) bool { return !t.met }) {
+		return errors.New("slower than the bounds allow")
+	}
+	return nil
 }
 
 // times judges how many times as fast as a rival we are in a row.
