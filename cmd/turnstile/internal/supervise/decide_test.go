@@ -5,52 +5,6 @@ import (
 	"time"
 )
 
-func TestNewLimits(t *testing.T) {
-	const timeout = 10 * time.Second
-	for _, c := range []struct {
-		grace, want time.Duration
-		ok          bool
-	}{
-		{0, 2 * time.Second, true},
-		{2500 * time.Millisecond, 2500 * time.Millisecond, true},
-		{2501 * time.Millisecond, 0, false},
-		{500 * time.Millisecond, 500 * time.Millisecond, true},
-		{499 * time.Millisecond, 0, false},
-		{-time.Second, 0, false},
-	} {
-		l, err := NewLimits(c.grace, timeout)
-		if (err == nil) != c.ok || l.Grace() != c.want {
-			t.Errorf("grace %v: %v, %v", c.grace, l.Grace(), err)
-		}
-	}
-}
-
-// The limits follow a session timeout that changes, and come back.
-func TestLimitsAt(t *testing.T) {
-	const s = time.Second
-	for _, c := range []struct{ given, timeout, want time.Duration }{
-		{0, 4 * s, 800 * time.Millisecond},
-		{0, 0, 8 * s},
-		{10 * s, 40 * s, 10 * s},
-		{10 * s, 39 * s, 39 * s / 4},
-		{10 * s, 4 * s, s},
-		{2 * s, 8 * s, 2 * s},
-		{2 * s, 100 * s, 5 * s},
-	} {
-		first, err := NewLimits(c.given, 40*s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := first.at(c.timeout)
-		if l.Grace() != c.want {
-			t.Errorf("%+v: grace %v", c, l.Grace())
-		}
-		if back := l.at(40 * s); back != first {
-			t.Errorf("%+v: %+v after a change there and back, want %+v", c, back, first)
-		}
-	}
-}
-
 func TestDecide(t *testing.T) {
 	l, err := NewLimits(2*time.Second, 10*time.Second)
 	if err != nil {

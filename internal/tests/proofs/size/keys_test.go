@@ -1,114 +1,165 @@
 package size
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/goroutines"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// keyOptions are those of the Keyed of each process in TestKeys.
-var keyOptions = [3][]zklock.Option{
-	{}, {zklock.WithLocalHandover(5)}, {zklock.WithLocalHandover(5), zklock.WithLazyRelease(time.Second)},
+const (
+	keysDir = "/keys"
+	inARow  = 4 // uses of a key by a client, at the same time for the most part
+)
+
+// keyClient is a session that uses the locks of keys.
+type keyClient struct {
+	*zklock.Keyed
+	s      *session.Session
+	shares bool         // its goroutines share places
+	shared atomic.Int64 // acquisitions by a place that another goroutine has had
 }
 
-// Three processes take the locks of thousands of keys, in all ways and for a minute. Goroutines of two of them share
-// places. Nothing stays: no node, no directory and no watch on the server, and no goroutine and no memory in the processes.
+func newKeyClient(t *testing.T, servers string, opts ...zklock.Option) *keyClient {
+	t.Helper()
+	c := &keyClient{shares: len(opts) > 0}
+	m := testserver.Connect(t, servers, quiet, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			return ctx, func(r session.AcquireResult) {
+				if r.Err == nil && !r.Busy && r.Attempts == 0 {
+					c.shared.Add(1)
+				}
+			}
+		},
+	}))
+	c.s = testserver.Session(t, m)
+	var err error
+	c.Keyed, err = zklock.NewKeyed(m, keysDir, opts...)
+	must(t, err)
+	return c
+}
+
+// Three clients take the locks of thousands of keys, in all ways and for a minute. Goroutines of two of them share
+// places. Nothing stays: no node, no directory and no watch on the server, no goroutine and no memory.
 func TestKeys(t *testing.T) {
 	e := server(t, zktest.ContainerCheck(time.Second)) // ZooKeeper's own default is a minute
 	n, atLeast := longtest.Pick(500, 10_000), time.Duration(longtest.Pick(0, 60))*time.Second
-	c, held := rival(t, e.Addr(0)), t.TempDir()
-	var users [len(keyOptions)]*keyProcess
-	for i := range users {
-		users[i] = startKeys(t, i, e.ConnectString(), held)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	looks := rival(t, e.Addr(0))
+	clients := []*keyClient{
+		newKeyClient(t, e.ConnectString()),
+		newKeyClient(t, e.ConnectString(), zklock.WithLocalHandover(5)),
+		newKeyClient(t, e.ConnectString(), zklock.WithLocalHandover(5), zklock.WithLazyRelease(time.Second)),
 	}
-	all := func(j keyJob) (reports [len(users)]keyReport) {
-		var at sync.WaitGroup
-		for i, u := range users {
-			at.Go(func() { reports[i] = u.do(j) })
-		}
-		at.Wait()
-		return reports
-	}
-	use := func(j keyJob) {
-		began := time.Now()
-		for i, r := range all(j) {
-			t.Logf("%s, process %d: %d keys, %d uses, %d of them of a place that was handed on or kept; at least %v of the session was left",
-				j.Name, i, j.Keys, r.Uses, r.Shared, r.Least.Round(time.Millisecond))
-			if (r.Shared > 0) != (len(keyOptions[i]) > 0) {
-				t.Errorf("process %d, with %d options: %d places were handed on or kept", i, len(keyOptions[i]), r.Shared)
+	use := func(name string, keys int, atLeast time.Duration) {
+		began, held := time.Now(), make([]atomic.Bool, keys)
+		work := func(i int) func(context.Context) error {
+			return func(context.Context) error {
+				if !held[i].CompareAndSwap(false, true) {
+					return errors.New("two have it")
+				}
+				runtime.Gosched()
+				held[i].Store(false)
+				return nil
 			}
 		}
-		t.Logf("%s: %v", j.Name, time.Since(began).Round(time.Millisecond))
+		var all sync.WaitGroup
+		for _, c := range clients {
+			var uses atomic.Int64
+			for range 40 {
+				all.Go(func() {
+					// The clients go through the keys in one order, so they meet at some.
+					for at := int(uses.Add(1)) - 1; at < inARow*keys || time.Since(began) < atLeast; at = int(uses.Add(1)) - 1 {
+						i := at / inARow % keys
+						if err := useKey(ctx, c.Keyed, fmt.Sprint(name, "/", i), at, work(i)); err != nil {
+							t.Errorf("key %d: %v", i, err)
+							return
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+		for i, c := range clients {
+			if shared := c.shared.Swap(0); (shared > 0) != c.shares || c.s.Err() != nil {
+				t.Errorf("client %d: %d places were handed on or kept; its session: %v", i, shared, c.s.Err())
+			}
+		}
+		t.Logf("%s: %v", name, time.Since(began).Round(time.Millisecond))
 		// A call that ends between the creates of a directory and of its node leaves a directory that has never had a child.
 		// Servers before 3.10 remove it only after the next use. So all keys are used once more, to the end.
-		users[0].do(keyJob{Name: j.Name, Keys: j.Keys, Once: true})
-		gone(t, c)
+		each(t, 40, func(first int) (err error) {
+			for i := first; i < keys && err == nil; i += 40 {
+				err = useKey(ctx, clients[0].Keyed, fmt.Sprint(name, "/", i), 0, work(i))
+			}
+			return err
+		})
+		zktest.Eventually(t, patience, "no directory of a key", func() bool {
+			there, _, err := looks.Exists(keysDir)
+			return err == nil && !there
+		})
 	}
 	left := func() (l leftovers) {
-		for i, r := range all(keyJob{}) {
-			l.Processes[i] = r.inUse
+		runtime.GC()
+		runtime.GC() // for objects that the first has only finalized
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return leftovers{
+			metric(ctx, t, e, "zk_znode_count"), metric(ctx, t, e, "zk_ephemerals_count"), metric(ctx, t, e, "zk_watch_count"),
+			goroutines.Count(), int(s.HeapAlloc),
 		}
-		l.Nodes, l.Ephemerals = metric(t.Context(), t, e, "zk_znode_count"), metric(t.Context(), t, e, "zk_ephemerals_count")
-		l.Watches = metric(t.Context(), t, e, "zk_watch_count")
-		return l
 	}
-	use(keyJob{Name: "receipt", Keys: min(n, 2000)}) // takes what stays for good: room for as many at a time
+	use("receipt", min(n, 2000), 0) // takes what stays for good: room for as many at a time
 	before := left()
-	use(keyJob{Name: "invoice", Keys: n, AtLeast: atLeast})
+	use("invoice", n, atLeast)
 	var after leftovers
 	defer func() { t.Logf("before: %+v; after: %+v", before, after) }()
 	zktest.Eventually(t, testserver.Patience, "all to be as before", func() bool {
 		after = left()
-		return t.Failed() || !after.more(before)
+		return t.Failed() || after.nodes <= before.nodes && after.ephemerals <= before.ephemerals && after.watches <= before.watches &&
+			after.goroutines <= before.goroutines+4*len(clients) && after.heap <= before.heap+3<<20 // a session keeps some for its next requests
 	})
-	for _, u := range users {
-		u.end()
-	}
 }
 
-// leftovers is what may stay of keys that were used.
-type leftovers struct {
-	Nodes, Ephemerals, Watches int // on the server
-	Processes                  [len(keyOptions)]inUse
-}
+// leftovers is what may stay of keys that were used: on the server, and in this process.
+type leftovers struct{ nodes, ephemerals, watches, goroutines, heap int }
 
-// inUse is what a process has in use.
-type inUse struct{ Goroutines, Heap int }
-
-func (l leftovers) more(than leftovers) bool {
-	for i, p := range l.Processes {
-		was := than.Processes[i]
-		if p.Goroutines > was.Goroutines+4 || p.Heap > was.Heap+1<<20 { // a session keeps some goroutines for its next requests
-			return true
+// useKey uses the lock of a key in one of several ways. A lock that is busy is no error.
+func useKey(ctx context.Context, k *zklock.Keyed, key string, way int, work func(context.Context) error) error {
+	switch way % 5 {
+	case 0:
+		return k.Do(ctx, key, work)
+	case 1:
+		_, err := k.TryDo(ctx, key, work)
+		return err
+	case 2:
+		l, err := k.Acquire(ctx, key)
+		if err != nil {
+			return err
 		}
+		return errors.Join(work(ctx), l.Release(ctx))
+	case 3:
+		err := k.Do(queue.WithMaxWait(ctx, time.Millisecond), key, work)
+		if errors.Is(err, queue.ErrMaxWait) {
+			return nil
+		}
+		return err
 	}
-	return l.Nodes > than.Nodes || l.Ephemerals > than.Ephemerals || l.Watches > than.Watches
+	if err := k.Lock(ctx, key); err != nil {
+		return err
+	}
+	return errors.Join(work(ctx), k.Unlock(key))
 }
-
-func heapInUse() int {
-	runtime.GC()
-	runtime.GC() // for objects that the first has only finalized
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return int(s.HeapAlloc)
-}
-
-// gone waits until the server has removed the directories of all keys.
-func gone(t *testing.T, c *zk.Conn) {
-	t.Helper()
-	zktest.Eventually(t, patience, "no directory of a key", func() bool {
-		there, _, err := c.Exists(keysDir)
-		return err == nil && !there
-	})
-}
-
-func (j keyJob) key(i int) string { return fmt.Sprint(j.Name, "/", i) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,16 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-func TestMain(m *testing.M) {
-	if index := os.Getenv(keysEnv); index != "" {
-		if err := keysMain(index, os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	testserver.Main(m)
-}
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // patience bounds a whole test.
 const patience = 8 * time.Minute
