@@ -61,7 +61,7 @@ func labels(t *testing.T, s *session.Session, dir string) (out []string) {
 	names, _, err := s.Children(t.Context(), dir)
 	must(t, err)
 	for _, name := range names {
-		if _, ok := queue.ParseNode(name, ownKind.Prefixes...); !ok {
+		if _, ok := queue.ParseNode(name); !ok {
 			continue
 		}
 		data, _, err := s.Get(t.Context(), path.Join(dir, name))

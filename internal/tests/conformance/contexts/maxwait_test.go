@@ -24,41 +24,6 @@ const endless = 10 * time.Minute
 // call is a call that waits for a lock or for a connection.
 type call func(ctx context.Context) error
 
-// waits returns the calls of a lock that wait for its holder.
-func waits(t *testing.T, l lock) map[string]call {
-	never := func(context.Context) error { t.Error("called"); return nil }
-	calls := map[string]call{
-		"Lock": l.Lock,
-		"Do":   func(ctx context.Context) error { return l.Do(ctx, never) },
-	}
-	if l, ok := l.(leaser); ok {
-		calls["Acquire"] = func(ctx context.Context) error { _, err := l.Acquire(ctx); return err }
-	}
-	return calls
-}
-
-// asks returns the calls of a lock that wait for an answer of the servers.
-func asks(t *testing.T, l lock) map[string]call {
-	never := func(context.Context) error { t.Error("called"); return nil }
-	calls := map[string]call{
-		"TryLock": func(ctx context.Context) error { _, err := l.TryLock(ctx); return err },
-		"TryDo":   func(ctx context.Context) error { _, err := l.TryDo(ctx, never); return err },
-	}
-	if l, ok := l.(leaser); ok {
-		calls["TryAcquire"] = func(ctx context.Context) error { _, err := l.TryAcquire(ctx); return err }
-	}
-	if l, ok := l.(lister); ok {
-		calls["Contenders"] = func(ctx context.Context) error { _, err := l.Contenders(ctx); return err }
-	}
-	switch l := l.(type) {
-	case *semaphore.Semaphore:
-		calls["TryAcquireN"] = func(ctx context.Context) error { _, err := l.TryAcquireN(ctx, 1); return err }
-	case *once:
-		calls["Last"] = func(ctx context.Context) error { _, err := l.j.Last(ctx); return err }
-	}
-	return calls
-}
-
 // others returns the calls that belong to no kind of lock.
 func (w *world) others() map[string]call {
 	t, m := w.t, w.connect()
@@ -137,37 +102,14 @@ func checkAll(t *testing.T, calls map[string]call) {
 	}
 }
 
-// Calls that wait for a holder fail when they have waited for as long as they may, and leave nothing behind.
-func TestMaxWaitBehindHolder(t *testing.T) {
-	each(t, func(t *testing.T, w *world, k kind) {
-		holder, waiter := k.rival(t, w.connect(), "/lock"), k.new(t, w.connect(), "/lock")
-		must(t, holder.Lock(t.Context()))
-		synctest.Wait()
-		checkAll(t, waits(t, waiter))
-		must(t, holder.Unlock())
-		must(t, waiter.Lock(queue.WithMaxWait(t.Context(), bound)))
-		must(t, waiter.Unlock())
-	})
-}
-
-// Calls that wait for a connection on behalf of a lock do so too.
+// Calls that belong to no kind of lock, and wait for a connection on behalf of one, fail when they have waited for as
+// long as they may. Those of all kinds are cases of internal/tests/locktest.
 func TestMaxWaitWithoutConnection(t *testing.T) {
-	each(t, func(t *testing.T, w *world, k kind) {
-		l := k.new(t, w.connect(), "/lock")
+	inBubble(t, func(t *testing.T, w *world) {
+		calls := w.others()
 		heal := w.cut()
-		checkAll(t, waits(t, l))
-		checkAll(t, asks(t, l))
-		heal()
-		must(t, l.Lock(t.Context()))
-		must(t, l.Unlock())
-	})
-	t.Run("others", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, w *world) {
-			calls := w.others()
-			heal := w.cut()
-			defer heal()
-			checkAll(t, calls)
-		})
+		defer heal()
+		checkAll(t, calls)
 	})
 }
 

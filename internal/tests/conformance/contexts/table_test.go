@@ -2,7 +2,6 @@ package contexts
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -71,20 +70,14 @@ type leaser interface {
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
 }
 
-// lister is a lock that shows who is at it.
-type lister interface {
-	Contenders(ctx context.Context) ([]queue.Contender, error)
-}
-
 // kind is a kind of lock. Two locks of a kind at one path, of different managers, exclude each other.
 type kind struct {
 	new func(t *testing.T, m *session.Manager, path string) lock
 	// rival makes a lock that excludes it. nil: new does.
 	rival func(t *testing.T, m *session.Manager, path string) lock
 
-	dirs      []string // where its nodes are, below the path
-	shares    bool     // several acquisitions share a node, which has no label
-	reentrant bool
+	dirs   []string // where its nodes are, below the path
+	shares bool     // several acquisitions share a node, which has no label
 }
 
 func made[L any](t *testing.T) func(l L, err error) L {
@@ -165,82 +158,6 @@ func (k key) Acquire(ctx context.Context) (*queue.Lease, error) { return k.Keyed
 func (k key) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return k.Keyed.TryAcquire(ctx, "k")
 }
-func (k key) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	return k.Keyed.Contenders(ctx, "k")
-}
-
-// ownKind is a kind of lock of a user's own, on package queue.
-var ownKind = queue.Kind{
-	Name: "turnstile", Prefixes: []string{"own-"},
-	Policy: func(queue.Node) queue.Policy {
-		return queue.Policy{Weight: func(queue.Node) int { return 1 }}
-	},
-}
-
-// plain is a lock on package queue alone. Its Do is what a user would write.
-type plain struct {
-	*queue.Queue
-	held *queue.Lease
-}
-
-func plainQueue(t *testing.T, m *session.Manager, path string) lock {
-	return &plain{Queue: made[*queue.Queue](t)(queue.New(m, path))}
-}
-
-var asked = queue.Request{Kind: &ownKind}
-
-func (p *plain) Acquire(ctx context.Context) (*queue.Lease, error) {
-	return p.Queue.Acquire(ctx, asked)
-}
-
-func (p *plain) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return p.Queue.TryAcquire(ctx, asked)
-}
-
-func (p *plain) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	return p.Queue.Contenders(ctx, &ownKind)
-}
-
-func (p *plain) Lock(ctx context.Context) (err error) {
-	p.held, err = p.Acquire(ctx)
-	return err
-}
-
-func (p *plain) TryLock(ctx context.Context) (bool, error) {
-	l, err := p.TryAcquire(ctx)
-	if errors.Is(err, queue.ErrBusy) {
-		return false, nil
-	}
-	p.held = l
-	return err == nil, err
-}
-
-func (p *plain) Unlock() error { return p.held.Release(context.Background()) }
-
-func (p *plain) Do(ctx context.Context, f func(context.Context) error) error {
-	l, err := p.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return within(ctx, l, f)
-}
-
-func (p *plain) TryDo(ctx context.Context, f func(context.Context) error) (bool, error) {
-	l, err := p.TryAcquire(ctx)
-	if errors.Is(err, queue.ErrBusy) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, within(ctx, l, f)
-}
-
-func within(ctx context.Context, l *queue.Lease, f func(context.Context) error) error {
-	inside, cancel := l.Context(ctx)
-	defer cancel()
-	return errors.Join(f(inside), l.Release(context.WithoutCancel(ctx)))
-}
 
 // once is a job, of which each call is for another tick. Its Lock is that of its mutex.
 type once struct {
@@ -271,19 +188,18 @@ func (o *once) TryDo(ctx context.Context, f func(context.Context) error) (bool, 
 }
 
 var kinds = map[string]kind{
-	"mutex":               {new: mutex(), dirs: []string{""}, reentrant: true},
-	"mutex, async":        {new: mutex(zklock.WithAsyncRelease()), dirs: []string{""}, reentrant: true},
-	"mutex, hand-over":    {new: mutex(zklock.WithLocalHandover(3)), dirs: []string{""}, shares: true, reentrant: true},
-	"mutex, lazy":         {new: mutex(zklock.WithLazyRelease(time.Minute)), rival: mutex(), dirs: []string{""}, shares: true, reentrant: true},
-	"writer":              {new: writer(), dirs: []string{""}, reentrant: true},
-	"writer, lazy":        {new: writer(rwlock.WithLazyRelease(time.Minute)), rival: writer(), dirs: []string{""}, shares: true, reentrant: true},
-	"reader":              {new: reader(), rival: writer(), dirs: []string{""}, reentrant: true},
-	"reader, lazy":        {new: reader(rwlock.WithLazyRelease(time.Minute)), rival: writer(), dirs: []string{""}, shares: true, reentrant: true},
+	"mutex":               {new: mutex(), dirs: []string{""}},
+	"mutex, async":        {new: mutex(zklock.WithAsyncRelease()), dirs: []string{""}},
+	"mutex, hand-over":    {new: mutex(zklock.WithLocalHandover(3)), dirs: []string{""}, shares: true},
+	"mutex, lazy":         {new: mutex(zklock.WithLazyRelease(time.Minute)), rival: mutex(), dirs: []string{""}, shares: true},
+	"writer":              {new: writer(), dirs: []string{""}},
+	"writer, lazy":        {new: writer(rwlock.WithLazyRelease(time.Minute)), rival: writer(), dirs: []string{""}, shares: true},
+	"reader":              {new: reader(), rival: writer(), dirs: []string{""}},
+	"reader, lazy":        {new: reader(rwlock.WithLazyRelease(time.Minute)), rival: writer(), dirs: []string{""}, shares: true},
 	"semaphore":           {new: sem(1), dirs: []string{""}},
 	"semaphore, Curators": {new: sem(1, semaphore.WithCuratorLayout()), dirs: []string{"/locks", "/leases"}},
-	"MultiLock":           {new: multi, dirs: []string{"/a", "/b"}, reentrant: true},
-	"Keyed":               {new: keyed, rival: keyed, dirs: []string{"/k"}, shares: true, reentrant: true},
-	"queue":               {new: plainQueue, dirs: []string{""}},
+	"MultiLock":           {new: multi, dirs: []string{"/a", "/b"}},
+	"Keyed":               {new: keyed, rival: keyed, dirs: []string{"/k"}, shares: true},
 	"job":                 {new: job, dirs: []string{"/lock"}},
 }
 
