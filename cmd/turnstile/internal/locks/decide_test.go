@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
-	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -24,38 +23,6 @@ const uuid = "01234567-89ab-cdef-0123-456789abcdef"
 
 func name(prefix string, sequence int) string {
 	return fmt.Sprintf("_c_%s-%s%010d", uuid, prefix, sequence)
-}
-
-func TestClassify(t *testing.T) {
-	for _, c := range []struct {
-		names []string
-		want  Kind
-	}{
-		{nil, None},
-		{[]string{"a", "readme", "lock-", "block-0000000001"}, None},
-		{[]string{name("lock-", 1), "x"}, Mutex},
-		{[]string{name("lock-", 1), "0123__lock__0000000002"}, Mutex},
-		{[]string{name("latch-", 1)}, Election},
-		{[]string{name("latch-", 1), name("elect-latch-", 2)}, Election},
-		{[]string{name("lock-", 1), name("elect-lock-", 2), "0123__lock__0000000003"}, Election},
-		{[]string{name("elect-lock-", 1)}, Election},
-		{[]string{name("elect-lock-", 1), name("latch-", 2)}, Conflict},
-		{[]string{name("lock-", 1), name("latch-", 2)}, Conflict},
-		{[]string{name("elect-lock-", 1), name("__READ__", 2)}, Conflict},
-		{[]string{"0123__lock__0000000002"}, Mutex},
-		{[]string{"0123__lock__0000000002", "0123__rlock__0000000003"}, RWLock},
-		{[]string{name("__READ__", 1), name("__WRIT__", 2), "0123__lock__0000000003"}, RWLock},
-		{[]string{name("lease-", 1), name("x3-lease-", 2), "limit"}, Semaphore},
-		{[]string{name("unfair-", 1)}, Conflict}, // a lock without a queue, of states before 0.1.0
-		{[]string{"leases", "locks"}, Curator},
-		{[]string{"leases"}, None},
-		{[]string{"leases", "locks", name("lease-", 1)}, Conflict},
-		{[]string{name("lock-", 1), name("__READ__", 2)}, Conflict},
-	} {
-		if got := classify(split(c.names)); got != c.want {
-			t.Errorf("%q: %q, want %q", c.names, got, c.want)
-		}
-	}
 }
 
 // The rules of this package say the same as the library's own, for random queues of each kind of lock.
@@ -161,26 +128,5 @@ func plant(tb testing.TB, p, data string) {
 	}
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		tb.Fatalf("plant %s: %v", p, err)
-	}
-}
-
-// Data that is no short text is no ID.
-func TestDescribe(t *testing.T) {
-	for data, want := range map[string]string{
-		`{"id":"a/1"}`:           "a/1",
-		`web-3`:                  "web-3",
-		`{"pod":"web-3"}`:        `{"pod":"web-3"}`,
-		`__REVOKE__`:             "",
-		strings.Repeat("a", 257): "",
-	} {
-		var c Contender
-		c.describe([]byte(data), &zk.Stat{EphemeralOwner: 7})
-		if c.ID != want || c.ByHand || c.Session != "0x7" {
-			t.Errorf("%.20q: %+v", data, c)
-		}
-	}
-	var c Contender
-	if c.describe(nil, &zk.Stat{}); !c.ByHand || c.Session != "" {
-		t.Errorf("a node without an owner: %+v", c)
 	}
 }

@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -46,73 +45,6 @@ func paths(found *Found, top string) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// A walk finds locks of all kinds, unused ones, and locks below locks.
-func TestWalk(t *testing.T) {
-	tree, top := newTree(t)
-	for p, data := range map[string]string{
-		"/a/mutex/" + name("lock-", 0):         "",
-		"/a/mutex/sub/" + name("lock-", 0):     "",
-		"/rw/" + name("__READ__", 0):           "",
-		"/sem":                                 `{"maxLeases":3}`,
-		"/sem/" + name("lease-", 0):            "",
-		"/kept":                                `{"maxLeases":3}`,
-		"/kept/limit":                          "",
-		"/curator/leases/" + name("lease-", 0): "",
-		"/curator/locks":                       "",
-		"/app/config":                          "x",
-		"/used/" + name("lock-", 0):            "",
-	} {
-		plant(t, top+p, data)
-	}
-	testserver.Delete(t, top, "used", name("lock-", 0))
-	found, err := tree.Walk(patient(t), top, Bounds{16, 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"/a/mutex mutex", "/a/mutex/sub mutex", "/curator curator-semaphore", "/kept semaphore",
-		"/rw rwlock", "/sem semaphore", "/used "}
-	if got := paths(found, top); !slices.Equal(got, want) {
-		t.Errorf("found %q, want %q", got, want)
-	}
-	for _, l := range found.Locks {
-		if idle := len(l.Contenders) == 0; idle != l.Idle() {
-			t.Errorf("%s: Idle is %v", l.Path, l.Idle())
-		}
-	}
-	if _, err := tree.Walk(patient(t), top+"/missing", Bounds{16, 1000}); !errors.Is(err, zk.ErrNoNode) {
-		t.Errorf("walk of a path that is not there: %v", err)
-	}
-}
-
-// The walk stops at its bounds, and says where. It leaves out ZooKeeper's own nodes.
-func TestWalkBounds(t *testing.T) {
-	tree, top := newTree(t)
-	for i := range 5 {
-		plant(t, fmt.Sprintf("%s/%d/x/%s", top, i, name("lock-", 0)), "")
-	}
-	found, err := tree.Walk(patient(t), top, Bounds{1, 1000})
-	if err != nil || len(found.TooDeep) != 5 || len(found.Locks) != 0 || found.Read != 6 {
-		t.Errorf("%+v, %v", found, err)
-	}
-	found, err = tree.Walk(patient(t), top, Bounds{16, 8})
-	if err != nil || len(found.TooMany) != 5 || len(found.Locks) != 2 || found.Read != 8 {
-		// 1 and 5 directories, two of the next five, and two nodes below them
-		t.Logf("%+v, %v", found, err)
-	}
-	if found.Read > 8 {
-		t.Errorf("read %d directories, want 8 at most", found.Read)
-	}
-	all, err := tree.Walk(patient(t), "/", Bounds{2, 100_000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range all.TooDeep {
-		if IsSystem(p) {
-			t.Errorf("%s was to be read", p)
-		}
-	}
 }
 
 // A walk goes on in the next session when its own is lost.

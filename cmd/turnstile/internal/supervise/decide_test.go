@@ -5,57 +5,6 @@ import (
 	"time"
 )
 
-func TestDecide(t *testing.T) {
-	l, err := NewLimits(2*time.Second, 10*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const (
-		s    = time.Second
-		now  = 1000 * s
-		told = now - s
-	)
-	for what, c := range map[string]struct {
-		v    view
-		want action
-	}{
-		"held":                             {view{now: now, remaining: 5 * s, running: true, group: true}, watch},
-		"held, just above the grace":       {view{now: now, remaining: 2*s + 1, running: true, group: true}, watch},
-		"held, the grace is reached":       {view{now: now, remaining: 2 * s, running: true, group: true}, terminate},
-		"told, in the grace":               {view{now: now, remaining: s, running: true, group: true, told: told}, watch},
-		"told, the reserve is reached":     {view{now: now, remaining: 250 * time.Millisecond, running: true, group: true, told: told}, kill},
-		"not told, the reserve is passed":  {view{now: now, remaining: s / 10, running: true, group: true}, kill},
-		"the clock has run out":            {view{now: now, running: true, group: true}, kill},
-		"told, recovered":                  {view{now: now, remaining: 7 * s, running: true, group: true, told: told}, watch},
-		"told long ago, recovered":         {view{now: now, remaining: 7 * s, running: true, group: true, told: now - 2*s}, kill},
-		"asked for":                        {view{now: now, remaining: 5 * s, running: true, group: true, give: true}, terminate},
-		"asked for and told":               {view{now: now, remaining: 5 * s, running: true, group: true, give: true, told: told}, watch},
-		"asked for and told long ago":      {view{now: now, remaining: 5 * s, running: true, group: true, give: true, told: now - 2*s}, kill},
-		"asked for when all have ended":    {view{now: now, remaining: 5 * s, give: true}, finish},
-		"deleted":                          {view{now: now, fate: deleted, running: true, group: true}, terminate},
-		"deleted and told":                 {view{now: now, fate: deleted, running: true, group: true, told: told}, watch},
-		"deleted and told long ago":        {view{now: now, fate: deleted, running: true, group: true, told: now - 2*s}, kill},
-		"expired":                          {view{now: now, fate: expired, running: true, group: true}, kill},
-		"ended":                            {view{now: now, remaining: 5 * s}, finish},
-		"ended and lost":                   {view{now: now, fate: expired}, finish},
-		"ended, with others in its group":  {view{now: now, remaining: 5 * s, group: true}, terminate},
-		"ended, and others are waited for": {view{now: now, remaining: 5 * s, group: true, wait: true}, watch},
-		"these, and the grace is reached":  {view{now: now, remaining: 2 * s, group: true, wait: true}, terminate},
-		"these have ended":                 {view{now: now, remaining: 5 * s, wait: true}, finish},
-		"these were told":                  {view{now: now, remaining: 5 * s, group: true, told: told}, watch},
-		"these were told long ago":         {view{now: now, remaining: 5 * s, group: true, told: now - 2*s}, kill},
-		"these, and the clock runs out":    {view{now: now, remaining: s / 10, group: true, told: told}, kill},
-	} {
-		got, wait := l.decide(c.v)
-		if got != c.want {
-			t.Errorf("%s: action %d, want %d", what, got, c.want)
-		}
-		if got != finish && (wait <= 0 || wait > l.poll) {
-			t.Errorf("%s: look again after %v", what, wait)
-		}
-	}
-}
-
 // However an outage and the intervals between two looks fall together, the group gets SIGTERM no
 // later than the grace period before the lease's end, and SIGKILL no later than the reserve. The guard's deadline lies
 // between that and the end.
