@@ -50,8 +50,6 @@
 //
 //   - Spans of two holds that exclude each other do not overlap. Of the leases of a semaphore, at no time are more held
 //     than the limit that was in force when the last of them was let in.
-//   - Of lines written to a common file under the lock, those whose writer looked again
-//     afterwards and still held are in the order of their tokens.
 //   - The history of looks is linearizable (by porcupine): tokens grow, holders of one process may have one token if the
 //     lock has local hand-over or keeps its place, and a writer can go on as a reader with no other holder in between. A
 //     hold begins within its first look that said held. It ends between its last one and the first look that said

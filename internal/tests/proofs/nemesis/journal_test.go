@@ -19,7 +19,6 @@ const (
 	eventGot    = "got"    // the acquisition returned
 	eventToken  = "token"  // or why there is none
 	eventLook   = "look"   // asked whether it holds
-	eventMark   = "mark"   // a line under the lock, for its place in the file
 	eventDown   = "down"   // the downgrade returned: from a write lock to a read lock
 	eventFree   = "free"   // the release returned
 

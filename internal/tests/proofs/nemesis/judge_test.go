@@ -70,12 +70,6 @@ func judge(r rule, events []event, deaths map[lifeID]int64, timeout time.Duratio
 			v.counts["changes of the limit that all servers were seen to have"]++
 		}
 	}
-	got := make(map[turnID]int)
-	for _, e := range events {
-		if e.What == eventGot {
-			got[e.id()] = e.Of
-		}
-	}
 	all := make(map[int][]span)
 	for _, s := range spans(events, deaths) {
 		all[s.Of] = append(all[s.Of], s)
@@ -85,8 +79,6 @@ func judge(r rule, events []event, deaths map[lifeID]int64, timeout time.Duratio
 			v.counts["holds in a place that had been held before"] += sharedTokens(all[i])
 		}
 		v.violations = append(v.violations, overlaps(all[i], changes, r.limit)...)
-		marks := slices.DeleteFunc(slices.Clone(events), func(e event) bool { return got[e.id()] != i })
-		v.other = append(v.other, disorder(marks)...)
 		bad, unknown := linearizable(history(all[i], changes), r.limit, r.shared)
 		v.other, v.undecided = append(v.other, bad...), v.undecided+unknown
 	}

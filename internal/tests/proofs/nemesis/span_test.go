@@ -121,28 +121,3 @@ func together(beside []span, s span) float64 {
 	}
 	return float64(longest) / 1e9
 }
-
-// disorder returns where marks are out of order. Only those count after which their writer
-// still held: in the file's order, which no clock is part of, their tokens never fall.
-func disorder(events []event) []string {
-	lastHeld := make(map[turnID]int) // where in the file
-	for i, e := range events {
-		if e.What == eventLook && e.Held {
-			lastHeld[e.id()] = i
-		}
-	}
-	var found []string
-	var highest event
-	for i, e := range events {
-		if e.What != eventMark || e.Token == 0 || lastHeld[e.id()] < i {
-			continue
-		}
-		if e.Token < highest.Token {
-			found = append(found, fmt.Sprintf("%v wrote with token %#x after %v with %#x, and both still held",
-				e.id(), e.Token, highest.id(), highest.Token))
-		} else {
-			highest = e
-		}
-	}
-	return found
-}

@@ -382,14 +382,9 @@ func (w *hand) work(h hold) {
 	from := now()
 	token, err := h.token(ctx)
 	w.note(event{What: eventToken, From: from, Token: token, Error: text(err)})
-	w.mark(h, token)
-	if !w.nap(h) {
+	if !w.look(h) || !w.nap(h) || !w.look(h) || !w.nap(h) {
 		return
 	}
-	if !w.look(h) || !w.nap(h) {
-		return
-	}
-	w.mark(h, token)
 	if d, ok := h.(downgrader); ok && w.look(h) { // and goes on as a reader
 		from := now()
 		err := d.downgrade()
@@ -448,13 +443,6 @@ func (w *hand) look(h hold) bool {
 	held := h.held()
 	w.note(event{What: eventLook, From: from, Held: held, claim: h.claim()})
 	return held
-}
-
-// mark writes a line that only one holder may write at a time.
-func (w *hand) mark(h hold, token int64) {
-	if w.look(h) && h.claim().Weight == 0 {
-		w.note(event{What: eventMark, From: now(), Token: token})
-	}
 }
 
 func text(err error) string {

@@ -166,8 +166,8 @@ public final class CuratorWorker {
             return;
         }
         ask("served " + worker);
-        long token = token();
-        if (!mark(token)) {
+        token();
+        if (!look()) {
             return;
         }
         if (!nap()) {
@@ -176,7 +176,7 @@ public final class CuratorWorker {
         if (!look()) {
             return;
         }
-        if (nap() && mark(token)) {
+        if (nap()) {
             look();
         }
     }
@@ -188,15 +188,7 @@ public final class CuratorWorker {
         return held;
     }
 
-    private boolean mark(long token) throws IOException {
-        if (!look()) {
-            return false;
-        }
-        note("mark", System.nanoTime(), false, token, "");
-        return true;
-    }
-
-    private long token() throws IOException {
+    private void token() throws IOException {
         long from = System.nanoTime();
         long token = 0;
         String error = "";
@@ -211,7 +203,6 @@ public final class CuratorWorker {
             error = e.toString();
         }
         note("token", from, false, token, error);
-        return token;
     }
 
     private String ask(String request) throws IOException {
