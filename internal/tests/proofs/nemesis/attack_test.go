@@ -211,7 +211,7 @@ func (s *site) holder() (worker int) {
 	select {
 	case worker = <-s.desk.entered:
 	case <-time.After(s.timeout):
-		s.desk.do(func() { worker = s.desk.last[0] })
+		s.desk.do(func() { worker = s.desk.last })
 	}
 	return worker
 }
@@ -416,8 +416,8 @@ func (s *site) strike(round []strike) {
 			act{k.At + k.For, func() { s.note(ends[i]()) }})
 	}
 	slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
-	s.desk.do(func() { s.desk.attack = true })
-	defer s.desk.do(func() { s.desk.attack = false })
+	s.tell("attack")
+	defer s.tell("calm")
 	began := time.Now()
 	for _, a := range acts {
 		pause(s.Context(), a.at-time.Since(began)) // the plan is one of moments, whatever happens
@@ -465,7 +465,7 @@ func seedOf(t *trial) uint64 {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
-	t.Logf("to attack so again: -schedule %s -seed %d -tick %v -for %v", t.group, seed, *tickFlag, *forFlag)
+	t.Logf("for the same strikes: -schedule %s -seed %d -tick %v", t.group, seed, *tickFlag)
 	return seed
 }
 
@@ -540,24 +540,20 @@ func soakAll(t *trial) {
 	before := s.inUse()
 	s.begin()
 	began := time.Now()
-	var heaps []int64
+	var heaps []int
 	for plan := newPlan(seed, s.timeout, inSoak); ; {
 		s.round(plan.round(12))
 		heaps = append(heaps, s.settle(before))
 		if time.Since(began) > t.length(0, 10*time.Minute) || t.Failed() {
 			break
 		}
-		for i := range workers {
-			s.crew.tell(i, "work")
-		}
+		s.tell("work")
 	}
 	first, last, grows := judgeHeap(heaps)
 	if grows {
 		t.Errorf("the heap of a worker grows: a median of %d bytes in the first third, %d in the last", first, last)
 	}
-	for i := range workers {
-		s.crew.tell(i, "work")
-	}
+	s.tell("work")
 	s.finish(false, func(o outcome) string {
 		return fmt.Sprintf("seed %d, %d times nothing was left, in %v; heap %.2f and %.2f MiB; %s",
 			seed, len(heaps), time.Since(began).Round(time.Second), float64(first)/(1<<20), float64(last)/(1<<20), waits(o))
@@ -601,7 +597,7 @@ func (s *site) inUse() used {
 
 // settle has all workers rest, and waits until no more is in use than before they came. It judges what they have
 // done, and returns the heap of the first.
-func (s *site) settle(before used) (heap int64) {
+func (s *site) settle(before used) (heap int) {
 	s.Helper()
 	for i, waiting := range s.rest(certainly) {
 		if waiting > 0 {
@@ -618,11 +614,11 @@ func (s *site) settle(before used) (heap int64) {
 		more = s.inUse().above(allowed)
 		for i := range workers {
 			c, base := s.count(i), s.base[s.crew.lifeOf(i)]
-			if c.goroutines > base.goroutines || c.files > base.files {
+			if c.Goroutines > base.Goroutines || c.Files > base.Files {
 				more = append(more, fmt.Sprintf("worker %d: %+v, not %+v", i, c, base))
 			}
 			if i == 0 {
-				heap = c.heap
+				heap = c.Heap
 			}
 		}
 		return len(more) == 0
@@ -663,14 +659,14 @@ func (s *site) resetLimit() {
 
 // judgeHeap compares the median of the last third with that of the first third after some warm-up. A leak makes the
 // heap grow with every round.
-func judgeHeap(heaps []int64) (first, last int64, grows bool) {
+func judgeHeap(heaps []int) (first, last int, grows bool) {
 	const warmUp, least, slack = 2, 6, 1 << 20 // the slack is ten times what the medians differ by otherwise
 	if len(heaps) < warmUp+least {
 		return 0, 0, false
 	}
 	heaps = heaps[warmUp:]
 	third := len(heaps) / 3
-	median := func(some []int64) int64 { return slices.Sorted(slices.Values(some))[len(some)/2] }
+	median := func(some []int) int { return slices.Sorted(slices.Values(some))[len(some)/2] }
 	first, last = median(heaps[:third]), median(heaps[len(heaps)-third:])
 	return first, last, last > first+slack
 }

@@ -442,15 +442,15 @@ func TestResolver(t *testing.T) {
 func TestJudgeHeap(t *testing.T) {
 	const mib = 1 << 20
 	for name, tt := range map[string]struct {
-		heap  func(i int) int64
+		heap  func(i int) int
 		grows bool
 	}{
-		"flat":                {func(i int) int64 { return 10*mib + int64(i%3)*mib/4 }, false},
-		"warming up":          {func(i int) int64 { return int64(min(i, 2)) * 5 * mib }, false},
-		"one that stands out": {func(i int) int64 { return int64(10+90*(i/29)) * mib }, false},
-		"growing":             {func(i int) int64 { return 10*mib + int64(i)*mib/4 }, true},
+		"flat":                {func(i int) int { return 10*mib + i%3*mib/4 }, false},
+		"warming up":          {func(i int) int { return min(i, 2) * 5 * mib }, false},
+		"one that stands out": {func(i int) int { return (10 + 90*(i/29)) * mib }, false},
+		"growing":             {func(i int) int { return 10*mib + i*mib/4 }, true},
 	} {
-		var heaps []int64
+		var heaps []int
 		for i := range 30 {
 			heaps = append(heaps, tt.heap(i))
 		}

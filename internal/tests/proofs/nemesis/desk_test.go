@@ -4,149 +4,121 @@ package nemesis
 
 import (
 	"bufio"
-	"context"
-	"fmt"
-	"net"
+	"encoding/json"
+	"io"
+	"os"
 	"slices"
 	"sync"
-	"time"
 )
 
-// desk is what workers ask and tell while they work, by TCP, a line a request:
-//
-//	served <seat>                  the contender is under its lock
-//	long <seat>                    asks, under the lock, whether to keep it for long
-//	rest <seat>                    the contender has come to rest
-//	called <seat>                  asks whether it is to take the lock alone
-//	done <seat>                    it has
-//	settle <seat>                  waits until every server has what was written before
-//	count <worker> <life> <goroutines> <files> <heap>
-//
-// A seat is a contender of one worker for one lock. Each request is answered by "ok" or "no".
+// desk hears what workers say on their standard output, an event a line, and keeps it in the journal. It knows of each
+// seat, which is a contender of one worker for one lock, how it is.
 type desk struct {
-	listener net.Listener
-	running  sync.WaitGroup
-	entered  chan int              // tells a listener which worker will keep a lock for a while
-	settle   func(target int) bool // waits until all servers have what one of them has of the lock
+	entered chan int              // tells a listener which worker will keep a lock for a while
+	settle  func(target int) bool // waits until all servers have what one of them has of the lock
+	names   []string              // of the locks
+	hands   []int                 // of each lock, in each worker
 
-	mu     sync.Mutex // guards what follows
-	closed bool
-	conns  map[net.Conn]struct{}
-	attack bool // so keep locks for long
-	called int  // the seat that is to take its lock alone; -1: none
-	seats  []seat
-	last   []int // of each target, the worker that was seen under the lock last
-	counts map[lifeID]counts
+	mu      sync.Mutex // guards what follows
+	journal *os.File
+	seats   []seat
+	last    int // the worker that was seen under the first lock last
+	called  int // the seat that is to take its lock alone; -1: none
+	counts  map[lifeID]counts
+
+	settling int // goroutines that wait until all servers have a limit
 }
 
 type seat struct {
-	target, worker int
-	served         int64 // when it was, last
-	rested         bool
+	target, worker, hand int
+	turn                 int   // the last that was seen under the lock
+	served               int64 // when that was
+	rested               bool
 }
 
-// counts are what a process has in use.
-type counts struct {
-	goroutines, files int
-	heap              int64
-}
-
-func newDesk(seats []seat, targets int, settle func(target int) bool) (*desk, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+func newDesk(journal string, subjects []subject, settle func(target int) bool) (d *desk, err error) {
+	d = &desk{entered: make(chan int), settle: settle, called: -1, counts: make(map[lifeID]counts)}
+	for i, g := range subjects {
+		d.names, d.hands = append(d.names, g.name), append(d.hands, g.hands)
+		for n := range workers * g.hands {
+			d.seats = append(d.seats, seat{target: i, worker: n / g.hands, hand: n % g.hands})
+		}
 	}
-	d := &desk{
-		listener: l, entered: make(chan int), settle: settle, conns: make(map[net.Conn]struct{}), called: -1,
-		seats: seats, last: make([]int, targets), counts: make(map[lifeID]counts),
-	}
-	d.running.Go(d.accept)
-	return d, nil
+	d.journal, err = os.OpenFile(journal, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return d, err
 }
 
-func (d *desk) close() error {
-	d.mu.Lock()
-	d.closed = true
-	for conn := range d.conns {
-		_ = conn.Close()
-	}
-	d.mu.Unlock()
-	err := d.listener.Close()
-	d.running.Wait()
-	return err
-}
-
-func (d *desk) accept() {
-	for {
-		conn, err := d.listener.Accept()
-		if err != nil {
+// listen hears a worker until its end. A kill can cut its last line short.
+func (d *desk) listen(said io.Reader) {
+	for in := bufio.NewReader(said); ; {
+		line, err := in.ReadBytes('\n')
+		var e event
+		if err != nil || json.Unmarshal(line, &e) != nil {
 			return
 		}
-		d.mu.Lock()
-		if d.closed {
-			_ = conn.Close()
-		} else {
-			d.conns[conn] = struct{}{}
-			d.running.Go(func() { d.serve(conn) })
-		}
-		d.mu.Unlock()
+		d.hear(e, line)
 	}
 }
 
-func (d *desk) serve(conn net.Conn) {
-	defer func() {
-		_ = conn.Close()
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.conns, conn)
-	}()
-	for in := bufio.NewScanner(conn); in.Scan(); {
-		if _, err := fmt.Fprintln(conn, d.answer(in.Text())); err != nil {
-			return
-		}
-	}
-}
-
-func (d *desk) answer(request string) string {
-	var what string
-	var n int
-	var args [4]int64 // of a count
-	_, _ = fmt.Sscan(request, &what, &n, &args[0], &args[1], &args[2], &args[3])
-	if n < 0 || n >= len(d.seats) {
-		return "bad"
-	}
-	asked := d.seats[n].target
-	isSettled := what == "settle" && d.settle(asked)
+func (d *desk) hear(e event, line []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s, yes := &d.seats[n], true
-	switch what {
-	case "settle":
-		yes = isSettled
-	case "rest":
-		s.rested = true
-	case "called":
-		yes = d.called == n
-	case "done":
-		d.called = -1
-	case "served":
-		d.last[asked], s.served = s.worker, now()
-	case "long":
-		if yes = d.attack; yes {
-			select {
-			case d.entered <- s.worker:
-			default:
+	_, _ = d.journal.Write(line) // the judge reads it, and finds nothing if this fails
+	if e.Hand < 0 {
+		return // it is about a part of a hold of several locks
+	}
+	target := max(0, slices.Index(d.names, e.Lock)) // a rival has one only
+	n := e.Worker*d.hands[target] + e.Hand
+	for _, hands := range d.hands[:target] {
+		n += workers * hands
+	}
+	s := &d.seats[n]
+	switch e.What {
+	case eventLook:
+		if e.Held && e.Turn != s.turn {
+			s.turn, s.served = e.Turn, e.To
+			if target == 0 {
+				d.last = e.Worker
 			}
 		}
-	case "count":
-		d.counts[lifeID{n, int(args[0])}] = counts{int(args[1]), int(args[2]), args[3]}
-	default:
-		return "bad"
+	case eventLong:
+		select {
+		case d.entered <- e.Worker:
+		default:
+		}
+	case eventRest:
+		s.rested = true
+	case eventDone:
+		d.called = -1
+	case eventCount:
+		d.counts[e.id().lifeID] = *e.Counts
+	case eventResized:
+		if e.Error == "" {
+			d.settling++
+			go d.settled(e, target)
+		}
 	}
-	if yes {
-		return "ok"
+}
+
+// settled writes down when all servers have a limit.
+func (d *desk) settled(e event, target int) {
+	e.What, e.From = eventSettled, now()
+	all := d.settle(target)
+	e.To = now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.settling--; all {
+		line, _ := json.Marshal(e)
+		_, _ = d.journal.Write(append(line, '\n'))
 	}
-	return "no"
+}
+
+// awaitSettled waits until all limits are settled, or are not in time. The workers must be at rest.
+func (d *desk) awaitSettled() {
+	eventually(certainly, func() (over bool) {
+		d.do(func() { over = d.settling == 0 })
+		return over
+	})
 }
 
 // do calls f with the lock.
@@ -158,10 +130,8 @@ func (d *desk) do(f func()) {
 
 // servedSince returns, for each target, when the last of its seats was served since a time, or -1 if one has not been.
 func (d *desk) servedSince(from int64) []int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	last := slices.Repeat([]int64{from}, len(d.last))
-	for _, s := range d.seats {
+	last := slices.Repeat([]int64{from}, len(d.names))
+	for _, s := range d.seatsWhere(func(seat) bool { return true }) {
 		if s.served <= from {
 			last[s.target] = -1
 		} else if last[s.target] >= 0 {
@@ -185,42 +155,9 @@ func (d *desk) seatsWhere(f func(seat) bool) (found []seat) {
 
 // restless counts the seats of each target that have not come to rest.
 func (d *desk) restless() []int {
-	n := make([]int, len(d.last))
+	n := make([]int, len(d.names))
 	for _, s := range d.seatsWhere(func(s seat) bool { return !s.rested }) {
 		n[s.target]++
 	}
 	return n
-}
-
-// deskClient is a worker's end. It is not safe for concurrent use.
-type deskClient struct {
-	addr string
-	conn net.Conn
-	in   *bufio.Reader
-}
-
-// ask sends a request and returns the answer. After an error it is not known whether the desk has had it.
-func (c *deskClient) ask(format string, args ...any) (yes bool, err error) {
-	if c.conn == nil {
-		conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", c.addr)
-		if err != nil {
-			return false, err
-		}
-		c.conn, c.in = conn, bufio.NewReader(conn)
-	}
-	request := fmt.Sprintf(format, args...)
-	_ = c.conn.SetDeadline(time.Now().Add(time.Minute))
-	line := ""
-	if _, err = fmt.Fprintln(c.conn, request); err == nil {
-		line, err = c.in.ReadString('\n')
-	}
-	if err != nil {
-		_ = c.conn.Close()
-		c.conn = nil
-		return false, err
-	}
-	if line != "ok\n" && line != "no\n" {
-		return false, fmt.Errorf("the desk says %q to %q", line, request)
-	}
-	return line == "ok\n", nil
 }

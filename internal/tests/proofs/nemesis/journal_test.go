@@ -5,9 +5,9 @@ package nemesis
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,17 +26,23 @@ const (
 	eventResized  = "resized"  // that returned
 	eventSettled  = "settled"  // every server has the limit of that turn, or a later one
 
-	// Of the session of a worker, without a lock.
-	eventLost = "lost" // the session was lost, and why
-	eventLate = "late" // a goroutine of the process ran late, by To - From
+	eventRest = "rest" // the contender has come to rest
+	eventLong = "long" // keeps the lock for long
+	eventDone = "done" // has taken the lock alone, as it was told
+
+	// Of a worker, without a lock.
+	eventLost  = "lost"  // the session was lost, and why
+	eventLate  = "late"  // a goroutine of the process ran late, by To - From
+	eventCount = "count" // what the process has in use
 )
 
 // event is a line of the journal. Within one turn they are in order.
 type event struct {
 	Lock   string `json:"lock,omitempty"` // its name; a rival has one lock only, and need not say it
 	Worker int    `json:"worker"`
-	Life   int    `json:"life"` // counts the processes of a worker
-	Turn   int    `json:"turn"` // counts the acquisitions of a process
+	Life   int    `json:"life"`           // counts the processes of a worker
+	Hand   int    `json:"hand,omitempty"` // which of a worker's contenders for the lock
+	Turn   int    `json:"turn"`           // counts the acquisitions of a process
 	What   string `json:"what"`
 	From   int64  `json:"from"` // before the call
 	To     int64  `json:"to"`   // after it
@@ -48,7 +54,11 @@ type event struct {
 	Limit   int      `json:"limit,omitempty"` // of a Resize
 	Refused *refused `json:"refused,omitempty"`
 	Alone   bool     `json:"alone,omitempty"` // all others rest
+	Counts  *counts  `json:"counts,omitempty"`
 }
+
+// counts are what a process has in use.
+type counts struct{ Goroutines, Files, Heap int }
 
 // refused says how a try was refused.
 type refused struct {
@@ -82,59 +92,26 @@ func (id turnID) String() string { return fmt.Sprintf("w%d.%d#%d", id.worker, id
 
 func (e event) id() turnID { return turnID{lifeID{e.Worker, e.Life}, e.Turn} }
 
-// journal is the file that all processes append to, each event by one write. The line starts with a newline
-// too: a write that a kill has cut short spoils no other line. Events of this process stay in memory.
-type journal struct {
-	file *os.File // nil: in memory
-
-	mu  sync.Mutex
-	all []event // guarded by mu
-}
-
-func openJournal(name string) (*journal, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	return &journal{file: f}, err
-}
-
-func (j *journal) add(e event) {
-	if j.file == nil {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.all = append(j.all, e)
-		return
-	}
+// say tells the desk of an event, on the standard output.
+func say(e event) {
 	line, err := json.Marshal(e)
 	if err == nil {
-		_, err = j.file.Write(append(append([]byte{'\n'}, line...), '\n'))
+		_, err = os.Stdout.Write(append(line, '\n'))
 	}
 	if err != nil {
 		fatal(err)
 	}
 }
 
-// readJournal returns the events in the order of the file. Of lines cut short there may be
-// as many as processes were killed.
-func readJournal(name string, kills int) ([]event, error) {
+// readJournal returns the events in the order in which the desk has heard them. Those of one worker are in its own.
+func readJournal(name string) (events []event, err error) {
 	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	var events []event
 	for line := range bytes.Lines(text) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
-			continue
-		}
 		var e event
-		if err := json.Unmarshal(line, &e); err != nil {
-			if kills--; kills < 0 {
-				return nil, fmt.Errorf("%s: %w in %q", name, err, line)
-			}
-			continue
-		}
+		err = errors.Join(err, json.Unmarshal(line, &e))
 		events = append(events, e)
 	}
-	return events, nil
+	return events, err
 }
 
 // now is the time in nanoseconds by the clock that all processes of this machine share,

@@ -29,7 +29,6 @@ type lab struct {
 	*trial
 	*zktest.Ensemble
 	ctx    context.Context
-	book   journal
 	faults int
 	turns  atomic.Int64
 	known  []string // figures
@@ -37,6 +36,7 @@ type lab struct {
 	mu      sync.Mutex // guards what follows
 	clients []*session.Manager
 	holds   []*held
+	book    []event
 }
 
 // newLab starts servers. They have ZooKeeper's defaults for whatever the options do not change.
@@ -117,7 +117,9 @@ type held struct {
 
 func (h *held) note(e event) {
 	e.Lock, e.Life, e.Turn, e.To = h.path, 1, h.turn, now()
-	h.book.add(e)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.book = append(h.book, e)
 }
 
 // isHeld reports whether the client believes in its hold or its session, and writes that down.
@@ -237,12 +239,12 @@ func (l *lab) mustWait(r *rival, why string) {
 // judge judges all holds. It reports them, unless two holders are expected: then it returns how often there were two.
 func (l *lab) judge(what string, expected bool) (violations int) {
 	l.Helper()
-	l.book.mu.Lock()
 	of := make(map[string][]event)
-	for _, e := range l.book.all {
+	l.mu.Lock()
+	for _, e := range l.book {
 		of[e.Lock] = append(of[e.Lock], e)
 	}
-	l.book.mu.Unlock()
+	l.mu.Unlock()
 	var v verdict
 	for _, events := range of {
 		v.add(judge(rule{}, events, nil, time.Minute, nil))

@@ -131,7 +131,7 @@ func newOurs(w *worker) (client, error) {
 	}
 	m.Subscribe(func(c session.Change) {
 		if c.To == session.Lost && c.From != session.Lost {
-			w.book.add(event{Worker: w.settings.worker, Life: w.life, What: eventLost, From: now(), To: now(), Error: text(c.Err)})
+			say(event{Worker: w.settings.worker, Life: w.life, What: eventLost, From: now(), To: now(), Error: text(c.Err)})
 		}
 	})
 	o.m = m

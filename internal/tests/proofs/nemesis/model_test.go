@@ -67,7 +67,9 @@ func resizes(events []event, deaths map[lifeID]int64) []resize {
 		case eventResized:
 			r.ret, r.known = e.To, e.Error == ""
 		case eventSettled:
-			r.settled = e.To
+			if r != nil { // of this piece of the history
+				r.settled = e.To
+			}
 		}
 	}
 	all := make([]resize, 0, len(found))

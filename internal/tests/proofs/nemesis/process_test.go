@@ -46,13 +46,14 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stderr string        // file
+	heard  chan struct{} // closed when all that it has said is heard
 	done   chan struct{} // closed when it is gone, after what follows is set
 	err    error         // how it ended
 	died   int64         // it does nothing after this
 	killed bool          // by us
 }
 
-func startProcess(cmd *exec.Cmd, stderr string) (*process, error) {
+func startProcess(cmd *exec.Cmd, stderr string, listen func(io.Reader)) (*process, error) {
 	out, err := os.Create(stderr)
 	if err != nil {
 		return nil, err
@@ -63,10 +64,21 @@ func startProcess(cmd *exec.Cmd, stderr string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	said, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdout.Close()
+	cmd.Stdout = stdout
 	// A stopped process does not notice that its parent has ended, so the kernel kills it then.
 	// To the kernel, the parent is the thread that started it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p := &process{cmd: cmd, stdin: stdin, stderr: stderr, done: make(chan struct{})}
+	p := &process{cmd: cmd, stdin: stdin, stderr: stderr, heard: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(p.heard)
+		defer said.Close()
+		listen(said)
+	}()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -76,6 +88,7 @@ func startProcess(cmd *exec.Cmd, stderr string) (*process, error) {
 		if err == nil {
 			p.err = cmd.Wait()
 			p.died = now()
+			<-p.heard
 			close(p.done)
 		}
 	}()
@@ -127,6 +140,7 @@ func (p *process) log(most int) []byte {
 // crew are the workers. One goroutine at a time uses it.
 type crew struct {
 	command  command
+	listen   func(io.Reader)
 	settings settings // but for whose they are
 	servers  [workers]string
 	dir      string
@@ -138,7 +152,7 @@ type crew struct {
 func (c *crew) start(i int) error {
 	s := c.settings
 	s.worker, s.life, s.servers = i, len(c.lives[i])+1, c.servers[i]
-	p, err := startProcess(c.command(s.args()), filepath.Join(c.dir, fmt.Sprintf("worker-%d-%d.log", s.worker, s.life)))
+	p, err := startProcess(c.command(s.args()), filepath.Join(c.dir, fmt.Sprintf("worker-%d-%d.log", s.worker, s.life)), c.listen)
 	if err != nil {
 		return err
 	}
@@ -192,19 +206,15 @@ func (c *crew) killAll() {
 	}
 }
 
-// deaths returns when each life ended that has, and how many were ended by a kill.
-func (c *crew) deaths() (at map[lifeID]int64, kills int) {
-	at = make(map[lifeID]int64)
+// deaths returns when each life ended that has.
+func (c *crew) deaths() map[lifeID]int64 {
+	at := make(map[lifeID]int64)
 	for i, lives := range c.lives {
 		for j, p := range lives {
-			if p.alive() {
-				continue
-			}
-			at[lifeID{i, j + 1}] = p.died
-			if p.killed {
-				kills++
+			if !p.alive() {
+				at[lifeID{i, j + 1}] = p.died
 			}
 		}
 	}
-	return at, kills
+	return at
 }

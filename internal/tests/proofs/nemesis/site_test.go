@@ -101,23 +101,21 @@ func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int)
 	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Nodes(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
 	s.each, err = newWitnesses(t.T, s.ensemble, p)
 	t.must(err)
-	settings := settings{seed: seed, timeout: p.timeout, journal: s.journal}
-	var seats []seat
-	for i, one := range c.subjects {
+	settings := settings{seed: seed, timeout: p.timeout}
+	for _, one := range c.subjects {
 		settings.paths = append(settings.paths, path.Join(lockDir, one.name))
-		for n := range workers * one.hands {
-			seats = append(seats, seat{target: i, worker: n / one.hands})
-		}
 	}
-	s.desk, err = newDesk(seats, len(c.subjects), func(i int) bool { return s.each.agree(t.Context(), settings.paths[i]) })
+	s.desk, err = newDesk(s.journal, c.subjects, func(i int) bool { return s.each.agree(t.Context(), settings.paths[i]) })
 	t.must(err)
-	t.Cleanup(func() { _ = s.desk.close() })
-	settings.desk = s.desk.listener.Addr().String()
+	t.Cleanup(func() {
+		s.desk.awaitSettled()
+		_ = s.desk.journal.Close()
+	})
 	s.admin, _, err = zk.Connect(strings.Split(s.ensemble.ConnectString(), ","), healing, zk.WithLogger(silent{}))
 	t.must(err)
 	t.Cleanup(s.admin.Close)
 	t.must(s.closeLocks())
-	s.crew = &crew{command: c.command(t.T), settings: settings, dir: t.TempDir()}
+	s.crew = &crew{command: c.command(t.T), listen: s.desk.listen, settings: settings, dir: t.TempDir()}
 	t.Cleanup(s.crew.killAll)
 	for i := range workers {
 		var addrs []string
@@ -228,6 +226,13 @@ func (s *site) start(i int) error {
 	return nil
 }
 
+// tell gives all workers an order.
+func (s *site) tell(order string) {
+	for i := range workers {
+		s.crew.tell(i, order)
+	}
+}
+
 // count asks the process of a worker what it has in use.
 func (s *site) count(i int) (c counts) {
 	s.Helper()
@@ -320,9 +325,7 @@ func (s *site) rest(within time.Duration) (waiting []int) {
 			s.desk.seats[n].rested = false
 		}
 	})
-	for i := range workers {
-		s.crew.tell(i, "rest")
-	}
+	s.tell("rest")
 	eventually(within, func() bool {
 		waiting = s.desk.restless()
 		return slices.Max(waiting) == 0
@@ -366,8 +369,7 @@ func (s *site) below(dir string) (all []string, err error) {
 // events returns what has been written down until now.
 func (s *site) events() []event {
 	s.Helper()
-	_, kills := s.crew.deaths()
-	events, err := readJournal(s.journal, kills)
+	events, err := readJournal(s.journal)
 	s.must(err)
 	return events
 }
@@ -375,8 +377,8 @@ func (s *site) events() []event {
 // judge checks it.
 func (s *site) judge() {
 	s.Helper()
-	deaths, _ := s.crew.deaths()
-	events := s.events()
+	s.desk.awaitSettled()
+	deaths, events := s.crew.deaths(), s.events()
 	for i := range s.excused {
 		s.excused[i].to = s.noticed(events, s.excused[i])
 	}
@@ -501,6 +503,7 @@ func (s *site) alone(fault func(i int, format string, args ...any), within time.
 			continue
 		}
 		s.desk.do(func() { s.desk.called = n })
+		s.crew.tell(e.worker, fmt.Sprintf("alone %s %d", g.name, e.hand))
 		if !eventually(within, func() (done bool) {
 			s.desk.do(func() { done = s.desk.called < 0 })
 			return done

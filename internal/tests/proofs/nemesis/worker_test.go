@@ -81,8 +81,6 @@ type part struct {
 type settings struct {
 	servers string
 	paths   []string // of the locks, with a comma between
-	desk    string
-	journal string
 	worker  int
 	life    int
 	seed    uint64
@@ -91,28 +89,28 @@ type settings struct {
 
 func (s *settings) args() []string {
 	return []string{
-		s.servers, strings.Join(s.paths, ","), s.desk, s.journal, strconv.Itoa(s.worker), strconv.Itoa(s.life),
+		s.servers, strings.Join(s.paths, ","), strconv.Itoa(s.worker), strconv.Itoa(s.life),
 		strconv.FormatUint(s.seed, 10), strconv.FormatInt(s.timeout.Milliseconds(), 10),
 	}
 }
 
 func parseSettings(args []string) (s settings, err error) {
-	if len(args) != 8 {
-		return s, fmt.Errorf("%d arguments, want 8", len(args))
+	if len(args) != 6 {
+		return s, fmt.Errorf("%d arguments, want 6", len(args))
 	}
-	s = settings{servers: args[0], paths: strings.Split(args[1], ","), desk: args[2], journal: args[3]}
+	s = settings{servers: args[0], paths: strings.Split(args[1], ",")}
 	var millis int
-	_, err = fmt.Sscan(strings.Join(args[4:], " "), &s.worker, &s.life, &s.seed, &millis)
+	_, err = fmt.Sscan(strings.Join(args[2:], " "), &s.worker, &s.life, &s.seed, &millis)
 	s.timeout = time.Duration(millis) * time.Millisecond
 	return s, err
 }
 
-// worker takes the locks again and again. Its process is told on its standard input to rest, to work, and to count
-// what it has in use. It ends at the end of that. It begins at rest.
+// worker takes the locks again and again. Its process is told on its standard input to work and to rest, that it is under
+// attack, and to count what it has in use. It ends at the end of that. It begins at rest.
 type worker struct {
 	settings
 	client client
-	book   *journal
+	attack atomic.Bool // so keep locks for long
 	turns  atomic.Int64
 	hands  []*hand
 	first  *period
@@ -138,8 +136,8 @@ type hand struct {
 	*worker
 	name    string // of the lock
 	lock    contender
-	seat    int
-	desk    *deskClient
+	index   int           // of the contenders of this worker
+	called  chan struct{} // to take the lock when all others rest
 	random  *rand.Rand
 	think   time.Duration // at most, between two turns
 	spree   bool          // it thinks after one of sixteen turns only
@@ -159,9 +157,6 @@ func workerMain(name string, args []string) error {
 	defer stop()
 	w := &worker{settings: s, first: newPeriod(), end: end}
 	w.first.rest()
-	if w.book, err = openJournal(s.journal); err != nil {
-		return err
-	}
 	if w.client, err = clients[name](w); err != nil {
 		return err
 	}
@@ -186,7 +181,6 @@ func workerMain(name string, args []string) error {
 
 // sit makes the hands.
 func (w *worker) sit() error {
-	seats := 0
 	for n, lock := range w.paths {
 		contenders, err := w.client.contenders(lock)
 		if err != nil {
@@ -196,8 +190,7 @@ func (w *worker) sit() error {
 			_, loner := c.(loner)
 			name := path.Base(lock)
 			h := &hand{
-				worker: w, name: name, lock: c, seat: seats + w.settings.worker*len(contenders) + i,
-				desk:   &deskClient{addr: w.desk},
+				worker: w, name: name, lock: c, index: i, called: make(chan struct{}, 1),
 				random: rand.New(rand.NewPCG(w.seed, uint64(w.settings.worker)<<48|uint64(n)<<40|uint64(i)<<32|uint64(w.life))),
 				think:  thinks(len(w.paths)),
 				steady: loner, // for its nodes to go at known times
@@ -210,7 +203,6 @@ func (w *worker) sit() error {
 			}
 			w.hands = append(w.hands, h)
 		}
-		seats += workers * len(contenders)
 	}
 	return nil
 }
@@ -221,28 +213,41 @@ func thinks(locks int) time.Duration { return time.Duration(locks-1) * 25 * time
 
 // orders follows the orders on the standard input.
 func (w *worker) orders(stop context.CancelFunc) {
-	p, desk := w.first, &deskClient{addr: w.desk}
-	_, _ = desk.ask("called 0") // for its connection to count from the beginning
+	p := w.first
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		switch in.Text() {
+		order := strings.Split(in.Text(), " ")
+		switch order[0] {
 		case "rest":
 			p.rest()
 		case "work":
 			p.next = newPeriod()
 			close(p.over)
 			p = p.next
+		case "attack", "calm":
+			w.attack.Store(order[0] == "attack")
+		case "alone": // with the name of a lock, and the index of the contender
+			for _, h := range w.hands {
+				if h.name == order[1] && strconv.Itoa(h.index) == order[2] {
+					h.called <- struct{}{}
+				}
+			}
 		case "count":
-			runtime.GC()
-			runtime.GC() // for what the first has only finalized
-			var memory runtime.MemStats
-			runtime.ReadMemStats(&memory)
-			files, _ := os.ReadDir("/proc/self/fd")
-			_, _ = desk.ask("count %d %d %d %d %d", w.worker, w.life, runtime.NumGoroutine(), len(files), memory.HeapAlloc)
+			w.count()
 		}
 	}
 	p.rest()
 	stop()
 	close(p.over)
+}
+
+// count tells what this process has in use.
+func (w *worker) count() {
+	runtime.GC()
+	runtime.GC() // for what the first has only finalized
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	files, _ := os.ReadDir("/proc/self/fd")
+	say(event{Worker: w.worker, Life: w.life, What: eventCount, Counts: &counts{runtime.NumGoroutine(), len(files), int(memory.HeapAlloc)}})
 }
 
 // tellLate writes down when goroutines of this process run late: then its heartbeats were late too.
@@ -251,7 +256,7 @@ func (w *worker) tellLate() {
 	for last := now(); w.end.Err() == nil; last = now() {
 		pause(w.end, every)
 		if at := now(); time.Duration(at-last) > every+notable {
-			w.book.add(event{Worker: w.worker, Life: w.life, What: eventLate, From: last + int64(every), To: at})
+			say(event{Worker: w.worker, Life: w.life, What: eventLate, From: last + int64(every), To: at})
 		}
 	}
 }
@@ -264,9 +269,9 @@ func (w *hand) run() {
 				pause(p.works, time.Duration(w.random.Int64N(int64(w.think))))
 			}
 		}
-		w.ask("rest %d", w.seat)
+		w.turn = 0
+		w.note(event{What: eventRest})
 		w.alone(p)
-		<-p.over
 	}
 }
 
@@ -276,34 +281,21 @@ func fatal(err error) {
 	os.Exit(1)
 }
 
-// ask asks the desk.
-func (w *hand) ask(format string, args ...any) (yes bool) {
-	yes, err := w.desk.ask(format, args...)
-	if err != nil {
-		fatal(err)
-	}
-	return yes
-}
-
-// alone takes a lock that can refuse when it is called for that. All others rest then.
+// alone rests until a period is over. It takes the lock in all ways when it is called for that: all others rest then.
 func (w *hand) alone(p *period) {
-	l, ok := w.lock.(loner)
-	for ok {
+	for {
 		select {
 		case <-p.over:
 			return
-		case <-time.After(20 * time.Millisecond):
-		}
-		if !w.ask("called %d", w.seat) {
-			continue
+		case <-w.called:
 		}
 		w.lone = true
-		for _, acquire := range l.sole() {
+		for _, acquire := range w.lock.(loner).sole() {
 			w.turn = int(w.turns.Add(1))
 			w.take(w.end, acquire)
 		}
 		w.lone = false
-		w.ask("done %d", w.seat)
+		w.note(event{What: eventDone})
 	}
 }
 
@@ -317,16 +309,13 @@ func (w *hand) once(rest context.Context) {
 	}
 }
 
-// resize changes the limit, and then finds out when the last server has heard of it: until
-// then, a server that lags can let a contender in by the former limit.
+// resize changes the limit. The desk then finds out when the last server has heard of it: until then, a server that lags
+// can let a contender in by the former limit.
 func (w *hand) resize(r resizer) {
 	limit, from := r.limit(), now()
 	w.note(event{What: eventResizing, From: from, Limit: limit})
 	err := r.resize(w.end, limit)
 	w.note(event{What: eventResized, From: from, Limit: limit, Error: text(err)})
-	if from = now(); err == nil && w.ask("settle %d", w.seat) {
-		w.note(event{What: eventSettled, From: from, Limit: limit})
-	}
 }
 
 // patience draws how long to wait for the lock: often long enough, sometimes hardly at all.
@@ -376,7 +365,6 @@ func (w *hand) work(h hold) {
 	if !w.look(h) {
 		return
 	}
-	w.ask("served %d", w.seat)
 	ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
 	defer cancel()
 	from := now()
@@ -409,13 +397,11 @@ func (w *hand) nap(h hold) bool {
 		return true
 	}
 	looks := w.random.IntN(2) == 0
-	for end := now() + int64(3*w.timeout); now() < end; {
+	for end := now() + int64(3*w.timeout); now() < end && w.attack.Load(); {
 		if looks && !w.look(h) {
 			return false
 		}
-		if !w.ask("long %d", w.seat) {
-			break
-		}
+		w.note(event{What: eventLong})
 		pause(w.end, 20*time.Millisecond)
 	}
 	return true
@@ -423,8 +409,8 @@ func (w *hand) nap(h hold) bool {
 
 // note completes an event whose call has just returned.
 func (w *hand) note(e event) {
-	e.Lock, e.Worker, e.Life, e.Turn, e.Alone, e.To = w.name, w.settings.worker, w.life, w.turn, w.lone, now()
-	w.book.add(e)
+	e.Lock, e.Hand, e.Worker, e.Life, e.Turn, e.Alone, e.To = w.name, w.index, w.settings.worker, w.life, w.turn, w.lone, now()
+	say(e)
 	for _, p := range w.parts {
 		switch e.What {
 		case eventGot, eventLook, eventFree:
@@ -433,8 +419,8 @@ func (w *hand) note(e event) {
 		default:
 			continue // of the whole alone
 		}
-		e.Lock, e.Turn, e.claim = p.lock, p.turn, p.claim
-		w.book.add(e)
+		e.Lock, e.Hand, e.Turn, e.claim = p.lock, -1, p.turn, p.claim
+		say(e)
 	}
 }
 

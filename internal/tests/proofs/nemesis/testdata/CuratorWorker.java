@@ -1,13 +1,5 @@
 import java.io.BufferedReader;
-import java.io.IOException;
 import java.io.InputStreamReader;
-import java.io.PrintWriter;
-import java.net.Socket;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -19,7 +11,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Curator under attack: java CuratorWorker servers path desk journal worker life seed millis
+ * Curator under attack: java CuratorWorker servers path worker life seed millis
  *
  * <p>It does what worker_test.go does, with the InterProcessMutex as Curator's documentation shows
  * it: acquire with a limit, release in a finally block, and a ConnectionStateListener that takes
@@ -41,29 +33,20 @@ public final class CuratorWorker {
     private final int life;
     private final long timeout; // ns
     private final Random random;
-    private final FileChannel journal;
     private final CuratorFramework client;
     private final Mutex mutex;
-    private final BufferedReader in;
-    private final PrintWriter out;
     private final AtomicLong suspensions = new AtomicLong();
     private long suspensionsAtHold;
     private int turn;
     private volatile boolean rest;
+    private volatile boolean attack;
 
-    private CuratorWorker(String[] args) throws IOException {
-        worker = Integer.parseInt(args[4]);
-        life = Integer.parseInt(args[5]);
-        random = new Random(Long.parseUnsignedLong(args[6]) * 31 + worker * 1000L + life);
-        int millis = Integer.parseInt(args[7]);
+    private CuratorWorker(String[] args) {
+        worker = Integer.parseInt(args[2]);
+        life = Integer.parseInt(args[3]);
+        random = new Random(Long.parseUnsignedLong(args[4]) * 31 + worker * 1000L + life);
+        int millis = Integer.parseInt(args[5]);
         timeout = TimeUnit.MILLISECONDS.toNanos(millis);
-        journal = FileChannel.open(
-                Path.of(args[3]), StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.APPEND);
-        String[] desk = args[2].split(":");
-        Socket socket = new Socket(desk[0], Integer.parseInt(desk[1]));
-        socket.setTcpNoDelay(true);
-        in = new BufferedReader(new InputStreamReader(socket.getInputStream()));
-        out = new PrintWriter(socket.getOutputStream(), true);
         client = CuratorFrameworkFactory.newClient(args[0], millis, millis, new ExponentialBackoffRetry(100, 5));
         client.getConnectionStateListenable().addListener((c, state) -> {
             if (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST) {
@@ -82,6 +65,7 @@ public final class CuratorWorker {
         BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
         for (String order; (order = orders.readLine()) != null; ) {
             w.rest |= order.equals("rest"); // it works from the beginning
+            w.attack = order.equals("attack");
         }
         w.rest = true;
         t.join(TimeUnit.NANOSECONDS.toMillis(6 * w.timeout));
@@ -95,7 +79,7 @@ public final class CuratorWorker {
                 turn++;
                 take();
             }
-            ask("rest " + worker);
+            note("rest", System.nanoTime(), false, 0, "");
         } catch (Exception e) {
             e.printStackTrace();
             Runtime.getRuntime().halt(1);
@@ -116,13 +100,11 @@ public final class CuratorWorker {
             return true;
         }
         boolean looks = random.nextBoolean();
-        for (long end = System.nanoTime() + 3 * timeout; System.nanoTime() < end; ) {
+        for (long end = System.nanoTime() + 3 * timeout; System.nanoTime() < end && attack; ) {
             if (looks && !look()) {
                 return false;
             }
-            if (ask("long " + worker).equals("no")) {
-                break;
-            }
+            note("long", System.nanoTime(), false, 0, "");
             TimeUnit.MILLISECONDS.sleep(20);
         }
         return true;
@@ -150,7 +132,7 @@ public final class CuratorWorker {
         }
     }
 
-    private void release() throws IOException {
+    private void release() throws Exception {
         long from = System.nanoTime();
         String error = "";
         try {
@@ -165,7 +147,6 @@ public final class CuratorWorker {
         if (!look()) {
             return;
         }
-        ask("served " + worker);
         token();
         if (!look()) {
             return;
@@ -181,14 +162,14 @@ public final class CuratorWorker {
         }
     }
 
-    private boolean look() throws IOException {
+    private boolean look() throws Exception {
         long from = System.nanoTime();
         boolean held = mutex.isAcquiredInThisProcess() && suspensions.get() == suspensionsAtHold;
         note("look", from, held, 0, "");
         return held;
     }
 
-    private void token() throws IOException {
+    private void token() throws Exception {
         long from = System.nanoTime();
         long token = 0;
         String error = "";
@@ -205,23 +186,12 @@ public final class CuratorWorker {
         note("token", from, false, token, error);
     }
 
-    private String ask(String request) throws IOException {
-        out.print(request + "\n");
-        out.flush();
-        String line = in.readLine();
-        if (line == null) {
-            throw new IOException("the desk has closed the connection");
-        }
-        return line;
-    }
-
-    private void note(String what, long from, boolean held, long token, String error)
-            throws IOException {
-        String line = String.format(
-                "\n{\"worker\":%d,\"life\":%d,\"turn\":%d,\"what\":\"%s\",\"from\":%d,\"to\":%d,\"held\":%b,"
-                        + "\"token\":%d,\"error\":\"%s\"}\n",
-                worker, life, turn, what, from, System.nanoTime(), held, token,
-                error.replaceAll("[^ -~]|[\"\\\\]", " "));
-        journal.write(ByteBuffer.wrap(line.getBytes(StandardCharsets.UTF_8)));
+    /** Prints an event, which journal_test.go describes. */
+    private void note(String what, long from, boolean held, long token, String error) {
+        System.out.print(String.format(
+                "{\"worker\":%d,\"life\":%d,\"turn\":%d,\"what\":\"%s\",\"from\":%d,\"to\":%d,\"held\":%b,\"token\":%d,"
+                        + "\"error\":\"%s\"}\n",
+                worker, life, turn, what, from, System.nanoTime(), held, token, error.replaceAll("[^ -~]|[\"\\\\]", " ")));
+        System.out.flush();
     }
 }
