@@ -52,8 +52,8 @@ type Node struct {
 	*Listing
 
 	entry   *entry
-	once    sync.Once
-	removal *Removal
+	mu      sync.Mutex
+	removal *Removal // nil before Remove
 }
 
 // entry is an Enter in progress, and then what the session has to know to remove its node.
@@ -177,8 +177,16 @@ func (n *Node) Remove(ctx context.Context) *Removal {
 	if n == nil || n.entry == nil {
 		panic("session: Node not made by Session.Enter")
 	}
-	n.once.Do(func() { n.removal = n.entry.remove(ctx) })
-	return n.removal
+	n.mu.Lock()
+	if n.removal != nil {
+		defer n.mu.Unlock()
+		return n.removal
+	}
+	r, start := n.entry.remove(ctx)
+	n.removal = r
+	n.mu.Unlock() // start calls a hook, which may take its time, and others call Remove meanwhile
+	start()
+	return r
 }
 
 // enter makes the node, and returns a listing that shows it. If it fails, undo has to follow, unless a create is pending.

@@ -152,7 +152,8 @@ func (e *entry) undo(ctx context.Context) {
 	switch {
 	case s.Err() != nil: // the node goes with the session
 	case e.node != "":
-		r := e.remove(ctx)
+		r, start := e.remove(ctx)
+		start()
 		if e.checkNumber() != nil { // the directory is deleted when it is empty, so that its counter begins again
 			go func() {
 				<-r.Done()
@@ -169,17 +170,22 @@ func (e *entry) undo(ctx context.Context) {
 	}
 }
 
-// remove has the node removed for certain. If a reply was lost at some time, it looks for further nodes of the entry.
-func (e *entry) remove(ctx context.Context) *Removal {
+// remove has the node removed for certain, once start is called. If a reply was lost at some time, start also looks for further
+// nodes of the entry.
+func (e *entry) remove(ctx context.Context) (r *Removal, start func()) {
+	q := &e.s.removals
 	if e.fixed {
-		return e.s.removals.begin(ctx, e.node, e.place, e.erase)
+		r, l := q.prepare(ctx, e.node, e.place, e.erase)
+		return r, func() { q.start(r, l) }
 	}
-	r := e.s.Remove(ctx, e.node)
-	if e.doubt {
-		e.place = nil // that of r
-		e.s.removals.begin(ctx, e.asked, nil, e.erase)
+	r, l := q.prepare(ctx, e.node, e.s.room.at(e.node), nil)
+	return r, func() {
+		q.start(r, l)
+		if e.doubt {
+			e.place = nil // that of r
+			q.begin(ctx, e.asked, nil, e.erase)
+		}
 	}
-	return r
 }
 
 // erase finds and deletes all nodes that the entry has made. It does not simply repeat a delete whose reply was lost: at a

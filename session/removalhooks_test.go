@@ -100,3 +100,45 @@ func TestRemovalWithHooks(t *testing.T) {
 		}
 	}
 }
+
+// A hook that blocks in the delete of a node holds up the call that has begun the delete, and no other Remove of the node: a
+// turn that is lost can be left by two goroutines at once.
+func TestBlockedHookOfARemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, blocked, goOn := zktest.Start(t), make(chan struct{}), make(chan struct{})
+		_, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+				if i.Op == "delete" {
+					close(blocked)
+					<-goOn
+				}
+				return ctx, nil
+			},
+		}))
+		node, err := s.Enter(t.Context(), session.NewNode{Dir: "/d", Name: "n-"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make(chan *session.Removal)
+		go func() { first <- node.Remove(t.Context()) }()
+		<-blocked
+		second := make(chan *session.Removal)
+		go func() { second <- node.Remove(t.Context()) }()
+		synctest.Wait()
+		var r *session.Removal
+		select {
+		case r = <-second:
+		default:
+			t.Error("the second Remove waits for the hook of the first")
+		}
+		close(goOn)
+		if f := <-first; r != nil && r != f {
+			t.Error("two calls of Remove return two removals")
+		} else {
+			<-f.Done()
+		}
+		if r == nil {
+			<-second
+		}
+	})
+}

@@ -109,31 +109,43 @@ type removals struct {
 
 // begin sends a delete, or has the next connection send it. It takes no goroutine. place and find are those of the Removal.
 func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) *Removal {
+	r, l := q.prepare(ctx, path, place, find)
+	q.start(r, l)
+	return r
+}
+
+// prepare is the first half of begin, which calls no hook. start, the other half, calls one: the caller holds no mutex.
+func (q *removals) prepare(ctx context.Context, path string, place *place, find func(context.Context) error) (*Removal, *link) {
 	r := &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, done: make(chan struct{}), cut: closedNow, find: find}
 	l := q.s.link()
+	if l != nil && (r.find == nil || r.place != nil) {
+		r.cut = l.cut
+	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.all == nil {
 		q.all = make(map[string][]*Removal)
 		q.wake = make(chan struct{}, 1)
 		context.AfterFunc(q.s.life, q.end)
 	}
 	q.all[r.path] = append(q.all[r.path], r)
-	if q.over {
-		q.mu.Unlock()
-		q.finish(r, q.s.Err())
-		return r
-	}
+	return r, l
+}
+
+func (q *removals) start(r *Removal, l *link) {
+	q.mu.Lock()
+	over := q.over
 	q.mu.Unlock()
 	switch {
+	case over:
+		q.finish(r, q.s.Err())
 	case r.find != nil && r.place == nil: // there is nothing to delete before it is found
 		q.keep(r)
 	case l == nil:
 		q.owe(r)
 	default:
-		r.cut = l.cut
 		q.send(l, r)
 	}
-	return r
 }
 
 func (q *removals) at(path string) *Removal {
