@@ -170,26 +170,34 @@ func TestEnterWithoutRoom(t *testing.T) {
 	}, session.WithNodeLimits(2, 1<<20))
 }
 
-// If somebody deletes the node before the listing shows it, Enter makes another.
+// If somebody deletes the node before the listing shows it, Enter makes another, also if the reply to that create is lost.
 func TestEnterAfterDelete(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			e, srv := virtualEntry(t, session.WithNodeLimits(1, 1<<20))
-			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
-			ended := e.begin(t.Context(), e.form(fixed))
-			<-held.Hit()
-			for _, name := range e.left() {
-				must(t, srv.DeleteNode(e.d+"/"+name))
-			}
-			held.Release()
-			got := <-ended
-			e.want(got.node, got.err)
-			if left := e.left(); len(left) != 1 {
-				t.Errorf("left are %q", left)
-			}
-			e.removes(got.node)
-			e.removes(e.whenRoom(e.form(fixed)))
-		})
+		for _, lost := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				e, srv := virtualEntry(t, session.WithNodeLimits(1, 1<<20))
+				held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
+				ended := e.begin(t.Context(), e.form(fixed))
+				<-held.Hit()
+				for _, name := range e.left() {
+					must(t, srv.DeleteNode(e.d+"/"+name))
+				}
+				hit := held.Hit()
+				if synctest.Wait(); lost { // the reply to the first create has come
+					hit = srv.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/")).Hit()
+				}
+				held.Release()
+				<-hit
+				got := <-ended
+				e.want(got.node, got.err)
+				if left := e.left(); len(left) != 1 {
+					t.Errorf("left are %q", left)
+				}
+				e.removes(got.node)
+				e.waitLeft(0)
+				e.removes(e.whenRoom(e.form(fixed)))
+			})
+		}
 	}
 }
 

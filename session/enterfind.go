@@ -30,7 +30,7 @@ func (e *entry) listAgain(ctx context.Context) (*Listing, error) {
 	} else {
 		e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
 	}
-	e.node = ""
+	e.node, e.upTo = "", math.MaxInt64 // nothing is known of the next node
 	e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.fixed)
 	return nil, err
 }
