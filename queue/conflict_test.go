@@ -2,9 +2,12 @@ package queue_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"path"
-	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -123,45 +126,7 @@ func TestContenders(t *testing.T) {
 	release(t, third.get(t))
 }
 
-// In a semaphore, all contenders within the limit are holders.
-func TestContendersOfSemaphore(t *testing.T) {
-	dir := persistentDir(t)
-	q := client(t, dir)
-	two := &queue.Kind{
-		Name:     "semaphore",
-		Prefixes: []string{queue.PrefixLease},
-		Policy: func(me queue.Node) queue.Policy {
-			return queue.Policy{Weight: func(n queue.Node) int { return n.Weight }, Slack: 3 - me.Weight}
-		},
-	}
-	var leases []*queue.Lease
-	for _, weight := range []int{1, 2} {
-		l, err := q.Acquire(patient(t), queue.Request{Kind: two, Weight: weight})
-		if err != nil {
-			t.Fatal(err)
-		}
-		leases = append(leases, l)
-	}
-	w := begin(t, q, queue.Request{Kind: two})
-	testserver.WaitChildren(t, dir, 3)
-	got, err := q.Contenders(patient(t), two)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var holds []bool
-	for _, c := range got {
-		holds = append(holds, c.Holder)
-	}
-	if !slices.Equal(holds, []bool{true, true, false}) {
-		t.Errorf("holders: %v", holds)
-	}
-	w.waits(t, "three of three are taken")
-	release(t, leases[0]) // not the one right ahead of it
-	release(t, w.get(t))
-	release(t, leases[1])
-}
-
-// Invalid arguments are refused before any I/O. There is no server here.
+// Invalid arguments are refused before any I/O, and so is a request that would be parsed as another.
 func TestBadArguments(t *testing.T) {
 	_, err := queue.New(nil, "/x")
 	mustBe(t, err, session.ErrInvalid)
@@ -171,70 +136,51 @@ func TestBadArguments(t *testing.T) {
 		mustBe(t, err, session.ErrInvalid)
 	}
 	policy := func(queue.Node) queue.Policy { return queue.Policy{} }
-	for what, r := range map[string]queue.Request{
-		"no kind":         {},
-		"no policy":       {Kind: &queue.Kind{Prefixes: []string{queue.PrefixLock}}},
-		"no prefixes":     {Kind: &queue.Kind{Policy: policy}},
-		"bad prefix":      {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine"}}},
-		"former prefix":   {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine-", "unfair-"}}},
-		"two policies":    {Kind: configured(&queue.Kind{Policy: policy, Prefixes: []string{"mine-"}}, "1", strict)},
-		"no config":       {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "", strict)},
-		"config, unused":  {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "1", nil)},
-		"another's":       {Kind: mutex, Prefix: queue.PrefixLease},
-		"negative weight": {Kind: mutex, Weight: -1},
-		"bad name":        {Kind: mutex, Name: "two\nlines"},
-		"too much data":   {Kind: mutex, Data: make([]byte, 1<<20)},
-	} {
-		if _, err := q.Acquire(patient(t), r); err == nil {
-			t.Errorf("%s is accepted", what)
-		} else {
-			mustBe(t, err, session.ErrInvalid)
-		}
-	}
-	if n := proxy.Count(inDir(q.Path())); n > 0 {
-		t.Errorf("%d requests were sent", n)
-	}
-}
-
-// Requests that would be parsed as others are refused before anything is sent.
-func TestBadRequest(t *testing.T) {
-	q, proxy, _ := proxied(t, persistentDir(t))
-	proxy.ResetRequests()
 	tooLarge := math.MaxInt32
 	tooLarge++ // negative on 32 bits, which is refused as well
 	for what, r := range map[string]queue.Request{
+		"no kind":          {},
+		"an empty kind":    {Kind: &queue.Kind{}},
+		"no policy":        {Kind: &queue.Kind{Prefixes: []string{queue.PrefixLock}}},
+		"no prefixes":      {Kind: &queue.Kind{Policy: policy}},
+		"bad prefix":       {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine"}}},
+		"former prefix":    {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine-", "unfair-"}}},
+		"two policies":     {Kind: configured(&queue.Kind{Policy: policy, Prefixes: []string{"mine-"}}, "1", strict)},
+		"no config":        {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "", strict)},
+		"config, unused":   {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "1", nil)},
+		"another's":        {Kind: mutex, Prefix: queue.PrefixLease},
+		"negative weight":  {Kind: mutex, Weight: -1},
 		"weight too large": {Kind: mutex, Weight: tooLarge},
+		"name of lines":    {Kind: mutex, Name: "two\nlines"},
+		"name of bytes":    {Kind: mutex, Name: "\xff"},
+		"long name":        {Kind: mutex, Name: strings.Repeat("n", 201)},
 		"revoking data":    {Kind: mutex, Data: []byte(queue.RevokeMessage)},
 	} {
 		_, err := q.Acquire(patient(t), r)
-		mustBe(t, err, session.ErrInvalid)
-		_, err = q.TryAcquire(patient(t), r)
-		mustBe(t, err, session.ErrInvalid)
-		if r.Check() == nil {
-			t.Errorf("%s: no error", what)
+		_, tried := q.TryAcquire(patient(t), r)
+		for _, err := range []error{err, tried, r.Check()} {
+			if !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
 	}
-	for _, kind := range []*queue.Kind{nil, {}, {Prefixes: []string{"odd"}, Policy: mutex.Policy}} {
+	_, err = q.Acquire(patient(t), queue.Request{Kind: mutex, Data: make([]byte, 1<<20)})
+	mustBe(t, err, session.ErrInvalid)
+	for _, kind := range []*queue.Kind{nil, {}, {Prefixes: []string{"odd"}, Policy: policy}} {
 		_, err := q.Contenders(patient(t), kind)
 		mustBe(t, err, session.ErrInvalid)
 	}
 	if n := proxy.Count(inDir(q.Path())); n > 0 {
-		t.Errorf("%d requests", n)
+		t.Errorf("%d requests were sent", n)
 	}
-	l, err := q.Acquire(patient(t), queue.Request{Kind: heavy, Weight: math.MaxInt32})
+	good := queue.Request{Kind: queue.Writer(), Prefix: queue.PrefixRead, Weight: math.MaxInt32, Data: []byte("web-3"), Name: "prices"}
+	mustBe(t, good.Check(), nil)
+	l, err := q.Acquire(patient(t), good)
 	mustBe(t, err, nil)
 	if n, _ := queue.ParseNode(path.Base(l.Path())); n.Weight != math.MaxInt32 {
 		t.Errorf("read back as %d", n.Weight)
 	}
 	release(t, l)
-}
-
-var heavy = &queue.Kind{
-	Name:     "heavy",
-	Prefixes: []string{queue.PrefixLease},
-	Policy: func(queue.Node) queue.Policy {
-		return queue.Policy{Weight: func(ahead queue.Node) int { return ahead.Weight }}
-	},
 }
 
 // The holder leaves while Contenders reads the nodes that it has listed. The next one holds then.
@@ -257,4 +203,73 @@ func TestContendersHolderLeaves(t *testing.T) {
 		t.Errorf("%+v, %v: want one contender, which holds", all, err)
 	}
 	release(t, second.get(t))
+}
+
+// Nodes with a further prefix of a kind count as its contenders, and nodes with a prefix that it does not have do not.
+func TestFurtherPrefixes(t *testing.T) {
+	dir := persistentDir(t)
+	put(t, dir, "__lock__-unused", "", 0)
+	theirs := put(t, dir, "f81d4fae-theirs_", "", zk.FlagSequence)
+	release(t, acquire(t, client(t, dir))) // a mutex that does not know them
+	kind := queue.Mutex()
+	kind.Prefixes = append(kind.Prefixes, "mine-", "theirs_")
+	q, r := client(t, dir), queue.Request{Kind: kind}
+	_, err := q.TryAcquire(patient(t), r)
+	mustBe(t, err, queue.ErrBusy)
+	all, err := q.Contenders(patient(t), kind)
+	if err != nil || len(all) != 1 || all[0].Path != theirs || !all[0].Holder {
+		t.Errorf("contenders: %+v, %v", all, err)
+	}
+	waits := begin(t, q, r)
+	testserver.WaitChildren(t, dir, 3)
+	waits.waits(t, "one of theirs holds")
+	testserver.Delete(t, theirs)
+	l := waits.get(t)
+	if !strings.Contains(l.Path(), "-"+queue.PrefixLock) {
+		t.Errorf("our node is %s", l.Path())
+	}
+	release(t, l)
+}
+
+// limited is a kind whose configuration says how many contenders may hold at a time.
+func limited(limit string) *queue.Kind {
+	return configured(&queue.Kind{Name: "limited", Prefixes: []string{queue.PrefixLease}}, limit,
+		func(_ queue.Node, config queue.Config) (queue.Policy, error) {
+			n, err := strconv.Atoi(string(config.Data))
+			if err != nil {
+				return queue.Policy{}, fmt.Errorf("%w: %q", queue.ErrConflict, config.Data)
+			}
+			return queue.Policy{Slack: n - 1}, nil
+		})
+}
+
+// configured gives a kind a configuration.
+func configured(k *queue.Kind, config string,
+	policy func(queue.Node, queue.Config) (queue.Policy, error)) *queue.Kind {
+	k.Configuration = &queue.Configuration{Config: []byte(config), Policy: policy}
+	return k
+}
+
+// strict is a policy under every configuration.
+func strict(queue.Node, queue.Config) (queue.Policy, error) {
+	return queue.Policy{}, nil
+}
+
+// The directory vanishes between the listing and the reading of its configuration.
+func TestContendersDirectoryVanishes(t *testing.T) {
+	dir := persistentDir(t)
+	l, err := client(t, dir).Acquire(patient(t), queue.Request{Kind: limited("1")})
+	mustBe(t, err, nil)
+	q := client(t, dir, session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "getData" && r.Path == dir {
+				release(t, l)
+				testserver.Delete(t, dir)
+			}
+			return ctx, nil
+		},
+	}))
+	if all, err := q.Contenders(patient(t), limited("1")); err != nil || all == nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
 }

@@ -3,8 +3,6 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"path"
-	"slices"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -83,51 +81,6 @@ func TestLeaseContext(t *testing.T) {
 	late, cancelLate := l.Context(context.Background())
 	defer cancelLate()
 	mustBe(t, context.Cause(late), queue.ErrReleased)
-}
-
-// The directory and all children are deleted at once, as by deleteall. Waiters enter again. If the
-// holder's delete comes first in the transaction, its event comes first too, and a waiter may get
-// the lock by it. The event of its own deletion follows and ends the lease.
-func TestEverythingDeleted(t *testing.T) {
-	for _, c := range []struct {
-		what        string
-		holderFirst bool
-	}{
-		{"waiter first", false},
-		{"holder first", true},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			dir := persistentDir(t)
-			q, waits := client(t, dir), client(t, dir)
-			l := acquire(t, q)
-			w := enter(t, waits, 2)
-			first := path.Base(l.Path())
-			names := testserver.Children(t, dir)
-			slices.SortFunc(names, func(a, b string) int {
-				if (a == first) == c.holderFirst {
-					return -1
-				}
-				return 1
-			})
-			var ops []any
-			for _, name := range names {
-				ops = append(ops, &zk.DeleteRequest{Path: path.Join(dir, name), Version: -1})
-			}
-			if _, err := testserver.Admin(t).Multi(append(ops, &zk.DeleteRequest{Path: dir, Version: -1})...); err != nil {
-				t.Fatal(err)
-			}
-			await(t, l.Done(), "the holder to be told")
-			mustBe(t, l.Err(), session.ErrLost)
-			n := w.get(t)
-			if c.holderFirst && slices.Contains(names, path.Base(n.Path())) {
-				await(t, n.Done(), "the next holder to be told")
-				mustBe(t, n.Err(), session.ErrLost)
-				n = acquire(t, waits)
-			}
-			onlyChild(t, n)
-			release(t, n)
-		})
-	}
 }
 
 // The request by which a holder watches its node ends with the lease, also if it is not answered.

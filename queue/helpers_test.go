@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -183,6 +184,11 @@ func inDir(dir string) zktest.Match {
 	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
 }
 
+func expire(t *testing.T, p *zktest.Proxy, m *session.Manager) {
+	t.Helper()
+	mustBe(t, p.Expire(patient(t), testserver.Session(t, m).ID()), nil)
+}
+
 func tokenOf(tb testing.TB, l *queue.Lease) int64 {
 	tb.Helper()
 	n, err := l.Token(patient(tb))
@@ -201,4 +207,27 @@ func mustBe(tb testing.TB, err, target error) {
 func nth(n int, m zktest.Match) zktest.Match {
 	var seen atomic.Int64
 	return func(r zktest.Request) bool { return m(r) && seen.Add(1) == int64(n) }
+}
+
+// newest returns the name of the last child.
+func newest(t *testing.T, dir string) string {
+	t.Helper()
+	names := testserver.Children(t, dir)
+	return slices.MaxFunc(names, func(a, b string) int {
+		// Ten digits, all of one length: text order will do.
+		if a[len(a)-10:] < b[len(b)-10:] {
+			return -1
+		}
+		return 1
+	})
+}
+
+// watching is a hook, and the channel that gets a value each time when a contender waits and knows whom it waits for.
+func watching() (session.Option, <-chan struct{}) {
+	watches := make(chan struct{}, 100)
+	return session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, i session.WatchInfo) (context.Context, func(error)) {
+			return ctx, testserver.WhenKnown(i, func() { watches <- struct{}{} })
+		},
+	}), watches
 }

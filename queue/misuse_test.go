@@ -2,14 +2,12 @@ package queue_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // A nil context, and an object that was not made by its constructor, panic with a message, before
@@ -49,21 +47,4 @@ func TestMisuse(t *testing.T) {
 		t.Errorf("%d requests, and the lease says %v", n, l.Err())
 	}
 	release(t, l)
-}
-
-// Zero values of arguments are an error.
-func TestZeroRequest(t *testing.T) {
-	q := client(t, testserver.Path(t))
-	wantInvalid := func(what string, err error) {
-		t.Helper()
-		if !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	_, err := q.Acquire(patient(t), queue.Request{})
-	wantInvalid("Acquire", err)
-	_, err = q.TryAcquire(patient(t), queue.Request{})
-	wantInvalid("TryAcquire", err)
-	_, err = q.Acquire(patient(t), queue.Request{Kind: &queue.Kind{}})
-	wantInvalid("Acquire of no kind", err)
 }

@@ -1,7 +1,7 @@
 package queue_test
 
 import (
-	"path"
+	"log/slog"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -76,33 +76,32 @@ func TestNoAuthToReadContenders(t *testing.T) {
 	release(t, l)
 }
 
-// The server refuses to create the parents.
-func TestNoAuthForParents(t *testing.T) {
-	dir := path.Join(dirWithout(t, zk.PermCreate), "deep", "er")
-	q, proxy, _ := proxied(t, dir)
-	_, err := q.Acquire(patient(t), ask)
-	mustBe(t, err, zk.ErrNoAuth)
-	if n := proxy.Count(zktest.Any(zktest.OpCreateContainer)); n > 2 {
-		t.Errorf("%d creates of parents", n)
-	}
-}
-
-// A release that the server refuses returns the error. The lease is over all the same, and the node
-// goes with the session.
+// A release that the server refuses returns the error, and the lease is over. The delete is repeated, so the next contender gets
+// the lock when the permission is back, in the same session. The log says it once.
 func TestNoAuthToRelease(t *testing.T) {
 	dir := dirWithout(t, zk.PermDelete)
-	q, proxy, m := proxied(t, dir)
-	l := acquire(t, q)
+	var log warnings
+	q, proxy, m := proxied(t, dir, session.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	l, s := acquire(t, q), testserver.Session(t, m)
+	next := begin(t, client(t, dir), ask)
+	waitStat(t, dir, 2)
 	mustBe(t, l.Release(patient(t)), zk.ErrNoAuth)
 	mustBeReleased(t, l)
-	if n := proxy.Count(ofContenders(dir, zktest.OpDelete)); n != 1 {
-		t.Errorf("%d deletes", n)
+	zktest.Eventually(t, testserver.Patience, "a second try", func() bool {
+		return proxy.Count(ofContenders(dir, zktest.OpDelete)) >= 2 && len(log.with("refuses to remove")) > 0
+	})
+	next.waits(t, "the node is still there")
+	_, err := testserver.Admin(t).SetACL(dir, zk.WorldACL(zk.PermAll), -1)
+	mustBe(t, err, nil)
+	release(t, next.get(t))
+	zktest.Eventually(t, testserver.Patience, "the line in the log", func() bool { return len(log.with("removed a node that it had refused")) == 1 })
+	if n := len(log.with("refuses to remove")); n != 1 {
+		t.Errorf("%d lines about the refusal", n)
 	}
-	waitStat(t, dir, 1)
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
+	if now := testserver.Session(t, m); now != s || s.Err() != nil {
+		t.Errorf("session %v, was %v: %v", now.ID(), s.ID(), s.Err())
 	}
-	waitStat(t, dir, 0)
+	testserver.WaitChildren(t, dir, 0)
 }
 
 // Nodes that may not be read cannot be watched. A waiter gets the error. A holder that did not have to

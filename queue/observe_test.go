@@ -5,10 +5,12 @@ import (
 	"errors"
 	"iter"
 	"testing"
+	"testing/synctest"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // An observer is told of the first contender, of the next one when that leaves, and that nobody is left. Its last pair says
@@ -87,4 +89,41 @@ func TestObserveRefuses(t *testing.T) {
 		}
 	}
 	release(t, lease)
+}
+
+// An Observe that ends while it lists a directory leaves no watch on it.
+func TestObserveLeavesNoWatch(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		const dir = "/locks/one"
+		s, err := m.Session(t.Context())
+		mustBe(t, err, nil)
+		for _, path := range []string{"/locks", dir} {
+			_, err = s.Create(t.Context(), path, nil, session.Persistent)
+			mustBe(t, err, nil)
+		}
+		held := server.HoldReply(nth(3, ofContenders(dir, zktest.OpGetChildren2))) // behind the one that sets the watch
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			for _, err := range on(t, m, dir).Observe(ctx, mutex) {
+				ended <- err
+			}
+		}()
+		<-held.Hit()
+		cancel()
+		mustBe(t, <-ended, context.Canceled)
+		held.Release()
+		wantNoWatch(t, server)
+	})
+}
+
+// wantNoWatch fails if a server in a bubble has a watch, once all that is under way has ended.
+func wantNoWatch(t *testing.T, server *zktest.Server) {
+	t.Helper()
+	synctest.Wait()
+	metrics, err := server.Metrics()
+	mustBe(t, err, nil)
+	if n := metrics["zk_watch_count"]; n != "0" {
+		t.Errorf("%s watches are left", n)
+	}
 }

@@ -48,66 +48,6 @@ func TestReleaseDisconnected(t *testing.T) {
 	release(t, n)
 }
 
-// The reply to the delete is lost. The release succeeds, and the repeated delete hits no other node.
-func TestReleaseReplyLost(t *testing.T) {
-	for _, c := range []struct {
-		what string
-		arm  func(*zktest.Proxy, zktest.Match) *zktest.Fault
-	}{
-		{"committed", (*zktest.Proxy).CutAfterCommit},
-		{"not committed", (*zktest.Proxy).CutBefore},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			dir := persistentDir(t)
-			q, proxy, _ := proxied(t, dir)
-			l := acquire(t, q)
-			next := enter(t, client(t, dir), 2)
-			fault := c.arm(proxy, ofContenders(dir, zktest.OpDelete))
-			release(t, l)
-			await(t, fault.Hit(), "the fault")
-			n := next.get(t)
-			onlyChild(t, n)
-			if got := proxy.Count(ofContenders(dir, zktest.OpDelete)); got != 2 {
-				t.Errorf("%d deletes, want 2", got)
-			}
-			for _, r := range proxy.Requests() {
-				if r.Op == zktest.OpDelete && r.Path != l.Path() {
-					t.Errorf("deleted %s", r.Path)
-				}
-			}
-			release(t, n)
-		})
-	}
-}
-
-// A release with an ended context takes effect.
-func TestReleaseWithEndedContext(t *testing.T) {
-	dir := persistentDir(t)
-	q, proxy, _ := proxied(t, dir)
-	l := acquire(t, q)
-	hold := proxy.HoldRequest(ofContenders(dir, zktest.OpDelete))
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	err := l.Release(ctx)
-	mustBe(t, err, queue.ErrReleasePending)
-	mustBe(t, err, context.Canceled)
-	mustBeReleased(t, l)
-	await(t, hold.Hit(), "the delete")
-	hold.Release()
-	testserver.WaitChildren(t, dir, 0)
-}
-
-func TestReleaseTwice(t *testing.T) {
-	dir := persistentDir(t)
-	l := acquire(t, client(t, dir))
-	release(t, l)
-	next := acquire(t, client(t, dir))
-	mustBe(t, l.Release(patient(t)), queue.ErrReleased)
-	mustBeReleased(t, l)
-	onlyChild(t, next)
-	release(t, next)
-}
-
 // Many goroutines release one lease at once. One of them releases it.
 func TestReleaseRace(t *testing.T) {
 	dir := persistentDir(t)

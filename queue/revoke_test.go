@@ -20,33 +20,11 @@ func TestRevoked(t *testing.T) {
 		// take gets a lease, and sees to it that somebody asks for it
 		take func(t *testing.T, dir string, r queue.Request) *queue.Lease
 	}{
-		{"while held", func(t *testing.T, dir string, r queue.Request) *queue.Lease {
-			l, err := client(t, dir).Acquire(patient(t), r)
-			mustBe(t, err, nil)
-			_, err = l.Token(patient(t)) // the watch is set
-			mustBe(t, err, nil)
-			_, err = testserver.Admin(t).Set(l.Path(), []byte("something else"), -1)
-			mustBe(t, err, nil)
-			revoke(t, l.Path())
-			return l
-		}},
 		{"at once", func(t *testing.T, dir string, r queue.Request) *queue.Lease {
 			l, err := client(t, dir).Acquire(patient(t), r)
 			mustBe(t, err, nil)
 			revoke(t, l.Path())
 			return l
-		}},
-		{"while waiting", func(t *testing.T, dir string, r queue.Request) *queue.Lease {
-			first := acquire(t, client(t, dir))
-			waits := begin(t, client(t, dir), r)
-			testserver.WaitChildren(t, dir, 2)
-			for _, name := range testserver.Children(t, dir) {
-				if node := dir + "/" + name; node != first.Path() {
-					revoke(t, node)
-				}
-			}
-			release(t, first)
-			return waits.get(t)
 		}},
 		{"while disconnected", func(t *testing.T, dir string, r queue.Request) *queue.Lease {
 			q, proxy, _ := proxied(t, dir)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -102,16 +103,6 @@ func TestTrace(t *testing.T) {
 		do   func(t *testing.T, d *diary, q *queue.Queue, other *queue.Queue, p *zktest.Proxy, m *session.Manager)
 		want []string
 	}{
-		{"uncontended", func(t *testing.T, _ *diary, q, _ *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
-			release(t, acquire(t, q))
-		}, []string{
-			"acquire mutex DIR try=false",
-			"hold mutex " + first + " by caller",
-			"acquired err=<nil> busy=false position=0 attempts=1 by caller",
-			"held <nil> by caller",
-			"release " + first + ", held by caller",
-			"released <nil>",
-		}},
 		{"contended", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
 			l, err := other.Acquire(patient(t), queue.Request{Kind: mutex, Data: []byte("who")})
 			if err != nil {
@@ -131,22 +122,6 @@ func TestTrace(t *testing.T) {
 			"release " + second + ", held by caller",
 			"released <nil>",
 		}},
-		{"cancelled", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
-			l, err := other.Acquire(patient(t), queue.Request{Kind: mutex, Data: []byte("who")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := enter(t, q, 2)
-			d.has(t, "watch ")
-			w.cancel()
-			w.wait(t)
-			release(t, l)
-		}, []string{
-			"acquire mutex DIR try=false",
-			"watch " + first + " by caller",
-			"watched context canceled by caller",
-			"acquired err=context canceled busy=false position=1 attempts=1 by caller",
-		}},
 		{"busy", func(t *testing.T, _ *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
 			l := acquire(t, other)
 			_, err := q.TryAcquire(patient(t), ask)
@@ -163,21 +138,6 @@ func TestTrace(t *testing.T) {
 		}, []string{
 			"acquire mutex DIR try=false",
 			"acquired err=" + queue.ErrConflict.Error() + " busy=false position=-1 attempts=1 by caller",
-		}},
-		{"lost", func(t *testing.T, d *diary, q, _ *queue.Queue, p *zktest.Proxy, m *session.Manager) {
-			l := acquire(t, q)
-			expire(t, p, m)
-			await(t, l.Done(), "Done")
-			d.has(t, "held ") // Done is closed before the hooks are told
-			mustBe(t, l.Release(patient(t)), session.ErrLost)
-		}, []string{
-			"acquire mutex DIR try=false",
-			"hold mutex " + first + " by caller",
-			"acquired err=<nil> busy=false position=0 attempts=1 by caller",
-			"loss " + first + " lost by caller",
-			"held lost by caller",
-			"release " + first + ", held by caller",
-			"released lost",
 		}},
 		{"node deleted while waiting", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
 			l, err := other.Acquire(patient(t), queue.Request{Kind: mutex, Data: []byte("who")})
@@ -219,12 +179,6 @@ func TestTrace(t *testing.T) {
 			"release " + first + ", held by caller by releaser",
 			"released release not yet confirmed by releaser",
 		}},
-		{"ended before it began", func(t *testing.T, _ *diary, q, _ *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			_, err := q.Acquire(ctx, ask)
-			mustBe(t, err, context.Canceled)
-		}, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			dir := persistentDir(t)
@@ -258,4 +212,159 @@ func TestDefaultData(t *testing.T) {
 		t.Errorf("data %s, %v", data, err)
 	}
 	release(t, plain)
+}
+
+// reader and writer are the two kinds of a read-write lock. A reader is in the way of writers alone.
+var reader, writer = rwKind(false), rwKind(true)
+
+func rwKind(writes bool) *queue.Kind {
+	kind := &queue.Kind{
+		Name:     "read",
+		Prefixes: []string{queue.PrefixRead, queue.PrefixWrite},
+		Policy: func(queue.Node) queue.Policy {
+			return queue.Policy{Weight: func(ahead queue.Node) int {
+				if writes || ahead.Prefix == queue.PrefixWrite {
+					return 1
+				}
+				return 0
+			}}
+		},
+	}
+	if writes {
+		kind.Name = "write"
+	}
+	return kind
+}
+
+// The Watch hook names a node that stands: the one that the error of the wait would name. When that node is gone and the
+// contender waits for others, the hook is called with another.
+func TestWatchNamesWhoStands(t *testing.T) {
+	read := func(who string) queue.Request {
+		return queue.Request{Kind: reader, Prefix: queue.PrefixRead, Data: []byte(who)}
+	}
+	lock := func(who string) queue.Request { return queue.Request{Kind: mutex, Data: []byte(who)} }
+	for _, c := range []struct {
+		what          string
+		first, second queue.Request
+		mine          queue.Request
+		held          bool // the second too, while the first holds
+		want          []string
+	}{
+		{"a writer behind two readers", read("old"), read("young"), queue.Request{Kind: writer, Prefix: queue.PrefixWrite}, true, []string{
+			"watch __READ__0000000000 by caller", "watched <nil> by caller",
+			"watch __READ__0000000001 by caller", "watched <nil> by caller",
+		}},
+		{"a waiter of a mutex behind another", lock("holder"), lock("waiter"), ask, false, []string{
+			"watch lock-0000000000 by caller", "watched <nil> by caller",
+			"watch lock-0000000001 by caller", "watched <nil> by caller",
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			d := new(diary)
+			q, others := client(t, dir, d.hooks(), session.WithTimeout(time.Minute)), client(t, dir)
+			first, err := others.Acquire(patient(t), c.first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			second := begin(t, others, c.second)
+			if c.held {
+				second.get(t)
+			}
+			testserver.WaitChildren(t, dir, 2)
+			me := begin(t, q, c.mine)
+			d.has(t, c.want[0])
+			release(t, first)
+			if !c.held {
+				second.get(t)
+			}
+			d.has(t, c.want[2])
+			me.waits(t, "the second holds")
+			release(t, second.lease)
+			release(t, me.get(t))
+			got := slices.DeleteFunc(d.read(), func(l string) bool { return !strings.HasPrefix(l, "watch") })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("the hook was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+// A Hold hook gets the lease. If the lease ends before the hook returns, the function that the hook
+// returns is called all the same, once.
+func TestLeaseEndsInHoldHook(t *testing.T) {
+	var ends []error
+	q := client(t, testserver.Path(t), session.WithTrace(session.Trace{
+		Hold: func(ctx context.Context, _ session.HoldInfo) func(error) {
+			l, ok := queue.LeaseFrom(ctx)
+			if !ok {
+				t.Error("the hook got no lease")
+				return nil
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = l.Release(patient(t)) // by somebody who got the lease from the hook
+			}()
+			<-ended
+			return func(err error) { ends = append(ends, err) }
+		},
+	}))
+	l, err := q.Acquire(patient(t), queue.Request{Kind: mutex})
+	mustBe(t, err, nil)
+	mustBe(t, l.Err(), queue.ErrReleased)
+	if len(ends) != 1 || ends[0] != nil {
+		t.Errorf("the hook was told %v, want a release, once", ends)
+	}
+}
+
+// Hooks that are added to a running manager are told the label of an acquisition and of its hold, and the traceparent that
+// earlier hooks have for it: that of the context which their Acquire hook has returned.
+func TestAddedHooksKnowLabelAndTraceparent(t *testing.T) {
+	type spanKey struct{}
+	var acquired, own session.AcquireInfo
+	var held, lost, released session.HoldInfo
+	q, _, m := proxied(t, testserver.Path(t), session.WithTrace(session.Trace{
+		Traceparent: func(ctx context.Context) string { span, _ := ctx.Value(spanKey{}).(string); return span },
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			own = a
+			return context.WithValue(ctx, spanKey{}, "a span"), nil
+		},
+	}))
+	losses := make(chan struct{}, 1)
+	m.AddTrace(session.Trace{
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			acquired = a
+			return ctx, nil
+		},
+		Hold: func(_ context.Context, h session.HoldInfo) func(error) { held = h; return nil },
+		Release: func(ctx, _ context.Context, h session.HoldInfo) (context.Context, func(error)) {
+			released = h
+			return ctx, nil
+		},
+		Loss: func(_ context.Context, h session.HoldInfo, _ error) { lost = h; losses <- struct{}{} },
+	})
+	first, err := q.Acquire(queue.WithLabel(patient(t), "request 42"), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, first)
+	second, err := q.Acquire(queue.WithLabel(patient(t), "request 43"), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if acquired.Label != "request 43" || acquired.Traceparent != "a span" || own.Label != "request 43" || own.Traceparent != "" {
+		t.Errorf("Acquire: added %+v, own %+v", acquired, own)
+	}
+	if held.Label != "request 43" || released.Label != "request 42" {
+		t.Errorf("Hold: %+v; Release: %+v", held, released)
+	}
+	testserver.Delete(t, second.Path())
+	if _, err := second.Token(patient(t)); !errors.Is(err, session.ErrLost) {
+		zktest.Eventually(t, testserver.Patience, "the loss", func() bool { return second.Err() != nil })
+	}
+	<-losses
+	if lost.Label != "request 43" {
+		t.Errorf("Loss: %+v", lost)
+	}
 }

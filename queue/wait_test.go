@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -94,8 +95,6 @@ func TestErrorOfShortWait(t *testing.T) {
 // deleted, whether it has asked for its token before or not, and also if somebody has written to the node meanwhile.
 func TestDeletedAfterShortWait(t *testing.T) {
 	for name, before := range map[string]func(*testing.T, *zktest.Server, *queue.Lease){
-		"at once":                       func(*testing.T, *zktest.Server, *queue.Lease) {},
-		"after its token was asked for": func(t *testing.T, _ *zktest.Server, l *queue.Lease) { wantTokens(t, l) },
 		"after that and a write": func(t *testing.T, server *zktest.Server, l *queue.Lease) {
 			wantTokens(t, l)
 			server.ResetRequests()
@@ -143,26 +142,6 @@ func write(t *testing.T, server *zktest.Server, node string) {
 	_, err := testserver.Session(t, m).Set(t.Context(), node, []byte("written"), -1)
 	mustBe(t, err, nil)
 	synctest.Wait()
-}
-
-// A waiter whose node and predecessor are both gone before its watches are set does not hold: it enters again.
-func TestBothDeletedBeforeWatched(t *testing.T) {
-	dir := persistentDir(t)
-	held := acquire(t, client(t, dir))
-	q, proxy, _ := proxied(t, dir)
-	watches := proxy.HoldRequest(ofContenders(dir, zktest.OpGetData))
-	c := enter(t, q, 2)
-	await(t, watches.Hit(), "the watches to be set")
-	own := dir + "/" + newest(t, dir)
-	testserver.Delete(t, own)
-	release(t, held)
-	watches.Release()
-	l := c.get(t)
-	if l.Path() == own {
-		t.Errorf("it holds by %s, which is gone", own)
-	}
-	onlyChild(t, l)
-	release(t, l)
 }
 
 // lastWatched returns the node with the highest number of those that somebody has watched.
@@ -311,4 +290,165 @@ func TestUnreadableOwn(t *testing.T) {
 		mustBe(t, c.err, zk.ErrNoAuth)
 		release(t, held)
 	})
+}
+
+// The error of a wait names the holder, which is of the same session, and none that is gone.
+func TestErrorWithinSession(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		held := holdElsewhere(t, server)
+		all := []*call{begin(t, on(t, m, "/locks/one"), ask)}
+		synctest.Wait()
+		all = append(all, begin(t, on(t, m, "/locks/one"), ask))
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := on(t, m, "/locks/one").Acquire(ctx, ask)
+			failed <- err
+		}()
+		synctest.Wait()
+		release(t, held)
+		release(t, all[0].get(t))
+		second := all[1].get(t)
+		synctest.Wait()
+		cancel()
+		err := <-failed
+		mustBe(t, err, context.Canceled)
+		if !strings.Contains(err.Error(), "(held by this process, in the queue for ") {
+			t.Error(err)
+		}
+		release(t, second)
+	})
+}
+
+// An operator writes to the holder's node again and again. The waiter lists anew each time, and still gets the lock as soon as
+// the holder releases it. Time is virtual, and a frame takes none.
+func TestTouchedNodeDelaysNobody(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		held, w := enterBehind(t, server, m, ask)
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			write(t, server, held.Path())
+		}
+		released := time.Now()
+		release(t, held)
+		l := w.get(t)
+		if d := time.Since(released); d > 20*time.Millisecond {
+			t.Errorf("the waiter gets the lock after %v", d)
+		}
+		release(t, l)
+		synctest.Wait()
+	})
+}
+
+// The wake-up is lost. The waiter finds out on its own that its turn has come, well before its
+// regular check.
+func TestWakeUpLost(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		lose func(t *testing.T, p *zktest.Proxy, leave func())
+	}{
+		{"the event is held back, then the connection breaks", func(t *testing.T, p *zktest.Proxy, leave func()) {
+			hold := p.HoldReply(zktest.Any(zktest.OpNotification))
+			leave()
+			await(t, hold.Hit(), "the event")
+			p.Disconnect()
+		}},
+		{"the connection breaks in place of the event", func(t *testing.T, p *zktest.Proxy, leave func()) {
+			cut := p.CutAfterCommit(zktest.Any(zktest.OpNotification))
+			leave()
+			await(t, cut.Hit(), "the event")
+		}},
+		{"the predecessor leaves while there is no connection", func(_ *testing.T, p *zktest.Proxy, leave func()) {
+			p.Refuse(true)
+			p.Disconnect()
+			leave()
+			p.Heal()
+		}},
+		{"the connection breaks, and is back, before", func(t *testing.T, p *zktest.Proxy, leave func()) {
+			p.ResetRequests()
+			p.Disconnect()
+			zktest.Eventually(t, testserver.Patience, "the handshake", func() bool {
+				return p.Count(zktest.Any(zktest.OpConnect)) > 0
+			})
+			leave()
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			holder := acquire(t, client(t, dir))
+			hook, watches := watching()
+			q, proxy, m := proxied(t, dir, session.WithTimeout(time.Minute), hook)
+			before := testserver.Session(t, m).ID()
+			w := enter(t, q, 2)
+			await(t, watches, "the waiter to watch")
+			c.lose(t, proxy, func() {
+				w.waits(t, "the first holds")
+				release(t, holder)
+			})
+			select {
+			case <-w.done:
+			case <-time.After(testserver.Patience): // after a session timeout, it would look anyway
+				t.Fatal("the wake-up was lost")
+			}
+			l := w.get(t)
+			onlyChild(t, l)
+			if testserver.Session(t, m).ID() != before {
+				t.Error("not in the same session")
+			}
+			release(t, l)
+		})
+	}
+}
+
+// Once per session timeout a waiter asks whether the nodes that it watches are still there, although
+// there was no event. It neither lists a long queue for that nor sets a watch twice.
+func TestFramesLookAgain(t *testing.T) {
+	const dir = "/locks/one"
+	// In virtual time, since on a busy machine a connection can be lost, after which a listing would be right.
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		holder := acquire(t, on(t, m, dir))
+		q := on(t, testserver.Connect(t, "zookeeper:2181", session.WithDialer(server.Dialer()), session.WithTimeout(long)), dir)
+		w := begin(t, q, ask)
+		time.Sleep(long / 4) // all watches are set
+		all, err := q.Contenders(t.Context(), mutex)
+		mustBe(t, err, nil)
+		server.ResetRequests()
+		time.Sleep(2 * long)
+		w.waits(t, "the first holds")
+		for _, node := range all {
+			if n := server.Count(zktest.On(zktest.OpExists, node.Path)); n != 2 {
+				t.Errorf("%d looks at %s in two timeouts", n, node.Path)
+			}
+		}
+		for _, op := range []zktest.Op{zktest.OpGetChildren2, zktest.OpGetData, zktest.OpCreate} {
+			if n := server.Count(ofContenders(dir, op)); n > 0 {
+				t.Errorf("%d requests %v", n, op)
+			}
+		}
+		release(t, holder)
+		release(t, w.get(t))
+	})
+}
+
+// A waiter whose node an operator deletes takes a new place, even in a session that may have only
+// one node.
+func TestMaxNodesWhileWaiting(t *testing.T) {
+	dir := persistentDir(t)
+	holder, err := client(t, dir).Acquire(patient(t), ask)
+	mustBe(t, err, nil)
+	q, _, _ := proxied(t, dir, session.WithNodeLimits(1, 1<<20))
+	waiting := begin(t, q, ask)
+	for range 3 {
+		testserver.WaitChildren(t, dir, 2)
+		for _, name := range testserver.Children(t, dir) {
+			if p := path.Join(dir, name); p != holder.Path() {
+				testserver.Delete(t, p)
+			}
+		}
+	}
+	testserver.WaitChildren(t, dir, 2)
+	release(t, holder)
+	release(t, waiting.get(t))
 }

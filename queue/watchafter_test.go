@@ -3,12 +3,10 @@ package queue_test
 import (
 	"io"
 	"log/slog"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/goroutines"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -94,50 +92,6 @@ func TestDeletedBeforeWatched(t *testing.T) {
 		mustBe(t, l.Err(), session.ErrLost)
 		if took := time.Since(start); took > watchAfter {
 			t.Errorf("told %v after the deletion", took)
-		}
-	})
-}
-
-// The holder finds out at once when the session ends, whether its node is watched or not.
-func TestSessionEndsBeforeWatched(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		l := acquire(t, on(t, m, "/locks/one"))
-		start := time.Now()
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-		await(t, l.Done(), "the holder to be told")
-		mustBe(t, l.Err(), session.ErrClosed)
-		if took := time.Since(start); took > 0 {
-			t.Errorf("told %v after the end", took)
-		}
-	})
-}
-
-// A hold costs no goroutine, however long it lasts.
-func TestHoldersAreNoGoroutines(t *testing.T) {
-	const locks = 100
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		release(t, acquire(t, on(t, m, "/locks/before")))
-		synctest.Wait()
-		before := goroutines.Count()
-		leases := make([]*queue.Lease, locks)
-		for i := range leases {
-			leases[i] = acquire(t, on(t, m, "/locks/"+strconv.Itoa(i)))
-		}
-		time.Sleep(2 * watchAfter)
-		synctest.Wait()
-		const kept = 4 // of the session, for its next requests
-		if n := goroutines.Count() - before; n > kept {
-			t.Errorf("%d goroutines more for %d locks that are held", n, locks)
-		}
-		for _, l := range leases {
-			if err := server.DeleteNode(l.Path()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, l := range leases {
-			await(t, l.Done(), "the holder to be told")
 		}
 	})
 }
