@@ -278,24 +278,3 @@ func TestNoRightToWrite(t *testing.T) {
 	}
 	must(t, testserver.Session(t, m).Delete(ctx, path+"/last", -1))
 }
-
-// Ticks leave nothing behind: the record is as long as before.
-func TestNothingGrows(t *testing.T) {
-	ctx, path := patient(t), testserver.Path(t)
-	m := connect(t)
-	s, j := testserver.Session(t, m), newJob(t, m, path)
-	var lengths []int
-	for n := range 20 {
-		_, err := j.Run(ctx, later(n), func(context.Context) error { return nil })
-		must(t, err)
-		data, _, err := s.Get(ctx, path+"/last")
-		must(t, err)
-		lengths = append(lengths, len(data))
-	}
-	if lengths[0] != lengths[19] || lengths[0] > 200 {
-		t.Errorf("the record has %d bytes, and later %d", lengths[0], lengths[19])
-	}
-	if names := testserver.Children(t, path); len(names) > 2 {
-		t.Errorf("there are %q", names)
-	}
-}

@@ -3,19 +3,16 @@ package schedule_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -104,37 +101,6 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Of replicas that all fire at once, one runs the job.
-func TestAtOnce(t *testing.T) {
-	ctx, path := patient(t), testserver.Path(t)+"/jobs/report"
-	var replicas []*schedule.Job
-	for range 5 {
-		replicas = append(replicas, newJob(t, connect(t), path))
-	}
-	for n := range 10 {
-		runs := make(chan bool, len(replicas))
-		var g errgroup.Group
-		for _, j := range replicas {
-			g.Go(func() error {
-				ran, err := j.Run(ctx, later(n), func(context.Context) error { return nil })
-				runs <- ran
-				return err
-			})
-		}
-		must(t, g.Wait())
-		ran := 0
-		for range replicas {
-			if <-runs {
-				ran++
-			}
-		}
-		if ran != 1 {
-			t.Errorf("tick %d ran %d times", n, ran)
-		}
-	}
-	testserver.WaitChildren(t, path+"/lock", 0)
-}
-
 // A replica that waits learns from the record that it need not wait any longer: when the job is done, or with
 // at most once when it has begun. If the replica that runs the job fails or loses its session, the other one
 // takes over.
@@ -192,49 +158,6 @@ func TestWaiting(t *testing.T) {
 				err = <-ended
 				if want := c.end != nil; (err != nil) != want {
 					t.Errorf("the first replica: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// Replicas wait for the lock when one of them begins. With at most once, the others wait no longer.
-func TestFollow(t *testing.T) {
-	const work = time.Hour
-	for what, c := range map[string]struct {
-		opts  []schedule.Option
-		waits time.Duration // of the others
-	}{
-		"at least once": {nil, work},
-		"at most once":  {[]schedule.Option{schedule.WithMaxTries(1)}, 0},
-	} {
-		t.Run(what, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
-				gate, err := zklock.New(connect(), "/jobs/report/lock")
-				must(t, err)
-				must(t, gate.Lock(t.Context()))
-				n := 0
-				var all sync.WaitGroup
-				var opened time.Time
-				for range 3 {
-					j := newJob(t, connect(), "/jobs/report", c.opts...)
-					all.Go(func() {
-						ran, err := j.Run(t.Context(), noon, func(context.Context) error {
-							n++
-							time.Sleep(work)
-							return nil
-						})
-						if waited := time.Since(opened); err != nil || !ran && (waited-c.waits).Abs() > time.Minute {
-							t.Errorf("ran %v, %v, after %v", ran, err, waited)
-						}
-					})
-				}
-				time.Sleep(time.Minute) // all wait
-				opened = time.Now()
-				must(t, gate.Unlock())
-				all.Wait()
-				if n != 1 {
-					t.Errorf("it ran %d times", n)
 				}
 			})
 		})

@@ -10,47 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
-
-// A mutex and a semaphore at one path are a conflict. The call that comes second gets the error each time, and leaves
-// nothing behind.
-func TestConflictWithMutex(t *testing.T) {
-	ctx := patient(t)
-	for _, mutexFirst := range []bool{true, false} {
-		t.Run(fmt.Sprintf("mutex first: %v", mutexFirst), func(t *testing.T) {
-			dir := testserver.Path(t)
-			mx, err := zklock.New(connect(t), dir)
-			must(t, err)
-			s := newSem(t, connect(t), dir, 2)
-			var first *queue.Lease
-			if mutexFirst {
-				first, err = mx.Acquire(ctx)
-			} else {
-				first, err = s.Acquire(ctx)
-			}
-			must(t, err)
-			for range 3 {
-				if mutexFirst {
-					got, tryErr := s.TryLock(ctx)
-					_, acquireErr := s.AcquireN(ctx, 2)
-					_, listErr := s.Contenders(ctx)
-					for _, err := range []error{tryErr, acquireErr, listErr} {
-						wantErr(t, "a semaphore beside a mutex", err, queue.ErrConflict)
-					}
-					if got || s.Held() {
-						t.Error("granted")
-					}
-				} else {
-					wantErr(t, "a mutex beside a semaphore", mx.Lock(ctx), queue.ErrConflict)
-				}
-			}
-			testserver.WaitChildren(t, dir, 1)
-			must(t, first.Err())
-			release(t, first)
-		})
-	}
-}
 
 // A call with a limit other than the one in force gets an error with both numbers, and no lease. That also holds when no
 // lease is held, as long as the directory exists.
@@ -202,24 +162,5 @@ func TestOwnData(t *testing.T) {
 		if got := dataOf(t, dir); got != data {
 			t.Errorf("data %q, was %q", got, data)
 		}
-	}
-}
-
-// Children that are no contenders do not count, in either layout.
-func TestForeignChildren(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(layout.name, func(t *testing.T) {
-			dir := testserver.Path(t)
-			for _, name := range []string{"readme", "release-0000000000", "lease-x"} {
-				persistent(t, dir+layout.leases+"/"+name, "")
-			}
-			s := newSem(t, connect(t), dir, 2, layout.opts...)
-			held := []*queue.Lease{take(t, s, 1), take(t, s, 1)}
-			busy(t, s, 1)
-			release(t, held...)
-			persistent(t, dir+layout.leases+"/lock-0000000000", "")
-			_, err := s.TryAcquire(patient(t))
-			wantErr(t, "beside another kind of lock", err, queue.ErrConflict)
-		})
 	}
 }

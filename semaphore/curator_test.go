@@ -4,18 +4,13 @@ import (
 	"context"
 	"path"
 	"regexp"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -150,87 +145,6 @@ func TestCuratorCountsNodes(t *testing.T) {
 	release(t, l)
 }
 
-// A contender that waits among the leases and loses the gate starts over at the end of the queue. Its node among the leases
-// goes, since only the holder of the gate waits with such a node.
-func TestCuratorGateLost(t *testing.T) {
-	for _, way := range []struct {
-		name string
-		lose func(t *testing.T, dir string, proxy *zktest.Proxy, m *session.Manager)
-	}{
-		{"node deleted", func(t *testing.T, dir string, _ *zktest.Proxy, _ *session.Manager) {
-			testserver.Delete(t, dir, "locks", oldest(t, dir+"/locks"))
-		}},
-		{"session expired", func(t *testing.T, _ string, proxy *zktest.Proxy, m *session.Manager) {
-			expire(t, proxy, m)
-		}},
-	} {
-		t.Run(way.name, func(t *testing.T) {
-			dir := testserver.Path(t)
-			proxy := testserver.Proxy(t)
-			m := behind(t, proxy)
-			held := take(t, curators(t, dir, 1), 1)
-			first := enterAt(t, newSem(t, m, dir, 1, semaphore.WithCuratorLayout()), 1, dir+"/locks")
-			nodes(t, dir, 2, 1)
-			second := enterAt(t, curators(t, dir, 1), 1, dir+"/locks")
-			lock, lease := oldest(t, dir+"/locks"), newest(t, dir+"/leases")
-
-			way.lose(t, dir, proxy, m)
-			zktest.Eventually(t, testserver.Patience, "the first to start over", func() bool {
-				return oldest(t, dir+"/locks") != lock && len(testserver.Children(t, dir+"/locks")) == 2 &&
-					newest(t, dir+"/leases") != lease && len(testserver.Children(t, dir+"/leases")) == 2
-			})
-			first.waits(t, "the lease is held")
-			release(t, held)
-			l := second.get(t)
-			first.waits(t, "the lease is held")
-			release(t, l)
-			release(t, first.get(t))
-			nodes(t, dir, 0, 0)
-		})
-	}
-}
-
-// oldest and newest return the names of the nodes with the lowest and the highest number.
-func oldest(tb testing.TB, dir string) string { name, _ := ends(tb, dir); return name }
-func newest(tb testing.TB, dir string) string { _, name := ends(tb, dir); return name }
-
-func ends(tb testing.TB, dir string) (oldest, newest string) {
-	tb.Helper()
-	number := func(name string) string { return name[max(0, len(name)-10):] }
-	for _, name := range testserver.Children(tb, dir) {
-		if oldest == "" || number(name) < number(oldest) {
-			oldest = name
-		}
-		if newest == "" || number(name) > number(newest) {
-			newest = name
-		}
-	}
-	return oldest, newest
-}
-
-// The manager is closed while a call waits for the gate or among the leases.
-func TestCuratorClosed(t *testing.T) {
-	dir := testserver.Path(t)
-	directories(t, dir)
-	held := take(t, curators(t, dir, 1), 1)
-	for i := range 2 {
-		m := connect(t)
-		c := enterAt(t, newSem(t, m, dir, 1, semaphore.WithCuratorLayout()), 1, dir+"/locks")
-		if i == 0 {
-			nodes(t, dir, 2, 1)
-			must(t, m.Close())
-			wantErr(t, "within", c.fail(t), session.ErrClosed)
-			nodes(t, dir, 1, 0)
-			forge(t, dir+"/locks", "lock-")
-			continue
-		}
-		must(t, m.Close())
-		wantErr(t, "at the gate", c.fail(t), session.ErrClosed)
-		nodes(t, dir, 1, 1)
-	}
-	release(t, held)
-}
-
 // ctx ends when the lease is granted, but the server has not yet confirmed the release of the gate. That release goes on by
 // itself. The lease is returned if it is known by then that the path has no contender of the other layout, and given up
 // otherwise.
@@ -269,120 +183,4 @@ func TestCuratorGateRefused(t *testing.T) {
 	testserver.WaitChildren(t, dir+"/leases", 0)
 	must(t, m.Close())
 	testserver.WaitChildren(t, dir+"/locks", 0)
-}
-
-// javaClient takes leases in the way of InterProcessSemaphoreV2, with a plain client.
-type javaClient struct {
-	conn  *zk.Conn
-	dir   string
-	limit int
-}
-
-func (j javaClient) acquire() (lease string, err error) {
-	lock := zk.NewLock(j.conn, j.dir+"/locks", zk.WorldACL(zk.PermAll))
-	if err := lock.Lock(); err != nil {
-		return "", err
-	}
-	lease, err = j.conn.CreateProtectedEphemeralSequential(j.dir+"/leases/lease-", nil, zk.WorldACL(zk.PermAll))
-	for err == nil {
-		children, _, changed, listErr := j.conn.ChildrenW(j.dir + "/leases")
-		if err = listErr; err != nil || len(children) <= j.limit {
-			break
-		}
-		<-changed
-	}
-	if unlockErr := lock.Unlock(); err == nil {
-		err = unlockErr
-	}
-	return lease, err
-}
-
-// This package's and Curator's way of counting, together under load: there are never more leases than the limit, and no
-// call waits for ever.
-func TestCuratorWithJavasCount(t *testing.T) {
-	const limit, each = 3, 4
-	times := longtest.Pick(10, 25)
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	directories(t, dir)
-	inside := counter{limit: limit, full: make(chan struct{})}
-	var g errgroup.Group
-	for range each {
-		s := curators(t, dir, limit)
-		g.Go(func() error {
-			for range times {
-				l, err := s.Acquire(ctx)
-				if err != nil {
-					return err
-				}
-				inside.use()
-				if err := l.Release(ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		j := javaClient{plainClient(t), dir, limit}
-		g.Go(func() error {
-			for range times {
-				lease, err := j.acquire()
-				if err != nil {
-					return err
-				}
-				inside.use()
-				if err := j.conn.Delete(lease, -1); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	must(t, g.Wait())
-	if inside.most != limit {
-		t.Errorf("up to %d inside, of %d", inside.most, limit)
-	}
-	testserver.WaitChildren(t, dir+"/leases", 0)
-	testserver.WaitChildren(t, dir+"/locks", 0)
-}
-
-// counter counts the holders, and keeps the maximum.
-type counter struct {
-	limit int
-	full  chan struct{} // closed when the maximum is reached
-
-	mu      sync.Mutex
-	n, most int
-}
-
-// use is called with a lease. The first callers return when as many have come as the limit allows.
-func (c *counter) use() {
-	c.add(1)
-	select {
-	case <-c.full:
-	case <-time.After(testserver.Patience):
-	}
-	c.add(-1)
-}
-
-func (c *counter) add(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n += n
-	if c.n >= c.limit && c.most < c.limit {
-		close(c.full)
-	}
-	c.most = max(c.most, c.n)
-}
-
-type discard struct{}
-
-func (discard) Printf(string, ...any) {}
-
-// plainClient returns a client of go-zookeeper.
-func plainClient(tb testing.TB) *zk.Conn {
-	tb.Helper()
-	conn, _, err := zk.Connect([]string{testserver.Server(tb).Addr(0)}, long, zk.WithLogger(discard{}))
-	must(tb, err)
-	tb.Cleanup(conn.Close)
-	return conn
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -173,55 +172,6 @@ func release(tb testing.TB, leases ...*queue.Lease) {
 func expire(tb testing.TB, proxy *zktest.Proxy, m *session.Manager) {
 	tb.Helper()
 	must(tb, proxy.Expire(patient(tb), testserver.Session(tb, m).ID()))
-}
-
-// referee checks, outside of ZooKeeper, that there are never more leases held than the limit allows.
-type referee struct {
-	limit int
-
-	mu    sync.Mutex
-	held  map[*queue.Lease]int
-	most  int
-	count int
-	fouls []string
-}
-
-// enter adds a lease of n as soon as it is granted, and then asks all leases whether they are held. All of them were
-// granted before it asks the first. So those that report held were held together at the time of the call.
-func (r *referee) enter(l *queue.Lease, n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.held == nil {
-		r.held = make(map[*queue.Lease]int)
-	}
-	r.held[l] = n
-	r.count++
-	sum := 0
-	for l, n := range r.held {
-		if l.Err() == nil {
-			sum += n
-		} else {
-			delete(r.held, l)
-		}
-	}
-	r.most = max(r.most, sum)
-	if sum > r.limit {
-		r.fouls = append(r.fouls, fmt.Sprintf("%d leases are held of %d", sum, r.limit))
-	}
-}
-
-// check fails unless all leases were held at some time, and never more.
-func (r *referee) check(tb testing.TB) {
-	tb.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range r.fouls {
-		tb.Error(f)
-	}
-	if r.most < r.limit {
-		tb.Errorf("never more than %d of %d leases were held", r.most, r.limit)
-	}
-	tb.Logf("%d grants, up to %d leases of %d at a time", r.count, r.most, r.limit)
 }
 
 // layouts are the semaphore's own layout and Curator's.

@@ -95,35 +95,6 @@ func TestRequestInvalid(t *testing.T) {
 	wantText(t, err, "Curator")
 }
 
-// A call with an ended context sends nothing, even if leases are free.
-func TestEndedContextSendsNothing(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(layout.name, func(t *testing.T) {
-			proxy := testserver.Proxy(t)
-			m := behind(t, proxy)
-			testserver.Session(t, m)
-			s := newSem(t, m, testserver.Path(t), 2, layout.opts...)
-			ended, cancel := context.WithCancel(patient(t))
-			cancel()
-			proxy.ResetRequests()
-			wantErr(t, "Lock", s.Lock(ended), context.Canceled)
-			got, err := s.TryLock(ended)
-			wantErr(t, "TryLock", err, context.Canceled)
-			_, acquireErr := s.Acquire(ended)
-			wantErr(t, "Acquire", acquireErr, context.Canceled)
-			if got || s.Held() {
-				t.Error("held")
-			}
-			if layout.opts == nil {
-				wantErr(t, "Resize", s.Resize(ended, 3), context.Canceled)
-			}
-			if n := proxy.Count(under(s.Path())); n > 0 {
-				t.Errorf("%d requests", n)
-			}
-		})
-	}
-}
-
 // Contenders tells holders from waiters by the weights.
 func TestContenders(t *testing.T) {
 	ctx := patient(t)
@@ -151,25 +122,4 @@ func TestContenders(t *testing.T) {
 	cancel()
 	_, err = s.Contenders(ended)
 	wantErr(t, "Contenders", err, context.Canceled)
-}
-
-// The holder of one lease is asked to give it up, and another holder is not.
-func TestRevoked(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(layout.name, func(t *testing.T) {
-			s := newSem(t, connect(t), testserver.Path(t), 2, layout.opts...)
-			l := take(t, s, 1)
-			other := take(t, s, 1)
-			_, err := testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
-			must(t, err)
-			receive(t, "the request", l.Revoked())
-			select {
-			case <-other.Revoked():
-				t.Error("the other lease is asked for")
-			default:
-			}
-			must(t, l.Err())
-			release(t, l, other)
-		})
-	}
 }

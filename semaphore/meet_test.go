@@ -1,11 +1,9 @@
 package semaphore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -178,64 +176,4 @@ func TestLayoutsMeetOnTheWay(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Both layouts come at the same time, again and again, and directories vanish: never do both hold.
-func TestLayoutsRace(t *testing.T) {
-	const rounds = 40
-	ctx := patient(t)
-	m := meeting{testserver.Path(t)}
-	sems := []*semaphore.Semaphore{m.sem(t, false), m.sem(t, true)}
-	granted := 0
-	for round := range rounds {
-		var wg sync.WaitGroup
-		leases := make([]*queue.Lease, len(sems))
-		errs := make([]error, len(sems))
-		for i, s := range sems {
-			get := s.Acquire
-			if round%2 == 0 {
-				get = s.TryAcquire
-			}
-			wg.Go(func() { leases[i], errs[i] = get(ctx) })
-		}
-		wg.Wait()
-		for i, err := range errs {
-			if err != nil {
-				wantErr(t, "who does not get it", err, queue.ErrConflict)
-			} else {
-				granted++
-				defer func(l *queue.Lease) { _ = l.Release(context.Background()) }(leases[i])
-			}
-		}
-		if errs[0] == nil && errs[1] == nil {
-			t.Fatalf("limit 1, two holders: %s and %s", leases[0].Path(), leases[1].Path())
-		}
-		for _, l := range leases {
-			if l != nil {
-				release(t, l)
-			}
-		}
-		if all := m.contenders(t); len(all) > 0 {
-			t.Fatalf("contenders %q are left", all)
-		}
-		if round%3 == 0 {
-			m.reap(t, []string{"/locks", "/leases"}[round/3%2])
-		}
-	}
-	t.Logf("%d of %d were granted", granted, 2*rounds)
-}
-
-// The session is lost while Curator's side looks for us. It begins again in the next session.
-func TestLayoutsMeetWithoutASession(t *testing.T) {
-	m := meeting{testserver.Path(t)}
-	proxy := testserver.Proxy(t)
-	mgr := behind(t, proxy)
-	look := proxy.HoldRequest(listing(m.dir))
-	c := begin(t, newSem(t, mgr, m.dir, 1, semaphore.WithCuratorLayout()), 1)
-	receive(t, "the look", look.Hit())
-	expire(t, proxy, mgr)
-	look.Release()
-	l := c.get(t)
-	must(t, l.Err())
-	release(t, l)
 }

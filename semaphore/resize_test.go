@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -287,25 +285,6 @@ func waitContenders(tb testing.TB, dir string, n int) {
 	testserver.WaitChildren(tb, dir, n+1)
 }
 
-// A fleet changes the number in its code. Resize fixes the limit, both versions run beside each other, and the new version
-// calls ResetLimit.
-func TestRollingChange(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	before, after := newSem(t, connect(t), dir, 3), newSem(t, connect(t), dir, 5)
-	held := []*queue.Lease{take(t, before, 1)}
-	must(t, after.Resize(ctx, 3))
-	held = append(held, take(t, before, 1), take(t, after, 1))
-	busy(t, before, 1)
-	busy(t, after, 1)
-	must(t, after.Resize(ctx, 5))
-	held = append(held, take(t, before, 1), take(t, after, 1))
-	busy(t, after, 1)
-	must(t, after.ResetLimit(ctx))
-	release(t, held...)
-	release(t, take(t, after, 5))
-}
-
 // A Resize succeeds although its request or its reply is lost. It keeps its node until it knows what became of the request.
 func TestResizeInDoubt(t *testing.T) {
 	for _, c := range []struct {
@@ -411,59 +390,6 @@ func TestResizeWhileResetLimit(t *testing.T) {
 	must(t, receive(t, "ResetLimit", done))
 	wantLimit(t, s, 2)
 	testserver.WaitChildren(t, dir, 0)
-}
-
-// Many clients resize at once, up and down, while others acquire and release. There are never more leases held than the
-// highest limit allows, and in the end the last limit counts.
-func TestResizeUnderLoad(t *testing.T) {
-	const most, clients, times = 4, 5, 30
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	persistent(t, dir, "")
-	r := referee{limit: most}
-	stop, stopped := context.WithCancel(ctx)
-	defer stopped()
-	var resizers, users errgroup.Group
-	for i := range 2 {
-		s := newSem(t, connect(t), dir, most)
-		resizers.Go(func() error {
-			for n := i; stop.Err() == nil; n++ {
-				if err := s.Resize(ctx, 1+n%most); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	for range clients {
-		s := newSem(t, connect(t), dir, most)
-		users.Go(func() error {
-			for range times {
-				l, err := s.Acquire(ctx)
-				if err != nil {
-					return err
-				}
-				r.enter(l, 1)
-				if err := l.Release(ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	must(t, users.Wait())
-	stopped()
-	must(t, resizers.Wait())
-	s := newSem(t, connect(t), dir, most)
-	must(t, s.Resize(ctx, most))
-	var held []*queue.Lease
-	for range most {
-		held = append(held, take(t, s, 1))
-		r.enter(held[len(held)-1], 1)
-	}
-	busy(t, s, 1)
-	release(t, held...)
-	r.check(t)
 }
 
 // The counter of a directory is used up, and a limit of Resize keeps the directory. A higher limit can be set all the same.

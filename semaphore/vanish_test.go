@@ -47,7 +47,7 @@ func TestTimeRunsOutAfterGateLost(t *testing.T) {
 		result <- err
 	}()
 	nodes(t, dir, 2, 1)
-	testserver.Delete(t, dir, "locks", oldest(t, dir+"/locks"))
+	testserver.Delete(t, dir, "locks", testserver.Children(t, dir+"/locks")[0])
 	wantErr(t, "Acquire", receive(t, "Acquire", result), context.DeadlineExceeded)
 	release(t, held)
 }

@@ -9,44 +9,11 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// Waiters get the lock in the order in which they came, each with its own lease, with one node and
-// without a request.
-func TestOrder(t *testing.T) {
-	longtest.Only(t)
-	dir := testserver.Path(t)
-	p := newProcess(t, dir, 100)
-	l := p.hold(t)
-	token, node := tokenOf(t, l), l.Path()
-	var all []*waits
-	for i := range 5 {
-		all = append(all, p.wait(t, i+1))
-	}
-	testserver.WaitChildren(t, dir, 1)
-	p.proxy.ResetRequests()
-	for _, w := range all {
-		giveBack(t, l)
-		next := w.lease(t)
-		if next == l || !errors.Is(l.Err(), queue.ErrReleased) || next.Err() != nil || next.Path() != node || tokenOf(t, next) != token {
-			t.Fatalf("%s, %v; then %s, %v", l.Path(), l.Err(), next.Path(), next.Err())
-		}
-		if err := l.Release(expect.Patient(t)); !errors.Is(err, queue.ErrReleased) || next.Err() != nil {
-			t.Fatalf("released again: %v; the next: %v", err, next.Err())
-		}
-		l = next
-	}
-	if n := p.proxy.Count(func(r zktest.Request) bool { return r.Path == dir || path.Dir(r.Path) == dir }); n != 0 {
-		t.Errorf("%d requests for 5 hand-overs", n)
-	}
-	giveBack(t, l)
-	testserver.WaitChildren(t, dir, 0)
-}
 
 // After the last hand-over of a turn, other processes have their turn, and the waiters that remain are
 // behind them. The token grows from turn to turn.
@@ -86,49 +53,6 @@ func TestBound(t *testing.T) {
 		t.Errorf("tokens %d, %d, %d", mine, b, c)
 	}
 	giveBack(t, last)
-	testserver.WaitChildren(t, dir, 0)
-}
-
-// A waiter that is cancelled affects neither the other waiters nor the node, even if it came first and
-// the node was created for it. With the last waiter the node is deleted.
-func TestCancel(t *testing.T) {
-	dir := testserver.Path(t)
-	holder := newProcess(t, dir, 1)
-	h := holder.hold(t)
-	p := newProcess(t, dir, 1)
-	one, two, three := p.wait(t, 1), p.wait(t, 2), p.wait(t, 3)
-	testserver.WaitChildren(t, dir, 2)
-	names := testserver.Children(t, dir)
-	one.cancel()
-	one.fails(t, context.Canceled)
-	three.cancel()
-	three.fails(t, context.Canceled)
-	giveBack(t, h)
-	l := two.lease(t)
-	if l.Path() != path.Join(dir, names[0]) && l.Path() != path.Join(dir, names[1]) {
-		t.Errorf("%s is none of %v", l.Path(), names)
-	}
-	four := p.wait(t, 1) // behind a hold of this process, with no node
-	four.cancel()
-	four.fails(t, context.Canceled)
-	if l.Err() != nil {
-		t.Error(l.Err())
-	}
-	giveBack(t, l)
-	testserver.WaitChildren(t, dir, 0)
-
-	h = holder.hold(t)
-	one, two = p.wait(t, 1), p.wait(t, 2)
-	testserver.WaitChildren(t, dir, 2)
-	one.cancel()
-	two.cancel()
-	one.fails(t, context.Canceled)
-	two.fails(t, context.Canceled)
-	testserver.WaitChildren(t, dir, 1)
-	three = p.wait(t, 1) // a new contender, though the one before was called back
-	testserver.WaitChildren(t, dir, 2)
-	giveBack(t, h)
-	giveBack(t, three.lease(t))
 	testserver.WaitChildren(t, dir, 0)
 }
 
@@ -226,86 +150,6 @@ func TestTry(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// If the shared contender fails, all waiters get its error. If the manager is closed, waiters behind a
-// hold of this process get that error too.
-func TestErrors(t *testing.T) {
-	dir := testserver.Path(t)
-	other := newProcess(t, dir, 1)
-	h := other.hold(t)
-	p := newProcess(t, dir, 1)
-	one, two := p.wait(t, 1), p.wait(t, 2)
-	testserver.WaitChildren(t, dir, 2)
-	expect.NoError(t, p.m.Close())
-	one.fails(t, session.ErrClosed)
-	two.fails(t, session.ErrClosed)
-	three := other.wait(t, 1)
-	expect.NoError(t, other.m.Close())
-	three.fails(t, session.ErrClosed)
-	if !errors.Is(h.Err(), session.ErrClosed) {
-		t.Error(h.Err())
-	}
-	testserver.WaitChildren(t, dir, 0)
-
-	fails := newProcess(t, dir, 1)
-	q := fails.q
-	conflicting, err := q.Acquire(expect.Patient(t), reader)
-	expect.NoError(t, err)
-	for range 2 { // the second finds nothing left of the first
-		if _, err := fails.Acquire(expect.Patient(t), false); !errors.Is(err, queue.ErrConflict) {
-			t.Errorf("Acquire: %v", err)
-		}
-	}
-	giveBack(t, conflicting)
-	giveBack(t, fails.hold(t))
-
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := fails.Acquire(ctx, false); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	testserver.WaitChildren(t, dir, 0)
-}
-
-// first begins an Acquire whose listing is held up, and another one behind it.
-func (p *process) first(t *testing.T, dir string) (one, two *waits, listing *zktest.Fault) {
-	t.Helper()
-	listing = p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
-	one = p.begin(expect.Patient(t))
-	<-listing.Hit()
-	return one, p.wait(t, 2), listing
-}
-
-// It gets the lock, and hands it on.
-func TestFirstGranted(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newProcess(t, dir, 1)
-	giveBack(t, p.hold(t)) // so that there is a directory
-	one, two, listing := p.first(t, dir)
-	listing.Release()
-	l := one.lease(t)
-	node := l.Path()
-	giveBack(t, l)
-	next := two.lease(t)
-	if next.Path() != node {
-		t.Errorf("the lock was not handed over: %s and then %s", node, next.Path())
-	}
-	giveBack(t, next)
-	testserver.WaitChildren(t, dir, 0)
-}
-
-// It gives up before it knows. The other one contends.
-func TestFirstGivesUp(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newProcess(t, dir, 1)
-	giveBack(t, p.hold(t))
-	one, two, listing := p.first(t, dir)
-	one.cancel()
-	one.fails(t, context.Canceled)
-	listing.Release()
-	giveBack(t, two.lease(t))
-	testserver.WaitChildren(t, dir, 0)
-}
-
 // There is no connection. The other one says so if its context ends.
 func TestFirstWhy(t *testing.T) {
 	dir := testserver.Path(t)
@@ -379,22 +223,4 @@ func TestCalledBack(t *testing.T) {
 			testserver.WaitChildren(t, dir, 0)
 		})
 	}
-}
-
-// As above, but nobody comes: the lock is free for the next waiter.
-func TestCalledBackAlone(t *testing.T) {
-	dir := testserver.Path(t)
-	h := newProcess(t, dir, 1).hold(t)
-	watching, ended, proceed := make(chan struct{}, 10), make(chan error, 1), make(chan struct{})
-	p := newProcess(t, dir, 1, heldEnd(watching, ended, proceed))
-	first := p.wait(t, 1)
-	<-watching
-	giveBack(t, h)
-	expect.NoError(t, <-ended)
-	first.cancel()
-	p.settle(t, 0)
-	close(proceed)
-	first.fails(t, context.Canceled)
-	testserver.WaitChildren(t, dir, 0)
-	giveBack(t, p.hold(t))
 }

@@ -312,35 +312,6 @@ func TestInterruptedAtLoss(t *testing.T) {
 	})
 }
 
-// A request to give the lock up ends the context of a Do. An error of the function then matches the request, and nil stays
-// nil. If the request came before, the function is not called.
-func TestRevokedDo(t *testing.T) {
-	h := &share.Holds[*lease]{Path: "/lock", Slot: true}
-	for _, fails := range []bool{true, false} {
-		l := &lease{}
-		err := h.Do(t.Context(), get(l), func(ctx context.Context) error {
-			wantErr(t, "the context", ctx.Err(), nil)
-			l.revoke()
-			wantErr(t, "the cause", context.Cause(ctx), queue.ErrRevoked)
-			if fails {
-				return ctx.Err()
-			}
-			return nil
-		})
-		if fails && (!errors.Is(err, queue.ErrRevoked) || errors.Is(err, context.Canceled)) || !fails && err != nil {
-			t.Errorf("Do: %v", err)
-		}
-		wantErr(t, "the lease", l.Err(), queue.ErrReleased)
-	}
-	l := &lease{revoked: true}
-	ran, err := h.TryDo(t.Context(), get(l), func(context.Context) error { t.Error("called"); return nil })
-	if ran {
-		t.Error("TryDo says that it has called the function")
-	}
-	wantErr(t, "TryDo", err, queue.ErrRevoked)
-	wantErr(t, "the lease", l.Err(), queue.ErrReleased)
-}
-
 // A Locker logs a refusal once a minute, and ends its goroutine when the manager is closed. Its Unlock of what is not held
 // panics.
 func TestLocker(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -250,29 +249,6 @@ func TestReadersStopLooking(t *testing.T) {
 	}
 }
 
-// Of readers that share a turn, the last one decides: it is kept after a use.
-func TestUnwantedByReader(t *testing.T) {
-	for _, lastUses := range []bool{false, true} {
-		dir := testserver.Path(t)
-		p := newReaders(t, dir)
-		one, other := p.hold(t), p.hold(t)
-		if lastUses {
-			unwanted(t, one)
-			giveBack(t, other)
-			if p.in() != keeping {
-				t.Errorf("state %v", p.in())
-			}
-			continue
-		}
-		giveBack(t, one)
-		unwanted(t, other)
-		if p.in() != idle {
-			t.Errorf("state %v", p.in())
-		}
-		testserver.WaitChildren(t, dir, 0)
-	}
-}
-
 // Readers that wait for the same writer share a node. Their turn has had to wait, so nobody joins it later, and it is not
 // kept.
 func TestReadersWaitTogether(t *testing.T) {
@@ -298,47 +274,6 @@ func TestReadersWaitTogether(t *testing.T) {
 	testserver.WaitChildren(t, dir, 1)
 	unwanted(t, c)
 	testserver.WaitChildren(t, dir, 0)
-}
-
-// All readers of a turn are lost with their session. Others read in the next one.
-func TestReadersLost(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newReaders(t, dir)
-	a, b := p.hold(t), p.hold(t)
-	expect.NoError(t, p.proxy.Expire(expect.Patient(t), testserver.Session(t, p.m).ID()))
-	lostBy(t, a)
-	lostBy(t, b)
-	if err := b.Release(expect.Patient(t)); !errors.Is(err, session.ErrLost) {
-		t.Error(err)
-	}
-	giveBack(t, p.hold(t))
-}
-
-// Readers leave no goroutine and no watch behind, whichever contenders come and go.
-func TestReadersLeaveNothing(t *testing.T) {
-	dir := testserver.Path(t)
-	before := testserver.Watches(t)
-	p, q := newReaders(t, dir), others(t, dir)
-	for range 20 {
-		mine, also := p.hold(t), p.hold(t)
-		written := beginIn(q, expect.Patient(t), writer)
-		late := p.begin(expect.Patient(t)) // joins, or is behind the writer
-		giveBack(t, mine)
-		giveBack(t, also)
-		for range 2 {
-			var g outcome
-			select {
-			case g = <-written.done:
-			case g = <-late.done:
-			}
-			expect.NoError(t, g.err)
-			giveBack(t, g.lease)
-		}
-		p.GiveUpKept()
-		p.want(t, idle)
-	}
-	testserver.WaitChildren(t, dir, 0)
-	zktest.Eventually(t, testserver.Patience, "all watches to end", func() bool { return testserver.Watches(t) <= before })
 }
 
 // A reader that waits until those of its process have listed again waits for no turn that is given up meanwhile: it gets
