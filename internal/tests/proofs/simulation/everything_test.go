@@ -29,7 +29,6 @@ var everythingKind = kind{
 	whose:     everything.whose,
 	choose:    func(k *worker) (path, mode string) { return k.choose(habits) },
 	usages:    everything,
-	narrow:    true,
 	limited:   func(path string) map[string]int { return map[string]int{path + "/s": leases} },
 	revocable: true,
 	hostile:   true,

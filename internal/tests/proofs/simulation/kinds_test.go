@@ -201,23 +201,5 @@ func openPart(m *session.Manager, path, part string) (zklock.ContextLocker, erro
 	return semaphore.New(m, path, 1)
 }
 
-// The mutex that workers of a manager hand over among themselves.
-var localKind = kind{
-	name:   "local",
-	modes:  []string{"lock"},
-	modeOf: func(queue.Node) string { return "lock" },
-	open: func(m *session.Manager, path string) (map[string]any, error) {
-		mx, err := zklock.New(m, path, zklock.WithLocalHandover(handovers))
-		return map[string]any{"lock": mx}, err
-	},
-	together:  func(all []inside) bool { return len(all) <= 1 },
-	weight:    func(string, string) int { return 1 },
-	slack:     func(string) int { return 0 },
-	unordered: true,
-	shared:    true,
-	handovers: handovers,
-	reentrant: true,
-}
-
 // handovers is small, so that turns end in both ways.
 const handovers = 2

@@ -72,17 +72,13 @@ type kind struct {
 	revocable bool
 	// drawn returns the kind as a seed draws it. nil: all seeds have the same.
 	drawn func(k kind, seed uint64) kind
-	// choose draws the path and the mode of a call. nil: any. Each manager has a path of its own then.
+	// choose draws the path and the mode of a call. nil: any.
 	choose func(k *worker) (path, mode string)
 	// keeps is for how long, at most, places of calls of each mode are kept after a release. nil: no place
 	// is kept.
 	keeps map[string]time.Duration
 	// usages has what calls of each mode take, in a kind that keeps places.
 	usages usages
-	// narrow says that all managers meet on a few paths. Otherwise each manager of a kind that chooses has a path.
-	narrow bool
-	// fewNodes says that sessions of some managers may have few nodes.
-	fewNodes bool
 	// hostile says that functions of a Do panic, that sessions have few nodes, and that workers that hold
 	// nothing call Unlock.
 	hostile bool
@@ -143,7 +139,7 @@ type inside struct {
 }
 
 // kinds has those last that were added last: see kindOf.
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, localKind, resizedKind, mixedKind, keptKind, electionKind, everythingKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, resizedKind, mixedKind, electionKind, everythingKind}
 
 var mutexKind = kind{
 	name:   "mutex",

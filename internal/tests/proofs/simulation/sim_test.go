@@ -175,10 +175,8 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 		w.kind = w.kind.drawn(w.kind, seed)
 	}
 	switch {
-	case w.kind.narrow:
-		w.plan.workers = max(2, w.plan.workers)
 	case w.kind.choose != nil:
-		w.plan.workers, w.plan.paths = max(2, w.plan.workers), homes(w.plan.managers)
+		w.plan.workers = max(2, w.plan.workers)
 	case w.kind.parts != nil:
 		w.plan.workers, w.plan.paths = max(2, w.plan.workers), w.plan.paths[:1]
 	case w.kind.handovers > 0:
