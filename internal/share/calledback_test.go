@@ -49,3 +49,42 @@ func TestCalledBackIsNotInTheWay(t *testing.T) {
 		}
 	})
 }
+
+// The goroutine that acquires for all has the context of the first waiter, also for hooks. If a hook blocks with it, the last
+// waiter does not wait for that when its own context ends.
+func TestCalledBackInAHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, goOn := zktest.Start(t), make(chan struct{})
+		type blocking struct{}
+		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
+			session.WithLogger(slog.New(slog.DiscardHandler)), session.WithTrace(session.Trace{
+				Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+					if i.Op == "create" && ctx.Value(blocking{}) != nil {
+						<-goOn
+					}
+					return ctx, nil
+				},
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		p := &process{Turns: turnsOn(t, m, "/lock", func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 1, 0) })}
+		first := p.begin(context.WithValue(t.Context(), blocking{}, true))
+		synctest.Wait()
+		second := p.begin(t.Context())
+		synctest.Wait()
+		first.cancel()
+		first.fails(t, context.Canceled)
+		second.cancel()
+		select {
+		case g := <-second.done:
+			if !errors.Is(g.err, context.Canceled) {
+				t.Error(g.err)
+			}
+		case <-time.After(time.Second):
+			t.Error("a call waits for another caller's hook after its context has ended")
+		}
+		close(goOn)
+	})
+}

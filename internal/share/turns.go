@@ -138,12 +138,19 @@ func (s *Turns) get(ctx context.Context, try bool) grant {
 		return grant{nil, again, &why}
 	}
 	// Nobody waits for the end of the acquisition any more. When it has ended, the delete of its node has left: what this
-	// process sends next comes behind that, and finds room.
+	// process sends next comes behind that, and finds room. That takes no time, unless a hook blocks.
 	a.cancel()
 	s.mu.Unlock()
-	<-a.over
+	select {
+	case <-a.over:
+	case <-time.After(hookPatience):
+	}
 	return grant{nil, again, &why}
 }
+
+// hookPatience is how long a call whose context has ended waits for an acquisition that it has cancelled, and whose hook, of
+// another caller's context, may block.
+const hookPatience = 10 * time.Millisecond
 
 // tryAndUnlock asks the servers for a turn, unless a goroutine of this process is in the way. mu is locked, and unlocked
 // meanwhile and afterwards.

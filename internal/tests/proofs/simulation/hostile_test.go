@@ -86,6 +86,7 @@ func trip(ctx context.Context) {
 	}
 	if t := k.wire.Load(); t != nil && t.block > 0 && t.left.Add(-1) == -1 {
 		k.blocked.Add(int64(t.block))
+		k.world.hooked.Store(max(k.world.hooked.Load(), time.Now().Add(t.block).UnixNano()))
 		k.log("a hook blocks for %v", t.block)
 		time.Sleep(t.block)
 	}

@@ -30,6 +30,7 @@ type world struct {
 	limits *limits
 	views  *views
 
+	hooked    atomic.Int64 // until when the last hook that has blocked did so, in nanoseconds
 	probes    int
 	sequences map[string]int32 // from which directories count, that have been in use for long
 	members   []*member
