@@ -2,15 +2,22 @@ package session
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // unwatched returns a session that was granted a timeout, with the default margin of a tenth. It has no connection, and no
@@ -102,4 +109,168 @@ func TestShorterTimeoutAtReconnect(t *testing.T) {
 		}
 		_ = s.mark(ErrClosed) // ends what belongs to it
 	})
+}
+
+// gated is a connection from which nothing can be read while its gate is closed.
+type gated struct {
+	net.Conn
+	gate *atomic.Pointer[chan struct{}]
+}
+
+func (c gated) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if gate := c.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return n, err
+}
+
+// TestLateLook has a session whose timer does not fire in time, as after a pause of the process. The first look is right
+// all the same, and so is one behind answers that were on their way.
+func TestLateLook(t *testing.T) {
+	for name, answers := range map[string]bool{"first": false, "behind late answers": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				var gate atomic.Pointer[chan struct{}]
+				m, err := Connect(t.Context(), "h:1", WithTimeout(10*time.Second), WithLogger(slog.New(slog.DiscardHandler)),
+					WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+						c, err := srv.Dialer()(ctx, network, addr)
+						return gated{c, &gate}, err
+					}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer m.Close()
+				s, err := m.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				closed := make(chan struct{})
+				gate.Store(&closed)
+				s.mu.Lock()
+				s.timer.Stop()
+				s.mu.Unlock()
+				time.Sleep(s.remaining() + time.Millisecond)
+				if answers {
+					gate.Store(nil)
+					close(closed)
+					synctest.Wait()
+				} else {
+					defer close(closed)
+				}
+				if !errors.Is(s.Err(), ErrLost) || s.Remaining() > 0 {
+					t.Errorf("%v, and %v remain", s.Err(), s.Remaining())
+				}
+			})
+		})
+	}
+}
+
+// The goroutine of a connection can get no processor for so long that the manager goes on without it. What it tells then of a
+// session that has ended does not take the place of the next session.
+func TestLateNewsOfEndedSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := unwatched(t, 10*time.Second)
+		m := old.m
+		m.changed = make(chan struct{})
+		_ = old.mark(ErrLost)
+		m.transition(Connected, old, nil)
+		if state := m.State(); state != Connecting {
+			t.Errorf("%v, by the connection of a session that has ended", state)
+		}
+		next := newSession(m)
+		if err := greet(next, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		m.transition(Connected, next, nil)
+		m.transition(Suspended, old, nil)
+		if s, err := m.Session(t.Context()); s != next || m.State() != Connected {
+			t.Errorf("%p, %v, want %p; %v", s, err, next, m.State())
+		}
+		m.shut()
+	})
+}
+
+// The session ends while the answer of a server that refuses a delete is on its way through this process. The Removal ends once,
+// with the one or the other.
+func TestRefusalAtTheEndOfSession(t *testing.T) {
+	for what, both := range map[string]func(refused, ended func()){
+		"the end first": func(refused, ended func()) { ended(); refused() },
+		"at once":       func(refused, ended func()) { go refused(); ended() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := unwatched(t, 10*time.Second)
+				r := s.Remove(t.Context(), "/n")
+				both(func() { s.removals.refuse(r, zk.ErrNoAuth) }, func() {
+					_ = s.mark(ErrClosed)
+					<-r.Done()
+				})
+				if synctest.Wait(); !errors.Is(r.Err(), zk.ErrNoAuth) && !errors.Is(r.Err(), ErrClosed) {
+					t.Error(r.Err())
+				}
+			})
+		})
+	}
+}
+
+// The counter has the nodes and the bytes that there may be, whatever happens to a node. A node that is gone does not take the
+// place of one that was made at its path since.
+func TestRoom(t *testing.T) {
+	r := &room{mostNodes: 3, mostBytes: 3*4 + len("/a/b/c"+"0123456789")}
+	take := func(path string, sequential, fits bool) *place {
+		t.Helper()
+		p, err := r.take(path, sequential)
+		if (err == nil) != fits || err != nil && !errors.Is(err, ErrTooManyNodes) {
+			t.Errorf("%s: %v", path, err)
+		}
+		return p
+	}
+	a, b := take("/a", false, true), take("/b", false, true)
+	take("/c", true, true) // its number counts
+	take("/d", false, false)
+	r.made(a, "/a")
+	r.leave(a, true)
+	r.leave(a, true)
+	d := take("/d", false, true) // behind the delete
+	r.leave(a, false)            // its answer was lost
+	r.leave(a, false)
+	if r.nodes != 4 || r.there.Load() != 1 || r.all.Load() != 4 {
+		t.Errorf("%d nodes, %d there, %d in all", r.nodes, r.there.Load(), r.all.Load())
+	}
+	r.end(d)
+	r.end(d)
+	r.end(b)
+	if take("/longer", false, false); r.nodes != 2 { // too many bytes, not too many nodes
+		t.Errorf("%d nodes", r.nodes)
+	}
+	again := take("/a", false, true)
+	r.made(again, "/a")
+	r.end(a)
+	if r.at("/a") != again || r.nodes != 2 || r.there.Load() != 1 {
+		t.Errorf("%d nodes, %d there, the new one is forgotten: %v", r.nodes, r.there.Load(), r.at("/a") != again)
+	}
+	r.made(a, "/a") // the answer comes late
+	if r.there.Load() != 1 {
+		t.Errorf("%d nodes there", r.there.Load())
+	}
+}
+
+// TestWhyOut tells a process that stood still from one whose servers did not answer. (The test of a process that is really
+// stopped is that of package zklock.)
+func TestWhyOut(t *testing.T) {
+	const timeout = 10 * time.Second
+	for late, want := range map[time.Duration]string{
+		0:               "no answer through the leader",
+		timeout/4 - 1e9: "no answer through the leader",
+		timeout/4 + 1e9: "this process stood still for 3.5",
+	} {
+		s := &Session{lookAt: clock.Now().Add(-late)}
+		s.greeting.TimeoutMillis = int32(timeout.Milliseconds())
+		if got := s.whyOut(); !strings.HasPrefix(got.Error(), want) {
+			t.Errorf("late by %v: %v", late, got)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,53 +20,23 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// faulty is what a server in the process and a proxy have in common.
-type faulty interface {
-	CutBefore(zktest.Match) *zktest.Fault
-	CutAfterCommit(zktest.Match) *zktest.Fault
-	HoldRequest(zktest.Match) *zktest.Fault
-	HoldReply(zktest.Match) *zktest.Fault
-	Disconnect()
-	Refuse(bool)
-	Count(zktest.Match) int
-	ResetRequests()
-	Expire(context.Context, int64) error
-}
-
 // entering is a session that enters a directory, and another client that looks.
 type entering struct {
-	faulty
+	*zktest.Server
 	t     *testing.T
 	m     *session.Manager
 	s     *session.Session
-	other *session.Session // not through the faults, if the server is a real one
-	d     string           // the directory; its parent is there
-	log   *lockedBuffer
+	other *session.Session
+	d     string // the directory; its parent is there
+	log   *logText
 	cases int // how many there were of anew
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // virtualEntry is an entering with a server in the process, in a bubble.
 func virtualEntry(t *testing.T, opts ...session.Option) (*entering, *zktest.Server) {
 	t.Helper()
-	srv, e := zktest.Start(t), &entering{t: t, d: "/p/d", log: new(lockedBuffer)}
-	e.faulty = srv
+	srv, e := zktest.Start(t), &entering{t: t, d: "/p/d", log: new(logText)}
+	e.Server = srv
 	opts = append(opts, session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
 	e.m, e.s = virtually(t, "h:1", srv.Dialer(), opts...)
 	_, e.other = virtually(t, "h:1", srv.Dialer())
@@ -76,21 +44,10 @@ func virtualEntry(t *testing.T, opts ...session.Option) (*entering, *zktest.Serv
 	return e, srv
 }
 
-// everywhere runs a test with a server in the process, in virtual time, and with the shared server behind a proxy.
-func everywhere(t *testing.T, f func(*entering), opts ...session.Option) {
-	t.Run("in process", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			e, _ := virtualEntry(t, opts...)
-			f(e)
-		})
-	})
-	t.Run("shared server", func(t *testing.T) {
-		e := &entering{t: t, log: new(lockedBuffer)}
-		opts := append([]session.Option{session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))),
-			session.WithBackoff(time.Millisecond, 10*time.Millisecond)}, opts...) // the cases cut many connections
-		p, m, s := behindProxy(t, 20*time.Second, opts...)
-		e.faulty, e.m, e.s, e.d = p, m, s, dir(t, s)
-		e.other = testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
+// inBubble runs a test in a bubble, with a session that enters a directory.
+func inBubble(t *testing.T, f func(*entering), opts ...session.Option) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := virtualEntry(t, opts...)
 		f(e)
 	})
 }
@@ -101,13 +58,6 @@ func (e *entering) anew() {
 	e.cases++
 	e.d = fmt.Sprintf("%s/case%d", strings.TrimSuffix(e.d, fmt.Sprintf("/case%d", e.cases-1)), e.cases)
 	must(e.t, makeDir(patient(e.t), e.other, e.d))
-}
-
-// settles waits, in a bubble, until nothing happens any more.
-func (e *entering) settles() {
-	if _, inProcess := e.faulty.(*zktest.Server); inProcess {
-		synctest.Wait()
-	}
 }
 
 // left returns the children of the directory, which may be missing.
@@ -200,7 +150,7 @@ func TestEnterTakesARoundTrip(t *testing.T) {
 
 // The name has an id that is new for each Enter, and the listing shows all that came before. The watch tells of the next.
 func TestEnter(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		ctx := e.t.Context()
 		var before []string
 		var watch *session.Watch
@@ -247,7 +197,7 @@ func TestEnter(t *testing.T) {
 // Whichever reply is lost, and whether the server has carried out the request or not, Enter makes one node.
 func TestEnterLosesReplies(t *testing.T) {
 	type faults []*zktest.Fault
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		for what, arm := range map[string]func(creates, lists, writes, looks zktest.Match) faults{
 			"create cut":        func(c, _, _, _ zktest.Match) faults { return faults{e.CutBefore(c)} },
 			"create's reply":    func(c, _, _, _ zktest.Match) faults { return faults{e.CutAfterCommit(c)} },
@@ -307,7 +257,7 @@ func behind(first, m zktest.Match) zktest.Match {
 // When Enter is cancelled, at whatever moment and whatever then becomes of the request, it returns at once. It leaves no
 // node, and no room is taken.
 func TestEnterIsCancelled(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		for what, arm := range map[string]func(creates, lists, writes zktest.Match) *zktest.Fault{
 			"create":         func(c, _, _ zktest.Match) *zktest.Fault { return e.HoldRequest(c) },
 			"create's reply": func(c, _, _ zktest.Match) *zktest.Fault { return e.HoldReply(c) },
@@ -412,7 +362,7 @@ func (e *entering) twin(number int) {
 // Of several nodes of one Enter, the lowest is taken, and the others are removed: when a lost reply is looked for, and
 // when a node that was ever in doubt is removed.
 func TestEnterRemovesTwins(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
 		ended := e.begin(patient(e.t), e.form(false))
 		within(e.t, held.Hit(), "the create")
@@ -434,7 +384,7 @@ func TestEnterRemovesTwins(t *testing.T) {
 // Enter does not take the node of another session for its own, whose reply was lost, although that has its id and a lower
 // number.
 func TestEnterSparesCopies(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
 		ended := e.begin(patient(e.t), e.form(false))
 		within(e.t, held.Hit(), "the create")
@@ -448,22 +398,6 @@ func TestEnterSparesCopies(t *testing.T) {
 		}
 		e.removes(n)
 		e.waitLeft(0)
-	})
-}
-
-// A watch that Enter asks for is forgotten if Enter fails.
-func TestEnterForgetsWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		e.others()
-		began := heapWithout(srv)
-		for range 20_000 {
-			_, err := e.s.Enter(t.Context(), e.form(true))
-			wantErr(t, "Enter", err, zk.ErrNodeExists)
-		}
-		if grown := int(heapWithout(srv)) - int(began); grown > 1<<20 {
-			t.Errorf("the heap has grown by %d bytes", grown)
-		}
 	})
 }
 
@@ -485,4 +419,37 @@ func TestSearchLeavesNoWatch(t *testing.T) {
 		}
 		e.removes(node)
 	})
+}
+
+// A watch that Enter asks for is forgotten if Enter fails.
+func TestEnterForgetsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		e.others()
+		before := watched(t, srv)
+		_, err := e.s.Enter(t.Context(), e.form(true))
+		wantErr(t, "Enter", err, zk.ErrNodeExists)
+		must(t, e.s.Sync(t.Context(), "/"))
+		if after := watched(t, srv); after != before {
+			t.Errorf("%s watches, %s before", after, before)
+		}
+	})
+}
+
+// An Enter whose create has an answer that settles nothing, and whose listing is under way when the manager is closed, says
+// that the manager is closed. The answer to the create is no reason to try again.
+func TestEnterEndsWithClose(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, srv := virtualEntry(t)
+			srv.Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
+			listing := srv.HoldReply(zktest.On(zktest.OpGetChildren2, e.d))
+			got := e.begin(t.Context(), e.form(fixed))
+			within(t, listing.Hit(), "the answer to the listing")
+			synctest.Wait()
+			go func() { _ = e.m.Close() }()
+			wantErr(t, "Enter", within(t, got, "Enter").err, session.ErrClosed)
+			listing.Release()
+		})
+	}
 }

@@ -2,13 +2,17 @@ package session_test
 
 import (
 	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -32,7 +36,7 @@ func (e *entering) wantOwner(s *session.Session) {
 
 // A fixed name that is taken is zk.ErrNodeExists, also if the session itself has it, and the node stays.
 func TestEnterTakenName(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		for _, owner := range []*session.Session{e.other, e.s} {
 			n, err := owner.Enter(patient(e.t), e.form(true))
 			e.want(n, err)
@@ -86,7 +90,7 @@ func TestEnterLosesName(t *testing.T) {
 
 // Of two that enter one name in one session, one gets the node, also if both replies are lost.
 func TestEnterOneNameTwice(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
 		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
 		first, second := e.begin(patient(e.t), e.form(true)), e.begin(patient(e.t), e.form(true))
@@ -103,7 +107,7 @@ func TestEnterOneNameTwice(t *testing.T) {
 // An Enter of a fixed name waits for removals of it, those of a cancelled Enter included. So no delete that is repeated
 // hits the new node.
 func TestEnterWaitsForRemoval(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		for _, by := range []string{"the node", "the path", "a cancelled Enter"} {
 			e.anew()
 			held := e.HoldReply(zktest.On(zktest.OpDelete, e.d+"/"))
@@ -127,7 +131,7 @@ func TestEnterWaitsForRemoval(t *testing.T) {
 			within(e.t, held.Hit(), "the delete")
 			e.ResetRequests()
 			ended := e.begin(patient(e.t), e.form(true))
-			e.settles()
+			synctest.Wait()
 			if n := e.Count(zktest.On(zktest.OpCreate, e.d+"/lock-")); n != 0 {
 				e.t.Errorf("%s: %d creates before the end of the removal", by, n)
 			}
@@ -167,90 +171,6 @@ func TestRemovalSparesAnothersNode(t *testing.T) {
 	})
 }
 
-// The servers refuse the removal of a node with a fixed name: the next Enter of it says so at once.
-func TestEnterBehindRefusedRemoval(t *testing.T) {
-	ctx, admin := patient(t), testserver.Admin(t)
-	_, _, s := behindProxy(t, 20*time.Second)
-	d := dir(t, s)
-	n, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
-	must(t, err)
-	_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
-	must(t, err)
-	_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
-	wantErr(t, "Enter", err, zk.ErrNodeExists)
-	n.Remove(ctx)
-	_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
-	wantErr(t, "Enter behind a removal that is refused", err, zk.ErrNoAuth)
-	_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll), -1)
-	must(t, err)
-	testserver.WaitChildren(t, d, 0)
-	zktest.Eventually(t, testserver.Patience, "the name is free", func() bool {
-		_, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
-		return err == nil
-	})
-}
-
-// A search that the servers refuse ends, and Enter says so. It goes on slowly in the background, and holds nobody up.
-func TestEnterSearchIsRefused(t *testing.T) {
-	ctx, admin := patient(t), testserver.Admin(t)
-	for _, fixed := range []bool{false, true} {
-		p, _, s := behindProxy(t, 20*time.Second)
-		d := dir(t, s) + map[bool]string{true: "/fixed", false: "/numbered"}[fixed]
-		_, err := admin.Create(d, nil, 0, zk.WorldACL(zk.PermAll))
-		must(t, err)
-		held := p.HoldReply(zktest.On(zktest.OpCreate, d+"/"))
-		ended := make(chan error, 1)
-		go func() {
-			_, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "n", Fixed: fixed})
-			ended <- err
-		}()
-		within(t, held.Hit(), "the create")
-		_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
-		must(t, err)
-		p.Disconnect()
-		held.Release()
-		wantErr(t, "Enter", within(t, ended, "the refusal"), zk.ErrNoAuth)
-		_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "other", Fixed: fixed})
-		wantErr(t, "the next Enter", err, zk.ErrNoAuth)
-		_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll), -1)
-		must(t, err)
-		testserver.WaitChildren(t, d, 0)
-		must(t, s.Err())
-	}
-}
-
-// The servers refuse to delete the node of a cancelled Enter whose reply was lost. Nobody waits for that.
-func TestEnterBehindRefusedSearch(t *testing.T) {
-	ctx, admin := patient(t), testserver.Admin(t)
-	p, _, s := behindProxy(t, 20*time.Second)
-	d := dir(t, s)
-	held := p.HoldReply(zktest.On(zktest.OpCreate, d+"/"))
-	cancelled, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := s.Enter(cancelled, session.NewNode{Dir: d, Name: "one", Fixed: true})
-		ended <- err
-	}()
-	within(t, held.Hit(), "the create")
-	cancel()
-	wantErr(t, "Enter", within(t, ended, "the end"), context.Canceled)
-	_, err := admin.SetACL(d, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
-	must(t, err)
-	p.Disconnect()
-	held.Release()
-	_, err = s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
-	wantErr(t, "the next Enter", err, zk.ErrNoAuth)
-	_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll), -1)
-	must(t, err)
-	testserver.WaitChildren(t, d, 0)
-	n, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "one", Fixed: true})
-	must(t, err)
-	must(t, s.Sync(ctx, d))
-	if stat, err := s.Exists(ctx, n.Path); err != nil || stat == nil {
-		t.Errorf("the new node is gone: %v", err)
-	}
-}
-
 // A removal whose reply was lost does not delete a node that the same session has made since by Create, also if the node that
 // is removed was found after the reply to its own create was lost.
 func TestRemovalSparesOwnNewNode(t *testing.T) {
@@ -284,4 +204,87 @@ func TestRemovalSparesOwnNewNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// noAuthOnce is a connection whose next exists is answered with "no auth" once it is armed.
+type noAuthOnce struct {
+	net.Conn
+	armed *atomic.Bool
+	xid   atomic.Int32 // of the exists; 0: there was none
+	out   []byte       // what was written of a frame
+	in    []byte       // what was not read of a frame
+}
+
+func (c *noAuthOnce) Write(b []byte) (int, error) {
+	c.out = append(c.out, b...)
+	for len(c.out) >= 4 {
+		end := 4 + int(binary.BigEndian.Uint32(c.out))
+		if len(c.out) < end {
+			break
+		}
+		if f := c.out[:end]; end >= 12 && codec.Op(f) == codec.OpExists && c.armed.CompareAndSwap(true, false) {
+			c.xid.Store(codec.Xid(f))
+		}
+		c.out = c.out[end:]
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *noAuthOnce) Read(b []byte) (int, error) {
+	if len(c.in) == 0 {
+		head := make([]byte, 4)
+		if _, err := io.ReadFull(c.Conn, head); err != nil {
+			return 0, err
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head))
+		if _, err := io.ReadFull(c.Conn, body); err != nil {
+			return 0, err
+		}
+		if xid := c.xid.Load(); xid != 0 && int32(binary.BigEndian.Uint32(body)) == xid {
+			noAuth := int32(codec.CodeNoAuth)
+			body = binary.BigEndian.AppendUint32(body[:12:12], uint32(noAuth))
+			binary.BigEndian.PutUint32(head, uint32(len(body)))
+		}
+		c.in = append(head, body...)
+	}
+	n := copy(b, c.in)
+	c.in = c.in[n:]
+	return n, nil
+}
+
+// While the search for the node of a cancelled Enter is refused, an Enter of the same name says so at once. The search does not
+// take the node of the Enter that succeeds at last for the one that it looks for.
+func TestRefusedSearchSparesNextNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var armed atomic.Bool
+		srv := zktest.Start(t)
+		e := &entering{Server: srv, t: t, d: "/p/d"}
+		e.m, e.s = virtually(t, "h:1", func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := srv.Dialer()(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return &noAuthOnce{Conn: c, armed: &armed}, nil
+		})
+		_, e.other = virtually(t, "h:1", srv.Dialer())
+		must(t, makeDir(t.Context(), e.other, e.d))
+		f := srv.CutBefore(zktest.On(zktest.OpCreate, e.d+"/"))
+		srv.Refuse(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := e.begin(ctx, e.form(true))
+		<-f.Hit()
+		cancel()
+		wantErr(t, "Enter", (<-ended).err, context.Canceled)
+		armed.Store(true)
+		srv.Refuse(false)
+		_, err := e.s.Enter(t.Context(), e.form(true))
+		wantErr(t, "the next Enter", err, zk.ErrNoAuth)
+		n := e.whenFree(e.form(true))
+		if armed.Load() {
+			t.Error("no search was refused")
+		}
+		time.Sleep(10 * time.Second) //nolint:forbidigo // in a bubble
+		e.wantOwner(e.s)
+		e.removes(n)
+	})
 }

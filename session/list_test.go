@@ -17,7 +17,7 @@ import (
 
 // Every option adds its request ahead of the listing, in one flight, and nothing else.
 func TestList(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		e.makes("a", "b")
 		_, err := e.other.Set(patient(e.t), e.d, []byte("the limit"), -1)
 		must(e.t, err)
@@ -127,7 +127,7 @@ func TestListInOrder(t *testing.T) {
 
 // Whatever is lost, all of it is asked again: a listing counts only behind its sync, with its data.
 func TestListLosesReplies(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		o := session.ListOptions{Sync: true, Data: true, Watch: true, Children: true}
 		for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetData, zktest.OpGetChildren2} {
 			for what, arm := range map[string]func(zktest.Match) *zktest.Fault{"cut": e.CutBefore, "the reply": e.CutAfterCommit} {
@@ -267,31 +267,9 @@ func TestListSharesTheWatch(t *testing.T) {
 	})
 }
 
-// A List whose context ends leaves no watch that is taken for set.
-func TestListIsCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		held := srv.HoldReply(zktest.On(zktest.OpGetChildren2, e.d))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := e.s.List(ctx, e.d, session.ListOptions{Data: true, Watch: true, Children: true})
-			ended <- err
-		}()
-		<-held.Hit()
-		cancel()
-		wantErr(t, "List", <-ended, context.Canceled)
-		held.Release()
-		l, err := e.s.List(t.Context(), e.d, session.ListOptions{Data: true, Watch: true, Children: true})
-		must(t, err)
-		e.makes("a")
-		wantEvent(t, l.Children, session.WatchChanged)
-	})
-}
-
 // Enter reads the directory in the flight of the create, and again with each listing.
 func TestEnterReadsDirectory(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		for _, lost := range []bool{false, true} {
 			e.anew()
 			_, err := e.other.Set(patient(e.t), e.d, []byte("old"), -1)

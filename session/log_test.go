@@ -1,18 +1,22 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -154,4 +158,64 @@ func TestNoDescriptorLeft(t *testing.T) {
 			t.Errorf("the node: %v, %v", stat, err)
 		}
 	})
+}
+
+// logText is what a logger has written.
+type logText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// The reasons that real servers give for having no session, in the words of the log.
+func TestLogOfRealServers(t *testing.T) {
+	longtest.Only(t)
+	e := zktest.StartReal(t, zktest.Nodes(3), zktest.Property("maxClientCnxns", "4"))
+	must(t, e.WaitReady(patient(t)))
+	noQuorum := func() {
+		must(t, e.Stop(1))
+		must(t, e.Stop(2))
+	}
+	for _, c := range []struct {
+		name       string
+		begin, end func()
+		want       string
+	}{
+		{"too many connections", func() {
+			for range 4 {
+				m := testserver.Connect(t, e.Addr(0))
+				t.Cleanup(func() { _ = m.Close() })
+			}
+		}, func() {}, " " + e.Addr(0) + ": the server hung up: it is not serving (starting, without a quorum, or read-only for want of one), has too many connections (maxClientCnxns)"},
+		{"no quorum", noQuorum, func() {}, " " + e.Addr(0) + ": the server hung up: it is not serving"},
+		{"paused", func() { must(t, e.Pause(0)) }, func() { must(t, e.Resume(0)) }, "handshake with " + e.Addr(0) + ": no answer"},
+		{"stopped", func() { must(t, e.Kill(0)) }, func() {}, "dial " + e.Addr(0) + ": connection refused"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.begin()
+			defer c.end()
+			var text logText
+			m, err := session.Open(e.Addr(0), session.WithLogger(slog.New(slog.NewTextHandler(&text, nil))))
+			must(t, err)
+			defer m.Close()
+			zktest.Eventually(t, testserver.Patience, "a line that says why", func() bool {
+				return strings.Contains(text.String(), "no connection to zookeeper")
+			})
+			if !strings.Contains(text.String(), c.want) {
+				t.Errorf("want %q in\n%s", c.want, text.String())
+			}
+			t.Log(text.String())
+		})
+	}
 }

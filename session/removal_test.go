@@ -2,13 +2,16 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -59,39 +62,309 @@ func TestRemove(t *testing.T) {
 
 // A removal whose session ends has the error of the session, and one of a path that is not valid fails at once.
 func TestRemoveFails(t *testing.T) {
-	p, _, s := behindProxy(t, 20*time.Second)
-	r := s.Remove(patient(t), "no/path")
-	within(t, r.Done(), "the end of a removal of a bad path")
-	wantErr(t, "a bad path", r.Err(), session.ErrInvalid)
-	p.Refuse(true)
-	p.Disconnect()
-	r = s.Remove(patient(t), dirOf(t)+"/n")
-	p.Refuse(false)
-	must(t, p.Expire(patient(t), s.ID()))
-	within(t, r.Done(), "the end of a removal of a lost session")
-	if err := r.Err(); err != nil { // the delete can have been faster
-		wantErr(t, "a lost session", err, session.ErrLost)
-	}
-	r = s.Remove(patient(t), dirOf(t)+"/n")
-	within(t, r.Done(), "the end of a removal of an ended session")
-	wantErr(t, "an ended session", r.Err(), session.ErrLost)
+	inBubble(t, func(e *entering) {
+		wantErr(e.t, "a bad path", gone(e.s.Remove(e.t.Context(), "no/path")), session.ErrInvalid)
+		e.Refuse(true)
+		e.Disconnect()
+		synctest.Wait()
+		r := e.s.Remove(e.t.Context(), e.d+"/n")
+		must(e.t, e.Expire(e.t.Context(), e.s.ID()))
+		e.Refuse(false)
+		if err := gone(r); err != nil { // the delete can have been faster
+			wantErr(e.t, "a lost session", err, session.ErrLost)
+		}
+		<-e.s.Done()
+		wantErr(e.t, "an ended session", gone(e.s.Remove(e.t.Context(), e.d+"/n")), session.ErrLost)
+	})
 }
 
-func dirOf(t *testing.T) string { return testserver.Path(t) }
+// allow sets what the clients may do in the directory.
+func (e *entering) allow(perms int32) {
+	e.t.Helper()
+	_, err := rawClient(e.t, e.Dialer()).SetACL(e.d, zk.WorldACL(perms), -1)
+	must(e.t, err)
+}
 
-// A refusal is reported at once. The removal goes on, and succeeds when the client has the right again.
+// A refusal is reported at once, and the next Enter of a fixed name says so at once. The removal goes on, and succeeds when the
+// client has the right again.
 func TestRemoveRefused(t *testing.T) {
-	ctx, admin := patient(t), testserver.Admin(t)
-	_, _, s := behindProxy(t, 20*time.Second)
-	d := dir(t, s)
-	node, err := makeNode(ctx, s, d+"/n", nil)
-	must(t, err)
-	_, err = admin.SetACL(d, zk.WorldACL(zk.PermRead|zk.PermAdmin), -1)
-	must(t, err)
-	r := s.Remove(ctx, node)
-	within(t, r.Done(), "the refusal")
-	wantErr(t, "Remove", r.Err(), zk.ErrNoAuth)
-	_, err = admin.SetACL(d, zk.WorldACL(zk.PermAll), -1)
-	must(t, err)
-	testserver.WaitChildren(t, d, 0)
+	inBubble(t, func(e *entering) {
+		fixed := enter(e.t, e.s, e.d+"/lock-")
+		number, err := e.s.Enter(e.t.Context(), e.form(false))
+		must(e.t, err)
+		e.allow(zk.PermAll &^ zk.PermDelete)
+		_, err = e.s.Enter(e.t.Context(), e.form(true))
+		wantErr(e.t, "Enter", err, zk.ErrNodeExists)
+		wantErr(e.t, "Remove", gone(fixed.Remove(e.t.Context())), zk.ErrNoAuth)
+		wantErr(e.t, "Remove", gone(number.Remove(e.t.Context())), zk.ErrNoAuth)
+		_, err = e.s.Enter(e.t.Context(), e.form(true))
+		wantErr(e.t, "Enter behind a removal that is refused", err, zk.ErrNoAuth)
+		e.allow(zk.PermAll)
+		e.waitLeft(0)
+		e.removes(e.whenFree(e.form(true)))
+	})
+}
+
+// removals notes what hooks are told of deletes.
+type removals struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *removals) add(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+func (r *removals) hooks() session.Trace {
+	return session.Trace{
+		Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+			if i.Op != "delete" {
+				return ctx, nil
+			}
+			r.add("delete %s for %v", i.Path, ctx.Value(callerKey{}))
+			return ctx, func(err error) {
+				r.add("deleted: lost %v, gone %v", errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoNode))
+			}
+		},
+		Retry: func(ctx context.Context, i session.RetryInfo) {
+			if i.Op == "delete" {
+				r.add("again after %d for %v", i.Try, ctx.Value(callerKey{}))
+			}
+		},
+	}
+}
+
+type callerKey struct{}
+
+// A removal is sent before all that its caller sends afterwards, with hooks as without them. The hooks are told of each try.
+func TestRemovalWithHooks(t *testing.T) {
+	for name, hooked := range map[string]bool{"with hooks": true, "without": false} {
+		for _, cut := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, cut %v", name, cut), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv, told := zktest.Start(t), new(removals)
+					var opts []session.Option
+					if hooked {
+						opts = append(opts, session.WithTrace(told.hooks()))
+					}
+					_, s := virtually(t, "h:1", srv.Dialer(), opts...)
+					if _, err := makeNode(t.Context(), s, "/n", nil); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait() // what Connect leaves behind is over
+					srv.ResetRequests()
+					if cut {
+						srv.CutAfterCommit(zktest.On(zktest.OpDelete, "/n"))
+					}
+					r := s.Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/n")
+					if !cut {
+						if _, err := s.Exists(t.Context(), "/other"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					<-r.Done()
+					if r.Err() != nil {
+						t.Error(r.Err())
+					}
+					synctest.Wait()
+					if all := srv.Requests(); all[0].Op != zktest.OpDelete {
+						t.Errorf("the first request is %v", all[0])
+					}
+					var want []string
+					switch {
+					case hooked && cut:
+						want = []string{
+							"delete /n for caller", "deleted: lost true, gone false", "again after 1 for caller",
+							"delete /n for caller", "deleted: lost false, gone true",
+						}
+					case hooked:
+						want = []string{"delete /n for caller", "deleted: lost false, gone false"}
+					}
+					if !slices.Equal(told.lines, want) {
+						t.Errorf("the hooks are told %q, want %q", told.lines, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// On a new connection the deletes that are owed go before the requests of others, whether their answers were lost, or
+// they began without a connection, with hooks and without. Cut tells that a removal waits for another connection.
+func TestOwedDeletesGoFirst(t *testing.T) {
+	const nodes = 10 // so many leave one by one
+	for _, hooked := range []bool{false, true} {
+		for _, how := range []string{"the request is lost", "the reply is lost", "no connection"} {
+			t.Run(fmt.Sprintf("%s, hooked %v", how, hooked), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv, told := zktest.Start(t), new(removals)
+					var opts []session.Option
+					if hooked {
+						opts = append(opts, session.WithTrace(told.hooks()))
+					}
+					_, s := virtually(t, "h:1", srv.Dialer(), opts...)
+					for i := range nodes {
+						_, err := makeNode(t.Context(), s, fmt.Sprint("/n", i), nil)
+						must(t, err)
+					}
+					synctest.Wait()
+					isDelete := zktest.Any(zktest.OpDelete)
+					switch how {
+					case "the request is lost":
+						srv.CutBefore(isDelete)
+					case "the reply is lost":
+						srv.CutAfterCommit(isDelete)
+					case "no connection":
+						srv.Refuse(true)
+						srv.Disconnect()
+						synctest.Wait()
+					}
+					var all []*session.Removal
+					for i := range nodes {
+						r := s.Remove(context.Background(), fmt.Sprint("/n", i))
+						if how == "no connection" && !isClosed(r.Cut()) {
+							t.Errorf("removal %d is not cut at its beginning", i)
+						}
+						all = append(all, r)
+					}
+					created := make(chan error, 1)
+					srv.ResetRequests()
+					if how != "no connection" {
+						<-all[0].Cut()
+						srv.ResetRequests()
+					}
+					go func() {
+						_, err := makeNode(context.Background(), s, "/other", nil)
+						created <- err
+					}()
+					srv.Refuse(false)
+					must(t, <-created)
+					for i, r := range all {
+						within(t, r.Done(), "the removal")
+						must(t, r.Err())
+						if !isClosed(r.Cut()) {
+							t.Errorf("removal %d is not cut", i)
+						}
+					}
+					deletes := 0
+					for _, r := range srv.Requests() {
+						switch {
+						case r.Op == zktest.OpDelete:
+							deletes++
+						case r.Path == "/other" && deletes < nodes:
+							t.Fatalf("the create was sent after %d deletes", deletes)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// The answer to a removal is not cut while its connection lasts.
+func TestRemovalNotCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer())
+		_, err := makeNode(t.Context(), s, "/n", nil)
+		must(t, err)
+		r := s.Remove(t.Context(), "/n")
+		<-r.Done()
+		must(t, r.Err())
+		if isClosed(r.Cut()) {
+			t.Error("cut")
+		}
+		srv.Disconnect()
+		<-r.Cut()
+	})
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// A delete whose reply was lost with the connection leaves no node counted that is gone, in whichever way it was deleted, and
+// whether the caller still waits.
+func TestLostDeleteFreesRoom(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		for _, by := range []string{"Delete", "Multi", "Remove"} {
+			t.Run(fmt.Sprintf("%s, cancelled %v", by, cancelled), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t)
+					_, s := virtually(t, "h:1", srv.Dialer(), session.WithNodeLimits(1, 1<<20))
+					node := enter(t, s, "/d/a")
+					op := zktest.OpDelete
+					if by == "Multi" {
+						op = zktest.OpMulti
+					}
+					held := srv.HoldReply(zktest.On(op, node.Path))
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					ended := make(chan error, 1)
+					go func() { ended <- deletes(ctx, s, node, by) }()
+					<-held.Hit()
+					if cancelled {
+						cancel()
+						<-ended
+					}
+					srv.Disconnect()
+					if !cancelled {
+						<-ended // nil or ErrUncertain
+					}
+					must(t, s.Sync(t.Context(), "/"))
+					time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble
+					enter(t, s, "/d/b")
+				})
+			})
+		}
+	}
+}
+
+// A hook that blocks in the delete of a node holds up the call that has begun the delete, and no other Remove of the node: a
+// turn that is lost can be left by two goroutines at once.
+func TestBlockedHookOfARemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, blocked, goOn := zktest.Start(t), make(chan struct{}), make(chan struct{})
+		_, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+				if i.Op == "delete" {
+					close(blocked)
+					<-goOn
+				}
+				return ctx, nil
+			},
+		}))
+		node, err := s.Enter(t.Context(), session.NewNode{Dir: "/d", Name: "n-"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make(chan *session.Removal)
+		go func() { first <- node.Remove(t.Context()) }()
+		<-blocked
+		second := make(chan *session.Removal)
+		go func() { second <- node.Remove(t.Context()) }()
+		synctest.Wait()
+		var r *session.Removal
+		select {
+		case r = <-second:
+		default:
+			t.Error("the second Remove waits for the hook of the first")
+		}
+		close(goOn)
+		if f := <-first; r != nil && r != f {
+			t.Error("two calls of Remove return two removals")
+		} else {
+			<-f.Done()
+		}
+		if r == nil {
+			<-second
+		}
+	})
 }

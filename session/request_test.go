@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,164 +17,282 @@ import (
 )
 
 func TestCreateModes(t *testing.T) {
-	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
-	d, ctx := dir(t, s), patient(t)
-	for _, c := range []struct {
-		name       string
-		mode       session.CreateMode
-		sequential bool
-	}{
-		{"persistent", session.Persistent, false},
-		{"persistent-sequential", session.PersistentSequential, true},
-		{"container", session.Container, false},
-		{"ttl", session.PersistentTTL(time.Hour), false},
-		{"ttl-sequential", session.PersistentSequentialTTL(time.Hour), true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			asked := d + "/" + c.name
-			made, err := s.Create(ctx, asked, []byte("data"), c.mode)
-			must(t, err)
+	inBubble(t, func(e *entering) {
+		for name, c := range map[string]struct {
+			mode       session.CreateMode
+			sequential bool
+		}{
+			"persistent":            {session.Persistent, false},
+			"persistent-sequential": {session.PersistentSequential, true},
+			"container":             {session.Container, false},
+			"ttl":                   {session.PersistentTTL(time.Hour), false},
+			"ttl-sequential":        {session.PersistentSequentialTTL(time.Hour), true},
+		} {
+			asked := e.d + "/" + name
+			made, err := e.s.Create(e.t.Context(), asked, []byte("data"), c.mode)
+			must(e.t, err)
 			if number := strings.TrimPrefix(made, asked); (len(number) == 10) != c.sequential {
-				t.Errorf("asked for %s, got %s", asked, made)
+				e.t.Errorf("asked for %s, got %s", asked, made)
 			}
-			data, stat, err := s.Get(ctx, made)
-			must(t, err)
-			if string(data) != "data" || stat.EphemeralOwner == s.ID() {
-				t.Errorf("data %q, owner %x", data, stat.EphemeralOwner)
+			data, stat, err := e.s.Get(e.t.Context(), made)
+			must(e.t, err)
+			if string(data) != "data" || stat.EphemeralOwner == e.s.ID() {
+				e.t.Errorf("data %q, owner %x", data, stat.EphemeralOwner)
 			}
-		})
-	}
-	_, err := s.Create(ctx, d+"/bad", nil, session.PersistentTTL(0))
-	wantErr(t, "no TTL", err, session.ErrInvalid)
+		}
+		_, err := e.s.Create(e.t.Context(), e.d+"/bad", nil, session.PersistentTTL(0))
+		wantErr(e.t, "no TTL", err, session.ErrInvalid)
+	})
 }
 
 func TestRequests(t *testing.T) {
-	m := testserver.Connect(t, testserver.Server(t).ConnectString())
-	s := testserver.Session(t, m)
-	d, ctx := dir(t, s), patient(t)
-	node := d + "/node"
-	if stat, err := s.Exists(ctx, node); stat != nil || err != nil {
-		t.Fatalf("exists: %v, %v", stat, err)
-	}
-	_, _, err := s.Get(ctx, node)
-	wantErr(t, "get", err, zk.ErrNoNode)
-	_, err = s.Create(ctx, node, nil, session.Persistent)
-	must(t, err)
-	_, err = s.Create(ctx, node, nil, session.Persistent)
-	wantErr(t, "create again", err, zk.ErrNodeExists)
-	stat, err := s.Set(ctx, node, []byte("one"), 0)
-	must(t, err)
-	if stat.Version != 1 {
-		t.Errorf("version %d after a set", stat.Version)
-	}
-	_, err = s.Set(ctx, node, []byte("two"), 0)
-	wantErr(t, "set of an old version", err, zk.ErrBadVersion)
-	must(t, s.Sync(ctx, d))
-	names, _, err := s.Children(ctx, d)
-	must(t, err)
-	if diff := cmp.Diff([]string{"node"}, names); diff != "" {
-		t.Error(diff)
-	}
-	wantErr(t, "delete of an old version", s.Delete(ctx, node, 0), zk.ErrBadVersion)
-	must(t, s.Delete(ctx, node, -1))
-	wantErr(t, "delete again", s.Delete(ctx, node, -1), zk.ErrNoNode)
-	wantErr(t, "data", checkBig(s, ctx, d), session.ErrInvalid)
-}
-
-func checkBig(s *session.Session, ctx context.Context, d string) error {
-	_, err := s.Create(ctx, d+"/big", make([]byte, 300<<10), session.Persistent)
-	return err
-}
-
-func TestMulti(t *testing.T) {
-	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
-	d, ctx := dir(t, s), patient(t)
-	rs, err := s.Multi(ctx,
-		&zk.CreateRequest{Path: d + "/a"},
-		&zk.CreateRequest{Path: d + "/b", Data: []byte("b")},
-		&zk.SetDataRequest{Path: d + "/a", Data: []byte("a"), Version: 0},
-		&zk.CheckVersionRequest{Path: d + "/a", Version: 1})
-	must(t, err)
-	if len(rs) != 4 || rs[0].String != d+"/a" || rs[2].Stat.Version != 1 {
-		t.Errorf("results %+v", rs)
-	}
-	rs, err = s.Multi(ctx,
-		&zk.DeleteRequest{Path: d + "/b", Version: -1},
-		&zk.CheckVersionRequest{Path: d + "/none", Version: -1})
-	wantErr(t, "a refused check", err, zk.ErrNoNode)
-	if len(rs) != 2 || !errors.Is(rs[1].Error, zk.ErrNoNode) {
-		t.Errorf("results of a refusal: %+v", rs)
-	}
-	if stat, err := s.Exists(ctx, d+"/b"); err != nil || stat == nil {
-		t.Errorf("a refused multi deleted: %v, %v", stat, err)
-	}
-	for _, ops := range [][]any{nil, {"x"}, {&zk.DeleteRequest{Path: "bad"}}} {
-		if _, err := s.Multi(ctx, ops...); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("multi of %v: %v", ops, err)
+	inBubble(t, func(e *entering) {
+		s, ctx, node := e.s, e.t.Context(), e.d+"/node"
+		if stat, err := s.Exists(ctx, node); stat != nil || err != nil {
+			e.t.Fatalf("exists: %v, %v", stat, err)
 		}
-	}
+		_, _, err := s.Get(ctx, node)
+		wantErr(e.t, "get", err, zk.ErrNoNode)
+		_, err = s.Create(ctx, node, nil, session.Persistent)
+		must(e.t, err)
+		_, err = s.Create(ctx, node, nil, session.Persistent)
+		wantErr(e.t, "create again", err, zk.ErrNodeExists)
+		stat, err := s.Set(ctx, node, []byte("one"), 0)
+		must(e.t, err)
+		_, err = s.Set(ctx, node, []byte("two"), 0)
+		wantErr(e.t, "set of an old version", err, zk.ErrBadVersion)
+		must(e.t, s.Sync(ctx, e.d))
+		names, _, err := s.Children(ctx, e.d)
+		must(e.t, err)
+		if len(names) != 1 || names[0] != "node" || stat.Version != 1 {
+			e.t.Errorf("names %q, version %d", names, stat.Version)
+		}
+		wantErr(e.t, "delete of an old version", s.Delete(ctx, node, 0), zk.ErrBadVersion)
+		must(e.t, s.Delete(ctx, node, -1))
+		wantErr(e.t, "delete again", s.Delete(ctx, node, -1), zk.ErrNoNode)
+		wantErr(e.t, "a bad path", s.Delete(ctx, "/a//b", -1), session.ErrInvalid)
+		_, _, err = s.Get(ctx, "x")
+		wantErr(e.t, "a bad path", err, session.ErrInvalid)
+		_, err = s.Create(ctx, node, make([]byte, 300<<10), session.Persistent)
+		wantErr(e.t, "much data", err, session.ErrInvalid)
+	})
 }
 
-// The chroot is added to every path that is sent, and removed from every path that is returned.
-// It is created when needed.
+// A multi is carried out as a whole, or not at all. It makes persistent nodes only: others are refused before anything is sent.
+func TestMulti(t *testing.T) {
+	inBubble(t, func(e *entering) {
+		s, ctx, d := e.s, e.t.Context(), e.d
+		rs, err := s.Multi(ctx,
+			&zk.CreateRequest{Path: d + "/a"},
+			&zk.CreateRequest{Path: d + "/b", Data: []byte("b")},
+			&zk.SetDataRequest{Path: d + "/a", Data: []byte("a"), Version: 0},
+			&zk.CheckVersionRequest{Path: d + "/a", Version: 1})
+		must(e.t, err)
+		if len(rs) != 4 || rs[0].String != d+"/a" || rs[2].Stat.Version != 1 {
+			e.t.Errorf("results %+v", rs)
+		}
+		rs, err = s.Multi(ctx, &zk.DeleteRequest{Path: d + "/b", Version: -1}, &zk.CheckVersionRequest{Path: d + "/none", Version: -1})
+		wantErr(e.t, "a refused check", err, zk.ErrNoNode)
+		if len(rs) != 2 || !errors.Is(rs[1].Error, zk.ErrNoNode) {
+			e.t.Errorf("results of a refusal: %+v", rs)
+		}
+		if stat, err := s.Exists(ctx, d+"/b"); err != nil || stat == nil {
+			e.t.Errorf("a refused multi deleted: %v, %v", stat, err)
+		}
+		e.ResetRequests()
+		for _, ops := range [][]any{nil, {"x"}, {&zk.DeleteRequest{Path: "bad"}}} {
+			_, err := s.Multi(ctx, ops...)
+			wantErr(e.t, "bad operations", err, session.ErrInvalid)
+		}
+		for _, flags := range []int32{zk.FlagContainer, zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, zk.FlagEphemeral, zk.FlagEphemeralSequential, 7, -1} {
+			_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n-", Flags: flags})
+			wantErr(e.t, "flags", err, session.ErrInvalid)
+		}
+		if n := e.Count(zktest.Any(zktest.OpMulti)); n != 0 {
+			e.t.Errorf("%d were sent", n)
+		}
+	})
+}
+
+// The chroot is added to every path that is sent, and removed from every path that is returned. It is created when needed.
 func TestChroot(t *testing.T) {
-	root := testserver.Path(t)
-	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root+"/app"))
-	ctx := patient(t)
-	made, err := s.Create(ctx, "/a/node-", nil, session.PersistentSequential)
-	must(t, err)
-	if made != "/a/node-0000000000" {
-		t.Errorf("made %s", made)
-	}
-	if names := testserver.Children(t, root+"/app/a"); len(names) != 1 {
-		t.Errorf("on the server: %v", names)
-	}
-	names, _, err := s.Children(ctx, "/")
-	must(t, err)
-	if diff := cmp.Diff([]string{"a"}, names); diff != "" {
-		t.Error(diff)
-	}
-	_, _, w, err := s.Watch(ctx, made)
-	must(t, err)
-	must(t, s.Delete(ctx, made, -1))
-	zktest.Eventually(t, testserver.Patience, "the event", func() bool { return w.Event() == session.WatchDeleted })
+	synctest.Test(t, func(t *testing.T) {
+		ctx, srv := t.Context(), zktest.Start(t)
+		_, s := virtually(t, "h:1/root/app", srv.Dialer())
+		_, other := virtually(t, "h:1", srv.Dialer())
+		made, err := s.Create(ctx, "/a/node-", nil, session.PersistentSequential)
+		must(t, err)
+		check, create := &zk.CheckVersionRequest{Path: made}, &zk.CreateRequest{Path: "/a/n-", Flags: zk.FlagSequence}
+		rs, err := s.Multi(ctx, check, create)
+		must(t, err)
+		if made != "/a/node-0000000000" || rs[1].String != "/a/n-0000000001" {
+			t.Errorf("made %s, %s", made, rs[1].String)
+		}
+		if check.Path != made || create.Path != "/a/n-" || create.Acl != nil {
+			t.Error("the caller's requests were changed")
+		}
+		if names, _, err := other.Children(ctx, "/root/app/a"); err != nil || len(names) != 2 {
+			t.Errorf("on the server: %v, %v", names, err)
+		}
+		if names, _, err := s.Children(ctx, "/"); err != nil || len(names) != 1 || names[0] != "a" {
+			t.Errorf("below the chroot: %v, %v", names, err)
+		}
+		_, _, w, err := s.Watch(ctx, made)
+		must(t, err)
+		must(t, s.Delete(ctx, made, -1))
+		wantEvent(t, w, session.WatchDeleted)
+	})
 }
 
 // With a context that has ended no request is sent.
 func TestEndedContextSendsNothing(t *testing.T) {
-	p, _, s := behindProxy(t, 20*time.Second)
-	zktest.Eventually(t, testserver.Patience, "a quiet line", func() bool {
-		p.ResetRequests()
-		return true
+	inBubble(t, func(e *entering) {
+		s := e.s
+		ctx, cancel := context.WithCancel(e.t.Context())
+		cancel()
+		synctest.Wait()
+		e.ResetRequests()
+		for name, call := range map[string]func() error{
+			"get":      func() error { _, _, err := s.Get(ctx, "/"); return err },
+			"children": func() error { _, _, err := s.Children(ctx, "/"); return err },
+			"exists":   func() error { _, err := s.Exists(ctx, "/"); return err },
+			"create":   func() error { _, err := makeNode(ctx, s, "/x", nil); return err },
+			"set":      func() error { _, err := s.Set(ctx, "/x", nil, -1); return err },
+			"delete":   func() error { return s.Delete(ctx, "/x", -1) },
+			"watch":    func() error { _, _, _, err := s.Watch(ctx, "/"); return err },
+			"multi":    func() error { _, err := s.Multi(ctx, &zk.DeleteRequest{Path: "/x"}); return err },
+			"parents":  func() error { return makeDir(ctx, s, "/x/y") },
+		} {
+			wantErr(e.t, name, call(), context.Canceled)
+		}
+		if got := e.Requests(); len(got) != 0 {
+			e.t.Errorf("sent %v", got)
+		}
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	calls := map[string]func() error{
-		"get":      func() error { _, _, err := s.Get(ctx, "/"); return err },
-		"children": func() error { _, _, err := s.Children(ctx, "/"); return err },
-		"exists":   func() error { _, err := s.Exists(ctx, "/"); return err },
-		"create":   func() error { _, err := makeNode(ctx, s, "/x", nil); return err },
-		"set":      func() error { _, err := s.Set(ctx, "/x", nil, -1); return err },
-		"delete":   func() error { return s.Delete(ctx, "/x", -1) },
-		"watch":    func() error { _, _, _, err := s.Watch(ctx, "/"); return err },
-		"multi":    func() error { _, err := s.Multi(ctx, &zk.DeleteRequest{Path: "/x"}); return err },
-		"parents":  func() error { return makeDir(ctx, s, "/x/y") },
-	}
-	for name, call := range calls {
-		wantErr(t, name, call(), context.Canceled)
-	}
-	own := func(r zktest.Request) bool { return r.Op != zktest.OpPing && r.Op != zktest.OpSync }
-	if n := p.Count(own); n != 0 {
-		t.Errorf("%d frames", n)
+}
+
+// Requests that the server does not implement have an error of their own. TTL nodes are disabled on servers by default: the
+// server refuses them, and the connection stays.
+func TestUnimplemented(t *testing.T) {
+	real := zktest.StartReal(t, zktest.Property("extendedTypesEnabled", "false"))
+	s := testserver.Session(t, testserver.Connect(t, real.ConnectString()))
+	_, err := s.Create(patient(t), "/ttl", nil, session.PersistentTTL(time.Hour))
+	wantErr(t, "a TTL node", err, session.ErrUnimplemented)
+	if strings.Contains(err.Error(), "unknown") {
+		t.Errorf("%v", err)
 	}
 }
 
-func TestBadPathsSendNothing(t *testing.T) {
-	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
-	ctx := patient(t)
-	for _, p := range []string{"", "x", "/x/", "//", "/a//b", "/..", "/a/./b", "/a\x00"} {
-		_, _, err := s.Get(ctx, p)
-		wantErr(t, p, err, session.ErrInvalid)
-		wantErr(t, p, s.Delete(ctx, p, -1), session.ErrInvalid)
+// A client without ADMIN does not see the hashes of digests in a list, and one without READ and ADMIN sees nothing.
+func TestACL(t *testing.T) {
+	ctx, root, servers := patient(t), testserver.Path(t), testserver.Server(t).ConnectString()
+	user := zk.DigestACL(zk.PermAll, "user", "secret")
+	all := append(zk.DigestACL(zk.PermRead, "reader", "secret"), user...)
+	_, err := testserver.Admin(t).Create(root, nil, 0, all)
+	must(t, err)
+	hidden := []zk.ACL{{Perms: zk.PermRead, Scheme: "digest", ID: "reader:x"}, {Perms: zk.PermAll, Scheme: "digest", ID: "user:x"}}
+	for identity, want := range map[string][]zk.ACL{"user:secret": all, "reader:secret": hidden, "nobody:secret": nil} {
+		for chroot, path := range map[string]string{"": root, root: "/"} {
+			m := testserver.Connect(t, servers+chroot, session.WithAuth("digest", []byte(identity)))
+			got, err := testserver.Session(t, m).ACL(ctx, path)
+			if want == nil {
+				wantErr(t, identity, err, zk.ErrNoAuth)
+			} else {
+				must(t, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: the list differs (-want +got):\n%s", identity, diff)
+			}
+		}
 	}
+	s := testserver.Session(t, testserver.Connect(t, servers))
+	_, err = s.ACL(ctx, testserver.Path(t)+"/none")
+	wantErr(t, "no such node", err, zk.ErrNoNode)
+	_, err = s.ACL(ctx, "a")
+	wantErr(t, "bad path", err, session.ErrInvalid)
+}
+
+// An identity is presented on every connection and in every session. WithACL sets the list of nodes that are created in all
+// ways, those above them included, and so closes them to other clients. A refusal is reported at once.
+func TestAuthAndACL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, srv := t.Context(), zktest.Start(t)
+		given := zk.AuthACL(zk.PermAll)
+		m, s := virtually(t, "h:1/app", srv.Dialer(), session.WithAuth("digest", []byte("us:secret")), session.WithACL(given...))
+		_, stranger := virtually(t, "h:1", srv.Dialer())
+		given[0] = zk.WorldACL(zk.PermAll)[0]
+		_, err := s.Create(ctx, "/a/b/c", nil, session.Persistent)
+		must(t, err)
+		must(t, makeDir(ctx, s, "/dir"))
+		_, err = s.Multi(ctx, &zk.CreateRequest{Path: "/multi"})
+		must(t, err)
+		number, err := makeNumbered(ctx, s, "/number", nil)
+		must(t, err)
+		for _, path := range []string{"/", "/a", "/a/b", "/a/b/c", "/dir", "/multi", number, enter(t, s, "/fixed").Path} {
+			got, err := s.ACL(ctx, path)
+			must(t, err)
+			if diff := cmp.Diff(zk.DigestACL(zk.PermAll, "us", "secret"), got); diff != "" {
+				t.Errorf("%s: the list differs (-want +got):\n%s", path, diff)
+			}
+		}
+		_, _, err = stranger.Get(ctx, "/app/a")
+		wantErr(t, "a stranger's get", err, zk.ErrNoAuth)
+		_, _, err = stranger.Children(ctx, "/app/a")
+		wantErr(t, "a stranger's listing", err, zk.ErrNoAuth)
+		_, err = makeNode(ctx, stranger, "/app/a/m", nil)
+		wantErr(t, "a stranger's create", err, zk.ErrNoAuth)
+		wantErr(t, "a stranger's removal", gone(stranger.Remove(ctx, "/app/a/b")), zk.ErrNoAuth)
+		srv.Disconnect()
+		_, _, err = s.Get(ctx, "/a")
+		must(t, err)
+		must(t, srv.Expire(ctx, s.ID()))
+		<-s.Done()
+		s, err = m.Session(ctx)
+		must(t, err)
+		_, _, err = s.Get(ctx, "/a")
+		must(t, err)
+	})
+}
+
+// The directory that was made for a node goes away again if nobody knows whether the node was made.
+func TestCreateGivesParentsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		srv.CutBefore(behind(zktest.On(zktest.OpCreateContainer, "/p/new"), zktest.On(zktest.OpCreate, "/p/new/")))
+		_, err := e.s.Create(t.Context(), "/p/new/n", nil, session.Persistent)
+		wantErr(t, "Create", err, session.ErrUncertain)
+		if stat, err := e.other.Exists(t.Context(), "/p/new"); err != nil || stat == nil {
+			t.Fatalf("the directory was not made: %v", err)
+		}
+		time.Sleep(3 * e.s.Timeout()) //nolint:forbidigo // in a bubble
+		if stat, err := e.other.Exists(t.Context(), "/p/new"); err != nil || stat != nil {
+			t.Errorf("the directory is there: %v", err)
+		}
+	})
+}
+
+// A directory that exists is used, even if the client may not create nodes beside it: servers check that right before they
+// check whether the node exists.
+func TestDirectoryWithoutTheRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		admin := rawClient(t, srv.Dialer())
+		all := zk.WorldACL(zk.PermAll)
+		for _, path := range []string{"/d", "/d/there"} {
+			_, err := admin.Create(path, nil, 0, all)
+			must(t, err)
+		}
+		_, err := admin.SetACL("/d", zk.WorldACL(zk.PermRead), -1)
+		must(t, err)
+		_, s := virtually(t, "h:1", srv.Dialer())
+		for _, at := range []string{"/there", "/there/below", "/there/further/down"} {
+			_, err = makeNode(t.Context(), s, "/d"+at+"/n", nil)
+			must(t, err)
+		}
+		_, err = makeNode(t.Context(), s, "/d/missing/n", nil)
+		wantErr(t, "one that is missing", err, zk.ErrNoAuth)
+		_, below := virtually(t, "h:1/d/there", srv.Dialer())
+		_, err = makeNode(t.Context(), below, "/m", nil)
+		must(t, err)
+	})
 }

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -190,38 +189,4 @@ func TestSASLBeforeAllElse(t *testing.T) {
 			}
 		}
 	})
-}
-
-// mechanism is a mechanism of a user.
-type mechanism func(ctx context.Context, host string) (session.SASLExchange, []byte, error)
-
-func (mechanism) Name() string { return "TEST" }
-func (m mechanism) Start(ctx context.Context, host string) (session.SASLExchange, []byte, error) {
-	return m(ctx, host)
-}
-
-// A mechanism that cannot begin keeps no session alive in vain: nothing is sent, and the next dial tries again.
-func TestSASLStartFails(t *testing.T) {
-	t.Parallel()
-	server := inProcessSASL(t, true)
-	p := zktest.StartProxy(t, server.Addr())
-	tries := 0
-	m := testserver.Connect(t, p.Addr(), session.WithSASL(mechanism(func(ctx context.Context, host string) (session.SASLExchange, []byte, error) {
-		if tries++; tries < 3 {
-			return nil, nil, fmt.Errorf("no ticket for %s", host)
-		}
-		return session.DigestMD5("shop", "secret").Start(ctx, host)
-	})))
-	must(t, testserver.Session(t, m).Sync(patient(t), "/"))
-	if n := p.Count(zktest.Any(zktest.OpConnect)); n != 1 || tries != 3 {
-		t.Errorf("%d handshakes after %d tries", n, tries)
-	}
-
-	ctx, cancel := context.WithCancel(patient(t))
-	defer cancel()
-	_, err := session.Connect(ctx, server.Addr(), session.WithSASL(mechanism(func(context.Context, string) (session.SASLExchange, []byte, error) {
-		cancel()
-		return nil, nil, fmt.Errorf("no ticket")
-	})), session.WithLogger(slog.New(slog.DiscardHandler)))
-	wantErr(t, "connect", err, context.Canceled)
 }

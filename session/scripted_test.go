@@ -2,14 +2,17 @@ package session_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
-	"log/slog"
+	"io"
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
@@ -75,44 +78,156 @@ func TestAnotherSessionAnswers(t *testing.T) {
 	}
 }
 
-// A first handshake that is answered with no session is tried again at once.
-func TestNoSessionAtFirst(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel() // Close waits for its whole limit
-	soon := make(chan struct{})
-	close(soon)
-	m := testserver.Connect(t, scripted(t, soon, words(36, 0, 0, 0, 0, 16, 0, 0, 0, 0), greet(0x77)))
-	if s := testserver.Session(t, m); s.ID() != 0x77 {
-		t.Errorf("session %x", s.ID())
-	}
-}
+// authFrameSize is the size of the frame of the identity ("digest", "us:secret"): six numbers and the texts.
+const authFrameSize = 6*4 + len("digest") + len("us:secret")
 
-// If Connect fails, its error says why there was no session.
-func TestConnectFails(t *testing.T) {
-	why := errors.New("the cable is unplugged")
-	ctx, cancel := context.WithCancel(patient(t))
-	defer cancel()
-	var dials atomic.Int64
-	m, err := session.Connect(ctx, "h:1", session.WithLogger(slog.New(slog.DiscardHandler)),
-		session.WithDialer(func(context.Context, string, string) (net.Conn, error) {
-			if dials.Add(1) == 2 { // the first has failed
-				cancel()
-			}
-			return nil, why
-		}))
-	if m != nil {
-		t.Error("a manager beside the error")
-	}
-	wantErr(t, "connect", err, context.Canceled)
-	wantErr(t, "connect", err, why)
-}
-
-// A server that is down and one without an address do not keep a client from the third server.
-func TestConnectOneOfThree(t *testing.T) {
+// fickle is a server with one session that accepts the identity on the first connection only. It
+// closes that connection when told to. It closes the session, once, for a client that asks for it
+// without presenting the identity again.
+func fickle(t *testing.T, hangUp <-chan struct{}) (addr string, closed <-chan struct{}) {
+	t.Helper()
+	asked := make(chan struct{}, 1)
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
-	must(t, l.Close())
-	servers := l.Addr().String() + ",no-such-host.invalid:1," + testserver.Server(t).ConnectString()
-	s := testserver.Session(t, testserver.Connect(t, servers))
-	must(t, s.Sync(patient(t), "/"))
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for first := true; ; first = false {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
+				if _, err := codec.ReadFrame(c, codec.MaxFrame); err != nil {
+					return
+				}
+				_, _ = c.Write(greet(0x77))
+				head := make([]byte, 12)
+				if _, err := io.ReadFull(c, head); err != nil {
+					return
+				}
+				xid, op := int32(binary.BigEndian.Uint32(head[4:])), int32(binary.BigEndian.Uint32(head[8:]))
+				switch {
+				case op == -11:
+					select {
+					case asked <- struct{}{}:
+					default:
+					}
+					_, _ = c.Write(words(16, xid, 0, 1, 0))
+				case !first:
+					_, _ = io.ReadFull(c, make([]byte, authFrameSize-len(head)))
+					_, _ = c.Write(words(16, xid, 0, 1, -115))
+				default:
+					_, _ = io.ReadFull(c, make([]byte, authFrameSize-len(head)))
+					_, _ = c.Write(words(16, xid, 0, 1, 0))
+					select {
+					case <-hangUp:
+					case <-t.Context().Done():
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	return l.Addr().String(), asked
+}
+
+// A server with a new configuration refuses the identity of a session. The session is lost, its error says why, and callers that
+// wait for the next session get the reason too. The server does not accept a closeSession behind the identity, so the session
+// is closed without it.
+func TestLostSessionIsClosedWithoutRefusedIdentity(t *testing.T) {
+	for name, opts := range map[string][]session.Option{
+		"refused to the session":  nil,
+		"refused when it is over": {session.WithLossOnSuspend()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hangUp := make(chan struct{})
+			addr, closed := fickle(t, hangUp)
+			m := testserver.Connect(t, addr, append(opts, session.WithTimeout(time.Minute), session.WithAuth("digest", []byte("us:secret")))...)
+			s := testserver.Session(t, m)
+			close(hangUp)
+			within(t, s.Done(), "the loss")
+			wantErr(t, "the session", s.Err(), session.ErrLost)
+			if opts == nil {
+				wantErr(t, "the session", s.Err(), zk.ErrAuthFailed)
+			}
+			_, err := m.Session(patient(t))
+			wantErr(t, "the next session", err, zk.ErrAuthFailed)
+			if errors.Is(err, session.ErrLost) {
+				t.Errorf("%v: there is none to be lost", err)
+			}
+			within(t, closed, "a closeSession")
+		})
+	}
+}
+
+// words encodes 32-bit numbers.
+func words(ns ...int32) []byte {
+	var b []byte
+	for _, n := range ns {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// A server whose multi returns results of other kinds than the operations breaks the protocol: nothing of
+// the answer is believed, and the connection is closed.
+func TestMultiResultsOfOtherKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := virtually(t, "h:1", func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go checksForAll(far)
+			return near, nil
+		}, session.WithTickTime(time.Second))
+		for name, op := range map[string]any{
+			"set":    &zk.SetDataRequest{Path: "/a", Version: -1},
+			"delete": &zk.DeleteRequest{Path: "/a", Version: -1},
+			"create": &zk.CreateRequest{Path: "/a"},
+		} {
+			results, err := s.Multi(t.Context(), op)
+			if results != nil {
+				t.Errorf("%s: results %v", name, results)
+			}
+			wantErr(t, name, err, zk.ErrConnectionClosed)
+			synctest.Wait() // the connection has been closed
+		}
+		results, err := s.Multi(t.Context(), &zk.CheckVersionRequest{Path: "/a", Version: -1})
+		must(t, err)
+		if len(results) != 1 {
+			t.Errorf("check: %v", results)
+		}
+	})
+}
+
+// checksForAll is a server that answers each multi with one result of kind check.
+func checksForAll(c net.Conn) {
+	defer c.Close()
+	for i := int64(0); ; i++ {
+		f, err := codec.ReadFrame(c, codec.MaxFrame)
+		if err != nil {
+			return
+		}
+		answer := greet(0x77)
+		if i > 0 {
+			d := codec.Decode(f)
+			xid, op := d.Int32(), d.Int32()
+			e := codec.NewFrame()
+			e.Int32(xid)
+			e.Int64(i)
+			e.Int32(codec.CodeOK)
+			switch op {
+			case codec.OpMulti:
+				e.MultiHeader(codec.OpCheck, false, 0)
+				e.MultiHeader(codec.OpError, true, -1)
+			case codec.OpSync:
+				e.String("/")
+			}
+			answer = e.Frame()
+		}
+		if _, err := c.Write(answer); err != nil {
+			return
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -105,17 +106,69 @@ func TestTraceRequests(t *testing.T) {
 }
 
 func TestSubscribeIsNotHeldUpByOthers(t *testing.T) {
-	p, m, _ := behindProxy(t, 10*time.Second)
-	block := make(chan struct{})
-	defer close(block)
-	cancelBlocked := m.Subscribe(func(session.Change) { <-block })
-	defer cancelBlocked()
-	var h, cancelled history
-	m.Subscribe(h.add)
-	m.Subscribe(cancelled.add)()
-	p.Disconnect()
-	h.wait(t, session.Connected, session.Suspended, session.Connected)
-	if n := len(cancelled.states()); n > 1 {
-		t.Errorf("%d changes after cancel", n-1)
+	synctest.Test(t, func(t *testing.T) {
+		srv, block := zktest.Start(t), make(chan struct{})
+		defer close(block)
+		m, s := virtually(t, "h:1", srv.Dialer())
+		defer m.Subscribe(func(session.Change) { <-block })()
+		var h, cancelled history
+		m.Subscribe(h.add)
+		m.Subscribe(cancelled.add)()
+		srv.Disconnect()
+		must(t, s.Sync(t.Context(), "/"))
+		h.wait(t, session.Connected, session.Suspended, session.Connected)
+		if n := len(cancelled.states()); n > 1 {
+			t.Errorf("%d changes after cancel", n-1)
+		}
+	})
+}
+
+// Status tells what the manager knows, before, during and after an outage, and when the servers are silent.
+func TestStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 20 * time.Second
+		srv := zktest.Start(t)
+		m, s := virtually(t, "h:1", srv.Dialer(), session.WithTimeout(timeout))
+		want := session.Status{State: session.Connected, Servers: "h:1", Session: s, Timeout: timeout, Server: "h:1"}
+		if got := m.Status(); got != want {
+			t.Errorf("connected: %+v, want %+v", got, want)
+		}
+		srv.Refuse(true)
+		srv.Disconnect()
+		time.Sleep(2 * time.Second)
+		got := m.Status()
+		want.State, want.Failure = session.Suspended, got.Failure
+		if got != want || got.Failure == nil {
+			t.Errorf("suspended: %+v, want %+v", got, want)
+		}
+		srv.Refuse(false)
+		must(t, s.Sync(t.Context(), "/"))
+		if got := m.Status(); got.State != session.Connected || got.Failure != nil || got.Session != s {
+			t.Errorf("connected again: %+v", got)
+		}
+		srv.Blackhole(zktest.ToClient)
+		go func() { _ = s.Sync(t.Context(), "/") }()
+		time.Sleep(s.Remaining() - time.Second)
+		if got := m.Status(); got.Failure == nil || got.Session != s {
+			t.Errorf("silence: %+v", got)
+		}
+		srv.Heal()
+		_ = m.Close()
+		if got, want := m.Status(), (session.Status{State: session.Closed, Servers: "h:1", Timeout: timeout}); got != want {
+			t.Errorf("closed: %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A state has one name wherever users see it: lockz and otelzk take it from String, and queries of metrics have it in
+// lower case.
+func TestStateNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for s := session.Connecting; s <= session.Closed; s++ {
+		name := s.String()
+		if name == "unknown" || name != strings.ToLower(name) || seen[name] {
+			t.Errorf("state %d is called %q", s, name)
+		}
+		seen[name] = true
 	}
 }

@@ -1,35 +1,19 @@
 package session_test
 
 import (
-	"path"
-	"strings"
+	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// watchers returns how many sessions watch a path on the server.
-func watchers(t *testing.T, p string) int {
-	t.Helper()
-	text, err := testserver.Server(t).Word(patient(t), 0, "wchp")
-	must(t, err)
-	n, here := 0, false
-	for _, line := range strings.Split(text, "\n") {
-		if strings.HasPrefix(line, "/") {
-			here = line == p
-		} else if here && strings.TrimSpace(line) != "" {
-			n++
-		}
-	}
-	return n
-}
-
-func wantEvent(t *testing.T, w *session.Watch, want session.WatchEvent) {
+func wantEvent(t testing.TB, w *session.Watch, want session.WatchEvent) {
 	t.Helper()
 	within(t, w.Done(), "the event")
 	if got := w.Event(); got != want {
@@ -37,116 +21,367 @@ func wantEvent(t *testing.T, w *session.Watch, want session.WatchEvent) {
 	}
 }
 
-// All waiters at a node share one watch and one request.
+// watch watches the data of a node.
+func (e *entering) watch(path string) *session.Watch {
+	e.t.Helper()
+	_, _, w, err := e.s.Watch(e.t.Context(), path)
+	must(e.t, err)
+	return w
+}
+
+// watchChildren watches the children of a node, which may be missing.
+func (e *entering) watchChildren(path string) *session.Watch {
+	e.t.Helper()
+	_, _, w, err := e.s.WatchChildren(e.t.Context(), path)
+	must(e.t, err)
+	if event := w.Event(); event != session.WatchPending {
+		e.t.Fatalf("event %v of a new watch", event)
+	}
+	return w
+}
+
+// wantWatches checks how many watches the server has.
+func (e *entering) wantWatches(want string) {
+	e.t.Helper()
+	must(e.t, e.s.Sync(e.t.Context(), "/"))
+	if got := watched(e.t, e.Server); got != want {
+		e.t.Errorf("%s watches on the server, want %s", got, want)
+	}
+}
+
+// All waiters at a node share one watch and one request. Each has the data and the stat for itself, and can change them.
+// What it gets has no room behind it: if it appends to that, it does not change what others have.
 func TestWatchIsShared(t *testing.T) {
-	p, _, s := behindProxy(t, 20*time.Second)
-	d, ctx := dir(t, s), patient(t)
-	node, err := makeNode(ctx, s, d+"/n", []byte("x"))
-	must(t, err)
-	var first *session.Watch
-	for range 50 {
-		data, stat, w, err := s.Watch(ctx, node)
-		must(t, err)
-		if string(data) != "x" || stat.EphemeralOwner != s.ID() {
-			t.Fatalf("data %q, stat %+v", data, stat)
+	inBubble(t, func(e *entering) {
+		ctx, node := e.t.Context(), e.makes("n")[0]
+		e.ResetRequests()
+		first := e.watch(node)
+		for range 50 {
+			data, stat, w, err := e.s.Watch(ctx, node)
+			must(e.t, err)
+			if string(data) != "data of n" || cap(data) != len(data) || stat.EphemeralOwner != 0 || w != first || w.Event() != session.WatchPending {
+				e.t.Fatalf("data %q, stat %+v, event %v", data, stat, w.Event())
+			}
+			data[0], stat.EphemeralOwner = 'y', 1
 		}
-		if first == nil {
-			first = w
+		if n := e.Count(zktest.On(zktest.OpGetData, node)); n != 1 {
+			e.t.Errorf("%d requests", n)
 		}
-		if w != first || w.Event() != session.WatchPending {
-			t.Fatal("another watch")
+		e.wantWatches("1")
+		must(e.t, e.s.Delete(ctx, node, -1))
+		wantEvent(e.t, first, session.WatchDeleted)
+		_, _, w, err := e.s.Watch(ctx, node)
+		wantErr(e.t, "watch of a node that is gone", err, zk.ErrNoNode)
+		if w != nil {
+			e.t.Error("a watch of a node that is gone")
 		}
-	}
-	if n := p.Count(zktest.On(zktest.OpGetData, node)); n != 1 {
-		t.Errorf("%d requests", n)
-	}
-	if n := watchers(t, node); n != 1 {
-		t.Errorf("%d watches on the server", n)
-	}
-	must(t, s.Delete(ctx, node, -1))
-	wantEvent(t, first, session.WatchDeleted)
+
+		absent := e.watchChildren(e.d + "/none")
+		names, stat, w, err := e.s.WatchChildren(ctx, e.d+"/none")
+		must(e.t, err)
+		if names != nil || stat != nil || w != absent || e.Count(zktest.On(zktest.OpExists, e.d+"/none")) != 1 {
+			e.t.Errorf("%v, %v of a node that does not exist, the same watch %v", names, stat, w == absent)
+		}
+		e.makes("child", "none")
+		wantEvent(e.t, absent, session.WatchChanged)
+		e.ResetRequests()
+		shared := e.watchChildren(e.d)
+		for range 50 {
+			names, stat, w, err := e.s.WatchChildren(ctx, e.d)
+			must(e.t, err)
+			if len(names) != 2 || names[0] == "spoilt" || stat.NumChildren != 2 || w != shared {
+				e.t.Fatalf("%q, %+v, the same watch %v", names, stat, w == shared)
+			}
+			names[0], stat.NumChildren = "spoilt", 7
+		}
+		if n := e.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
+			e.t.Errorf("%d requests", n)
+		}
+		e.wantWatches("1")
+		_, _, _, err = e.s.WatchChildren(ctx, "no/path")
+		wantErr(e.t, "a bad path", err, session.ErrInvalid)
+	})
 }
 
-// Each caller has the data and the stat for itself, and can change them.
-func TestWatchIsCopied(t *testing.T) {
-	_, _, s := behindProxy(t, 20*time.Second)
-	d, ctx := dir(t, s), patient(t)
-	node, err := makeNode(ctx, s, d+"/n", []byte("x"))
-	must(t, err)
-	data, stat, _, err := s.Watch(ctx, node)
-	must(t, err)
-	data[0], stat.EphemeralOwner = 'y', 0
-	data, stat, _, err = s.Watch(ctx, node)
-	must(t, err)
-	if string(data) != "x" || stat.EphemeralOwner != s.ID() {
-		t.Errorf("data %q, stat %+v", data, stat)
-	}
-}
-
+// A watch on the data of a node ends when they change and with the node. One on its children ends when a child comes or goes,
+// with the node, and when the node is created. All end with the connection, and with the session.
 func TestWatchEvents(t *testing.T) {
-	p, _, s := behindProxy(t, 20*time.Second)
-	d, ctx := dir(t, s), patient(t)
-	node, err := makeNode(ctx, s, d+"/n", nil)
-	must(t, err)
+	inBubble(t, func(e *entering) {
+		ctx, d := e.t.Context(), e.d+"/parent"
+		children := e.watchChildren(d)
+		e.makes("parent")
+		wantEvent(e.t, children, session.WatchChanged)
 
-	_, _, w, err := s.Watch(ctx, node)
-	must(t, err)
-	_, err = testserver.Admin(t).Set(node, []byte("new"), -1)
-	must(t, err)
-	wantEvent(t, w, session.WatchChanged)
+		children = e.watchChildren(d)
+		data := e.watch(d)
+		_, err := e.other.Set(ctx, d, []byte("newer"), -1)
+		must(e.t, err)
+		wantEvent(e.t, data, session.WatchChanged)
+		if event := children.Event(); event != session.WatchPending {
+			e.t.Fatalf("event %v after a change of the data", event)
+		}
+		e.makes("parent/child")
+		wantEvent(e.t, children, session.WatchChanged)
+		children = e.watchChildren(d)
+		must(e.t, e.other.Delete(ctx, d+"/child", -1))
+		wantEvent(e.t, children, session.WatchChanged)
 
-	data, _, w, err := s.Watch(ctx, node)
-	must(t, err)
-	if string(data) != "new" {
-		t.Errorf("data %q", data)
-	}
-	p.Disconnect()
-	wantEvent(t, w, session.WatchBroken)
+		children, data = e.watchChildren(d), e.watch(d)
+		absent := e.watchChildren(e.d + "/none")
+		e.Disconnect()
+		for _, w := range []*session.Watch{children, data, absent} {
+			wantEvent(e.t, w, session.WatchBroken)
+		}
+		children, data = e.watchChildren(d), e.watch(d)
+		must(e.t, e.other.Delete(ctx, d, -1))
+		wantEvent(e.t, children, session.WatchDeleted)
+		wantEvent(e.t, data, session.WatchDeleted)
+		e.wantWatches("0")
 
-	_, _, w, err = s.Watch(ctx, node)
-	must(t, err)
-	testserver.Delete(t, node)
-	wantEvent(t, w, session.WatchDeleted)
-
-	_, _, w, err = s.Watch(ctx, node)
-	wantErr(t, "watch of a node that is gone", err, zk.ErrNoNode)
-	if w != nil || watchers(t, node) != 0 {
-		t.Error("it left a watch")
-	}
+		children, data, absent = e.watchChildren(e.d), e.watch(e.d), e.watchChildren(d)
+		must(e.t, e.Expire(ctx, e.s.ID()))
+		for _, w := range []*session.Watch{children, data, absent} {
+			wantEvent(e.t, w, session.WatchBroken)
+		}
+		_, _, _, err = e.s.WatchChildren(ctx, d)
+		wantErr(e.t, "WatchChildren", err, session.ErrLost)
+	})
 }
 
 // A client that watches again after a reconnect does not miss what happened in between.
 func TestWatchAgainAfterDisconnection(t *testing.T) {
-	p, m, s := behindProxy(t, 20*time.Second)
-	d, ctx := dir(t, s), patient(t)
-	node := path.Join(d, "n")
-	_, err := s.Create(ctx, node, nil, session.Persistent)
-	must(t, err)
-	_, _, w, err := s.Watch(ctx, node)
-	must(t, err)
-	var h history
-	m.Subscribe(h.add)
-	p.Refuse(true)
-	p.Disconnect()
-	h.wait(t, session.Connected, session.Suspended)
-	wantEvent(t, w, session.WatchBroken)
-	testserver.Delete(t, node)
-	p.Heal()
-	_, _, _, err = s.Watch(ctx, node)
-	wantErr(t, "watch", err, zk.ErrNoNode)
+	inBubble(t, func(e *entering) {
+		node := e.makes("n")[0]
+		w, absent := e.watch(node), e.watchChildren(e.d+"/m")
+		e.Refuse(true)
+		e.Disconnect()
+		wantEvent(e.t, w, session.WatchBroken)
+		wantEvent(e.t, absent, session.WatchBroken)
+		must(e.t, e.DeleteNode(node))
+		e.Refuse(false)
+		_, _, _, err := e.s.Watch(e.t.Context(), node)
+		wantErr(e.t, "watch", err, zk.ErrNoNode)
+		absent = e.watchChildren(e.d + "/m")
+		e.makes("m")
+		wantEvent(e.t, absent, session.WatchChanged)
+	})
 }
 
-// What callers get has no room behind it. If they append to it, they do not change what others have.
-func TestWatchDataHasNoRoom(t *testing.T) {
-	_, _, s := behindProxy(t, 20*time.Second)
-	d, ctx := dir(t, s), patient(t)
-	node, err := makeNode(ctx, s, d+"/n", []byte("data"))
+// watched returns how many watches a server has.
+func watched(t *testing.T, srv *zktest.Server) string {
+	t.Helper()
+	metrics, err := srv.Metrics()
 	must(t, err)
-	watched, _, _, err := s.Watch(ctx, node)
-	must(t, err)
-	read, _, err := s.Get(ctx, node)
-	must(t, err)
-	if string(watched) != "data" || cap(watched) != 4 || cap(read) != 4 {
-		t.Errorf("%q with room for %d bytes, and for %d", watched, cap(watched), cap(read))
+	return metrics["zk_watch_count"]
+}
+
+// A watch is removed from the server when the last of the calls that share it forgets it. Others at the path stay.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		ctx, s := t.Context(), e.s
+		data := func() *session.Watch {
+			_, _, w, err := s.Watch(ctx, e.d)
+			must(t, err)
+			return w
+		}
+		children := func() *session.Watch {
+			_, _, w, err := s.WatchChildren(ctx, e.d)
+			must(t, err)
+			return w
+		}
+		listed := func() *session.Watch {
+			l, err := s.List(ctx, e.d, session.ListOptions{Children: true})
+			must(t, err)
+			return l.Children
+		}
+		absent := func() *session.Watch {
+			_, _, w, err := s.WatchChildren(ctx, e.d+"/none")
+			must(t, err)
+			return w
+		}
+		for what, c := range map[string]struct {
+			first, second func() *session.Watch
+			shared        bool
+		}{
+			"data": {data, data, true}, "children": {children, children, true}, "absence": {absent, absent, true},
+			"listed": {listed, children, false}, "listed twice": {listed, listed, false},
+		} {
+			one, two := c.first(), c.second()
+			if (one == two) != c.shared {
+				t.Fatalf("%s: shared: %v", what, one == two)
+			}
+			one.Forget()
+			must(t, s.Sync(ctx, e.d)) // what was sent has arrived
+			if n := watched(t, srv); n != "1" || two.Event() != session.WatchPending {
+				t.Errorf("%s: %s watches, event %v, while one call needs it", what, n, two.Event())
+			}
+			two.Forget()
+			must(t, s.Sync(ctx, e.d))
+			if n := watched(t, srv); n != "0" || one.Event() != session.WatchBroken || two.Event() != session.WatchBroken {
+				t.Errorf("%s: %s watches, events %v and %v", what, n, one.Event(), two.Event())
+			}
+		}
+	})
+}
+
+// A call that watches while another forgets misses no event.
+func TestForgetBesideOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := virtualEntry(t)
+		end, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for end.Err() == nil {
+					_, _, w, err := e.s.Watch(t.Context(), e.d)
+					must(t, err)
+					w.Forget()
+				}
+			})
+		}
+		for range 200 {
+			_, _, w, err := e.s.Watch(t.Context(), e.d)
+			must(t, err)
+			_, err = e.s.Set(t.Context(), e.d, nil, -1)
+			must(t, err)
+			wantEvent(t, w, session.WatchChanged)
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// Calls that are cancelled while they set watches leave none.
+func TestCancelledWatchIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		paths := e.makes("a", "b")
+		for what, call := range map[string]func(context.Context) error{
+			"WatchNodes": func(ctx context.Context) error { _, err := e.s.WatchNodes(ctx, paths...); return err },
+			"Watch":      func(ctx context.Context) error { _, _, _, err := e.s.Watch(ctx, paths[1]); return err },
+			"List": func(ctx context.Context) error {
+				_, err := e.s.List(ctx, paths[1], session.ListOptions{Data: true, Watch: true, Children: true})
+				return err
+			},
+		} {
+			held := srv.HoldReply(zktest.On(zktest.OpGetData, paths[1]))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- call(ctx) }()
+			<-held.Hit()
+			cancel()
+			wantErr(t, what, <-ended, context.Canceled)
+			held.Release()
+			must(t, e.s.Sync(t.Context(), "/"))
+			if n := watched(t, srv); n != "0" {
+				t.Errorf("%s: %s watches", what, n)
+			}
+		}
+	})
+}
+
+// A node that is created while a call learns that it is absent tells so, and leaves no watch on its data.
+func TestWatchChildrenOfNewNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		held := srv.HoldRequest(zktest.On(zktest.OpExists, e.d+"/new"))
+		got := make(chan *session.Watch, 1)
+		go func() {
+			_, _, w, err := e.s.WatchChildren(t.Context(), e.d+"/new")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- w
+		}()
+		<-held.Hit()
+		e.makes("new")
+		held.Release()
+		w := <-got
+		must(t, e.s.Sync(t.Context(), "/"))
+		if n := watched(t, srv); n != "0" || w.Event() != session.WatchChanged {
+			t.Errorf("%s watches, event %v", n, w.Event())
+		}
+	})
+}
+
+// A call that shares a watch with one whose connection has ended meanwhile asks again. Its own connection is fine, so it does not
+// wait for the end of that.
+func TestJoinWatchOfEndedConnection(t *testing.T) {
+	for what, call := range map[string]func(context.Context, *session.Session, string) error{
+		"Watch": func(ctx context.Context, s *session.Session, d string) error {
+			_, _, _, err := s.Watch(ctx, d)
+			return err
+		},
+		"List": func(ctx context.Context, s *session.Session, d string) error {
+			_, err := s.List(ctx, d, session.ListOptions{Data: true, Watch: true})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				type slow struct{}
+				steps := map[string]chan struct{}{"sync": make(chan struct{}), "getData": make(chan struct{})}
+				e, srv := virtualEntry(t, session.WithTrace(session.Trace{
+					Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+						if step := steps[i.Op]; step != nil && ctx.Value(slow{}) != nil {
+							<-step // as a goroutine that gets no processor
+						}
+						return ctx, nil
+					},
+				}))
+				first, second := make(chan error, 1), make(chan error, 1)
+				go func() {
+					_, err := e.s.List(context.WithValue(t.Context(), slow{}, true), e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
+					first <- err
+				}()
+				synctest.Wait()
+				srv.Disconnect()
+				must(t, e.s.Sync(t.Context(), "/")) // there is another connection
+				steps["sync"] <- struct{}{}
+				synctest.Wait() // it has made the watch, and has not sent the request
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				go func() { second <- call(ctx, e.s, e.d) }()
+				synctest.Wait()
+				close(steps["getData"])
+				close(steps["sync"])
+				must(t, <-first)
+				must(t, <-second)
+			})
+		})
 	}
+}
+
+// A call may end while another one sets the watch that both share. It does not look at the answer, which can come at the same
+// time: the race detector sees that.
+func TestCancelledListBesideWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type slow struct{}
+		goOn := make(chan struct{})
+		e, _ := virtualEntry(t, session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+				if i.Op == "getData" && ctx.Value(slow{}) != nil {
+					<-goOn
+				}
+				return ctx, nil
+			},
+		}))
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, _, _, err := e.s.Watch(context.WithValue(t.Context(), slow{}, true), e.d)
+			first <- err
+		}()
+		synctest.Wait() // it has made the watch, and has not sent the request
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := e.s.List(ctx, e.d, session.ListOptions{Data: true, Watch: true})
+			second <- err
+		}()
+		synctest.Wait()
+		cancel()
+		close(goOn)
+		wantErr(t, "List", <-second, context.Canceled)
+		must(t, <-first)
+	})
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -134,7 +133,7 @@ func (e *entering) crowds(srv *zktest.Server) (release func()) {
 
 // The watch of a node tells that the node is not there, or that its connection broke. A refusal of the servers is an error.
 func TestWatchNodesFails(t *testing.T) {
-	everywhere(t, func(e *entering) {
+	inBubble(t, func(e *entering) {
 		ctx, paths := patient(e.t), e.makes("a", "b")
 		got, err := e.s.WatchNodes(ctx, paths[0], e.d+"/none")
 		must(e.t, err)
@@ -177,7 +176,7 @@ func TestWatchNodesFails(t *testing.T) {
 			_, err := e.s.WatchNodes(ctx, paths...)
 			result <- err
 		}()
-		e.settles()
+		synctest.Wait()
 		must(e.t, e.Expire(ctx, e.s.ID()))
 		held.Release()
 		within(e.t, e.s.Done(), "the end of the session")
@@ -191,15 +190,49 @@ func TestWatchNodesFails(t *testing.T) {
 
 // A node that may not be read is an error, which names it.
 func TestWatchNodesRefused(t *testing.T) {
-	_, _, s := behindProxy(t, 20*time.Second)
-	d := dir(t, s)
-	_, err := testserver.Admin(t).Create(d+"/secret", nil, 0, zk.WorldACL(zk.PermDelete))
-	must(t, err)
-	_, err = s.WatchNodes(patient(t), d, d+"/secret")
-	wantErr(t, "WatchNodes", err, zk.ErrNoAuth)
-	if want := "getData " + d + "/secret: "; len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
-		t.Errorf("%v", err)
-	}
-	_, err = s.List(patient(t), d+"/secret", session.ListOptions{Data: true, Children: true})
-	wantErr(t, "List", err, zk.ErrNoAuth)
+	inBubble(t, func(e *entering) {
+		secret := e.makes("secret")[0]
+		_, err := rawClient(e.t, e.Dialer()).SetACL(secret, zk.WorldACL(zk.PermDelete), -1)
+		must(e.t, err)
+		_, err = e.s.WatchNodes(e.t.Context(), e.d, secret)
+		wantErr(e.t, "WatchNodes", err, zk.ErrNoAuth)
+		if want := "getData " + secret + ": "; !strings.HasPrefix(err.Error(), want) {
+			e.t.Errorf("%v", err)
+		}
+		_, err = e.s.List(e.t.Context(), secret, session.ListOptions{Data: true, Children: true})
+		wantErr(e.t, "List", err, zk.ErrNoAuth)
+	})
+}
+
+// Two callers of Children get one answer of the server. Each may change what it gets.
+func TestChildrenAreTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, srv := virtualEntry(t)
+		e.makes("a", "b")
+		release := e.crowds(srv)
+		all := make(chan []string, 3)
+		list := func() {
+			names, stat, err := e.s.Children(t.Context(), e.d)
+			if err != nil || stat.NumChildren != 2 {
+				t.Errorf("%v, %v", stat, err)
+			}
+			slices.Sort(names)
+			all <- slices.Clone(names)
+			clear(names)
+			stat.NumChildren = 0
+		}
+		for range 3 {
+			go list()
+			synctest.Wait()
+		}
+		release()
+		for range 3 {
+			if names := <-all; !slices.Equal(names, []string{"a", "b"}) {
+				t.Errorf("names %q", names)
+			}
+		}
+		if n := srv.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
+			t.Errorf("%d requests, want 1", n)
+		}
+	})
 }

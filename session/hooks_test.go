@@ -2,9 +2,12 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -178,4 +181,82 @@ func wantClose(t *testing.T, m *session.Manager) {
 	if d := time.Since(began); d > 5*time.Second {
 		t.Errorf("Close took %v", d)
 	}
+}
+
+// A slow hook of each request in flight runs beside the others when the manager is closed, not one after the other.
+func TestSlowHooksAtClose(t *testing.T) {
+	const requests, slow = 60, 200 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		var ended atomic.Int64
+		m, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+				return ctx, func(error) {
+					if r.Op == "create" {
+						time.Sleep(slow)
+						ended.Add(1)
+					}
+				}
+			}}))
+		held := srv.HoldReply(zktest.Any(zktest.OpCreate))
+		defer held.Release()
+		var all sync.WaitGroup
+		for i := range requests {
+			all.Go(func() { _, _ = makeNode(t.Context(), s, fmt.Sprint("/n", i), nil) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		_ = m.Close()
+		if took := time.Since(began); took > 2*time.Second || ended.Load() != requests {
+			t.Errorf("Close took %v, and %d of %d hooks have ended", took, ended.Load(), requests)
+		}
+		all.Wait()
+	})
+}
+
+// outageAndLoss has the server refuse connections for a while, and then expires the session. It fails the test
+// unless the manager has a session again after both.
+func outageAndLoss(t *testing.T, srv *zktest.Server, m *session.Manager, s *session.Session) {
+	t.Helper()
+	srv.Refuse(true)
+	srv.Disconnect()
+	time.Sleep(time.Second)
+	srv.Refuse(false)
+	time.Sleep(5 * time.Second)
+	if m.State() != session.Connected || s.Err() != nil {
+		t.Errorf("5 s after an outage of 1 s: %v, %v", m.State(), s.Err())
+	}
+	must(t, srv.Expire(t.Context(), s.ID()))
+	<-s.Done()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := m.Session(ctx)
+	must(t, err)
+}
+
+// A subscriber whose function ends its goroutine gets all changes all the same, and so does a State hook.
+func TestSubscriberThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, hooked, steady history
+		srv := zktest.Start(t)
+		m, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{State: func(c session.Change) {
+			hooked.add(c)
+			runtime.Goexit()
+		}}))
+		m.Subscribe(func(c session.Change) {
+			asked.add(c)
+			runtime.Goexit()
+		})
+		m.Subscribe(steady.add)
+		outageAndLoss(t, srv, m, s)
+		must(t, m.Close())
+		synctest.Wait()
+		want := steady.states()
+		if got := asked.states(); len(got) != len(want) || len(want) < 5 {
+			t.Errorf("the subscriber got %v, want %v", got, want)
+		}
+		if got := hooked.states(); len(got) < len(want) {
+			t.Errorf("the hook got %v, want %v and those before", got, want)
+		}
+	})
 }
