@@ -165,22 +165,6 @@ func TestGrantTooShortForLocks(t *testing.T) {
 	})
 }
 
-// The servers count by the shortest timeout that any connection of a session was granted, and so does the session.
-func TestShorterGrantCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, s := virtually(t, "h:1", srv.Dialer(), session.WithTimeout(20*time.Second))
-		for _, least := range []time.Duration{4 * time.Second, 8 * time.Second} {
-			srv.SetSessionTimeoutsOf(0, least, least+2*time.Second)
-			srv.Disconnect()
-			must(t, s.Sync(t.Context(), "/"))
-			if left := s.Remaining(); s.Timeout() != 6*time.Second || left > 5400*time.Millisecond || left < 4*time.Second {
-				t.Errorf("with at least %v: a timeout of %v, %v remain", least, s.Timeout(), left)
-			}
-		}
-	})
-}
-
 // A margin that a granted timeout has no room for is shortened, and a warning says so once.
 func TestShorterMarginIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,42 +118,6 @@ func TestLogOfFlapping(t *testing.T) {
 		must(t, srv.Expire(t.Context(), s.ID()))
 		time.Sleep(time.Second)
 		count("session lost", 1)
-	})
-}
-
-// A process without a file descriptor left when its connection breaks keeps its session and its node, says why in the log,
-// and is connected within a second after there are some again.
-func TestNoDescriptorLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, text := logged()
-		srv := zktest.Start(t)
-		var full atomic.Bool
-		m, s := virtually(t, "h:1", func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if full.Load() {
-				return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("socket", syscall.EMFILE)}
-			}
-			return srv.Dialer()(ctx, network, addr)
-		}, log)
-		node := enter(t, s, "/d/own")
-		time.Sleep(time.Minute)
-		full.Store(true)
-		srv.Disconnect()
-		time.Sleep(4 * time.Second)
-		if m.State() != session.Suspended || !errors.Is(m.Status().Failure, syscall.EMFILE) {
-			t.Errorf("%v: %v", m.State(), m.Status().Failure)
-		}
-		if !strings.Contains(text.String(), "dial h:1: no file descriptor is left") {
-			t.Errorf("no reason in\n%s", text)
-		}
-		full.Store(false)
-		time.Sleep(time.Second)
-		if m.State() != session.Connected {
-			t.Errorf("%v a second later", m.State())
-		}
-		stat, err := s.Exists(t.Context(), node.Path)
-		if err != nil || stat == nil {
-			t.Errorf("the node: %v, %v", stat, err)
-		}
 	})
 }
 

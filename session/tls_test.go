@@ -79,7 +79,8 @@ func (h onFailure) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
 	failed := strings.Contains(text, "failed") || strings.Contains(text, "ended")
-	if failed && !strings.Contains(text, "connection refused") {
+	busy := strings.Contains(text, "dial ") && strings.Contains(text, "no answer within") // the machine
+	if failed && !busy && !strings.Contains(text, "connection refused") {
 		h.f()
 	}
 	return nil

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -132,98 +129,3 @@ func TestRequestTooLong(t *testing.T) {
 		must(t, s.Err())
 	})
 }
-
-// A read whose answer is longer than this client takes fails at once, and the others of the connection are
-// sent again.
-func TestAnswerTooLong(t *testing.T) {
-	for _, more := range []int{0, 1} {
-		t.Run(fmt.Sprint(more, " too long"), func(t *testing.T) {
-			l, err := net.Listen("tcp4", "127.0.0.1:0")
-			must(t, err)
-			var all sync.WaitGroup
-			defer all.Wait()
-			defer l.Close()
-			var conns atomic.Int64
-			all.Go(func() {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					conns.Add(1)
-					all.Go(func() { defer c.Close(); answerLong(c, codec.MaxFrame+more) })
-				}
-			})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			m, err := session.Connect(ctx, l.Addr().String(), quiet, session.WithTimeout(time.Minute), session.WithTickTime(2*time.Second))
-			must(t, err)
-			defer m.Close()
-			s, err := m.Session(ctx)
-			must(t, err)
-			long, other := make(chan error, 1), make(chan error, 1)
-			go func() {
-				data, _, err := s.Get(ctx, "/long")
-				if err == nil && len(data) < codec.MaxFrame-1000 {
-					err = fmt.Errorf("%d bytes of data", len(data))
-				}
-				long <- err
-			}()
-			go func() { _, err := s.Exists(ctx, "/other"); other <- err }()
-			must(t, <-other)
-			switch err := <-long; {
-			case more == 0:
-				must(t, err)
-			case !errors.Is(err, session.ErrTooLong) || errors.Is(err, zk.ErrConnectionClosed):
-				t.Errorf("%v, want ErrTooLong", err)
-			}
-			if n := conns.Load(); n > int64(1+more) {
-				t.Errorf("%d connections, want at most %d", n, 1+more)
-			}
-		})
-	}
-}
-
-// answerLong is a server. The frame of its answer to a get has so many bytes. All others get an answer without a body.
-func answerLong(c net.Conn, size int) {
-	if _, err := codec.ReadFrame(c, 1000); err != nil {
-		return
-	}
-	if _, err := c.Write(words(36, 0, 20_000, 0, 0x77, 16, 1, 2, 3, 4)); err != nil {
-		return
-	}
-	const header, stat, noNode = 16, 68, -101
-	for {
-		f, err := codec.ReadFrame(c, 1000)
-		if err != nil {
-			return
-		}
-		d := codec.Decode(f)
-		xid, op := d.Int32(), d.Int32()
-		if op != codec.OpGetData {
-			code := int32(noNode)
-			if op == codec.OpSync || op == codec.OpPing || op == codec.OpClose {
-				code = codec.CodeOK
-			}
-			answer := words(header, xid, 0, 9, code)
-			if op == codec.OpSync {
-				answer = words(header+5, xid, 0, 9, code, 1)
-				answer = append(answer, '/')
-			}
-			_, err = c.Write(answer)
-		} else {
-			n := size - header - 4 - stat
-			_, err = c.Write(words(int32(size), xid, 0, 9, codec.CodeOK, int32(n)))
-			if err == nil {
-				_, err = io.CopyN(c, zeros{}, int64(n+stat))
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/turnstile-go/turnstile/internal/rounds"
 	"net"
 	"os"
 	"runtime"
@@ -15,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // TestDial connects to a server of the system.
@@ -348,24 +349,4 @@ func TestNoDescriptor(t *testing.T) {
 		}
 		c.Close()
 	})
-}
-
-// TestBackoff grows from First to Most, and begins again.
-func TestBackoff(t *testing.T) {
-	b := rounds.Backoff{First: time.Second, Most: 10 * time.Second}
-	for range 2 {
-		for _, bound := range []time.Duration{1, 2, 4, 8, 10, 10} {
-			if got := b.Next(); got < 0 || got >= bound*time.Second {
-				t.Errorf("%v, want less than %v s", got, bound)
-			}
-		}
-		sum := time.Duration(0)
-		for range 1000 {
-			sum += b.Next()
-		}
-		if mean := sum / 1000; mean < 4*time.Second || mean > 6*time.Second {
-			t.Errorf("waits of %v on average, want 5 s", mean)
-		}
-		b.Reset()
-	}
 }

@@ -18,8 +18,13 @@ type itself struct{ net.Conn }
 
 func (c itself) NetConn() net.Conn { return c }
 
+// endless returns another wrapper each time.
+type endless struct{ net.Conn }
+
+func (c endless) NetConn() net.Conn { return endless{c.Conn} }
+
 // TestUnsent bounds the bytes that the kernel holds back, on connections of TCP, also on those that are wrapped. One that
-// wraps itself does no harm.
+// wraps itself, or has wrappers without an end, does no harm.
 func TestUnsent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,6 +54,7 @@ func TestUnsent(t *testing.T) {
 		c.Close()
 	}
 	boundUnsent(itself{})
+	boundUnsent(endless{})
 	boundUnsent(wrapped{nil})
 	boundUnsent(wrapped{(*net.TCPConn)(nil)})
 }

@@ -137,23 +137,6 @@ func TestFirst(t *testing.T) {
 	})
 }
 
-// TestOwedDeletesComeFirst sees that deletes which are started before the greeting are the first calls of a connection.
-func TestOwedDeletesComeFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.start()
-		b.ask(codec.OpCreate, "/new")
-		owed, _ := call(codec.OpDelete, "/owed")
-		owed.First = true
-		b.Start(owed)
-		b.say(greetingFrame(42, 6000))
-		go b.listen()
-		if got := b.paths(); !slices.Equal(got, []string{"/owed", "/new"}) {
-			t.Errorf("%v have left", got)
-		}
-	})
-}
-
 // TestSharedListing lets callers share a listing that waits. It leaves behind the creates of all of them, so that each sees
 // its node, and its answer is decoded once.
 func TestSharedListing(t *testing.T) {
