@@ -236,31 +236,6 @@ func TestRecordDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// The nodes of a job are below the chroot, and have the access control list of the manager. A client without
-// rights gets the refusal of the servers, and runs nothing.
-func TestChrootAndACL(t *testing.T) {
-	ctx, dir := patient(t), testserver.Path(t)
-	server := testserver.Server(t).Addr(0)
-	owner := testserver.Connect(t, server+dir+"/app",
-		session.WithAuth("digest", []byte("me:secret")), session.WithACL(zk.AuthACL(zk.PermAll)...))
-	n := 0
-	if ran, err := newJob(t, owner, "/report").Run(ctx, noon, count(&n)); !ran || err != nil {
-		t.Errorf("Run: %v, %v", ran, err)
-	}
-	acl, err := testserver.Session(t, owner).ACL(ctx, "/report/last")
-	if err != nil || len(acl) != 1 || acl[0].Scheme != "digest" {
-		t.Errorf("access control list %v, %v", acl, err)
-	}
-	stranger := newJob(t, connect(t), dir+"/app/report")
-	ran, err := stranger.Run(ctx, later(1), count(&n))
-	wantErr(t, "Run", err, zk.ErrNoAuth)
-	_, err = stranger.Last(ctx)
-	wantErr(t, "Last", err, zk.ErrNoAuth)
-	if ran || n != 1 {
-		t.Error("a client without rights has run the job")
-	}
-}
-
 // A replica that may read the record and not write it runs nothing: it finds out before the job.
 func TestNoRightToWrite(t *testing.T) {
 	ctx, path := patient(t), testserver.Path(t)

@@ -217,21 +217,3 @@ func TestDoneAfterCancel(t *testing.T) {
 		t.Error("a job ran for a caller that had gone")
 	}
 }
-
-// A job that panics is not done, and the lock is free.
-func TestPanic(t *testing.T) {
-	ctx, path := patient(t), testserver.Path(t)
-	j := newJob(t, connect(t), path)
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("no panic")
-			}
-		}()
-		_, _ = j.Run(ctx, noon, func(context.Context) error { panic("x") })
-	}()
-	n := 0
-	if ran, err := newJob(t, connect(t), path).Run(ctx, noon, count(&n)); !ran || err != nil || n != 1 {
-		t.Errorf("after a panic: %v, %v", ran, err)
-	}
-}

@@ -46,20 +46,6 @@ func TestNothingLostGoesOn(t *testing.T) {
 	}
 }
 
-// A turn is given up when its time is over.
-func TestKeepTimeOver(t *testing.T) {
-	dir := testserver.Path(t)
-	p := processWith(t, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, 20*time.Millisecond) })
-	for range 3 {
-		giveBack(t, p.hold(t))
-		testserver.WaitChildren(t, dir, 0)
-		p.want(t, idle)
-	}
-	if p.habit.penalty > 0 {
-		t.Error("the next turn is not kept, although nobody has wanted this one")
-	}
-}
-
 // At most half of the nodes of a manager are kept turns. The one that was unused for longest goes. Nothing stays of those
 // that are gone.
 func TestKeepAtMostHalf(t *testing.T) {

@@ -15,36 +15,6 @@ import (
 // all matches every request but the connection's own.
 func all(r zktest.Request) bool { return r.Path != "" }
 
-// A kept place is used again without a request, by Acquire and by TryAcquire, and is the same for the
-// servers.
-func TestKeepReuse(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newKeeper(t, dir, 0)
-	l := p.kept(t)
-	token, node := tokenOf(t, l), l.Path()
-	if p.in() != keeping || !errors.Is(l.Err(), queue.ErrReleased) {
-		t.Fatalf("state %v, %v", p.in(), l.Err())
-	}
-	p.proxy.ResetRequests()
-	for i := range 100 {
-		l, err := p.Acquire(expect.Patient(t), false)
-		if i%2 == 1 {
-			expect.NoError(t, err)
-			giveBack(t, l)
-			l, err = p.Acquire(expect.Patient(t), true)
-		}
-		expect.NoError(t, err)
-		if l.Path() != node || tokenOf(t, l) != token || l.Err() != nil {
-			t.Fatalf("%s, token %d, %v", l.Path(), tokenOf(t, l), l.Err())
-		}
-		giveBack(t, l)
-	}
-	if n := p.proxy.Count(all); n != 0 {
-		t.Errorf("%d requests", n)
-	}
-	testserver.WaitChildren(t, dir, 1)
-}
-
 // A contender of another process gets the lock at once from a process that keeps its place, and at the
 // release from one that holds.
 func TestKeepNewcomer(t *testing.T) {

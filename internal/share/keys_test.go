@@ -2,8 +2,6 @@ package share_test
 
 import (
 	"errors"
-	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,42 +137,6 @@ func TestBadDirectories(t *testing.T) {
 			t.Errorf("NewKeys(%q): %v", dir, err)
 		}
 	}
-}
-
-// Goroutines that come and go never have two objects of a key at once, and leave nothing.
-func TestConcurrentSafe(t *testing.T) {
-	m := newKeys(t)
-	const keys = 3
-	var present [keys]atomic.Pointer[object] // of calls under way
-	var inside [keys]struct {
-		sync.Mutex
-		calls int
-	}
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for n := range 2000 {
-				k := (i + n) % keys
-				e := m.Enter(fmt.Sprint(k))
-				in := &inside[k]
-				in.Lock()
-				if in.calls++; in.calls == 1 {
-					present[k].Store(e.Lock)
-				} else if present[k].Load() != e.Lock {
-					t.Error("two objects of one key at once")
-				}
-				in.Unlock()
-				runtime.Gosched()
-				in.Lock()
-				in.calls--
-				in.Unlock()
-				e.Leave()
-				e.Lock.tell()
-			}
-		})
-	}
-	all.Wait()
-	wantLen(t, "all calls have ended", m, 0)
 }
 
 // NewKeys tries the longest path that there can be.

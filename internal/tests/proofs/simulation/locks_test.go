@@ -123,7 +123,7 @@ func (k kind) ownershipOf(mode string) ownership {
 	if k.whose != nil {
 		return k.whose(mode)
 	}
-	return ownership{shared: k.handovers > 0, perCall: k.handovers > 0}
+	return ownership{}
 }
 
 // busy reports whether others of some weight are a reason for a try to fail.

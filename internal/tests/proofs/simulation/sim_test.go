@@ -180,8 +180,6 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 		w.plan.workers = max(2, w.plan.workers)
 	case w.kind.parts != nil:
 		w.plan.workers, w.plan.paths = max(2, w.plan.workers), w.plan.paths[:1]
-	case w.kind.handovers > 0:
-		w.plan.workers += 2
 	}
 	out = &outcome{seed: seed}
 	defer func() {
