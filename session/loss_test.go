@@ -49,7 +49,7 @@ func TestLoss(t *testing.T) {
 				if s.Remaining() != 0 || next.ID() == s.ID() {
 					t.Errorf("%v remain of a lost session, and the next is the same: %v", s.Remaining(), next.ID() == s.ID())
 				}
-				time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+				time.Sleep(time.Second)
 				if stat, err := other.Exists(t.Context(), node); err != nil || stat != nil {
 					t.Errorf("the node of the lost session: %+v, %v", stat, err)
 				}
@@ -164,7 +164,7 @@ func TestLongOutageClosesLostSession(t *testing.T) {
 				srv.StopServer(0)
 				srv.StopServer(1)
 				<-s.Done()
-				time.Sleep(outage - time.Since(began)) //nolint:forbidigo // in a bubble
+				time.Sleep(outage - time.Since(began))
 				must(t, srv.StartServer(0))
 				must(t, srv.StartServer(1))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -179,7 +179,7 @@ func TestLongOutageClosesLostSession(t *testing.T) {
 					if err == nil && stat == nil {
 						break
 					}
-					time.Sleep(20 * time.Millisecond) //nolint:forbidigo // in a bubble
+					time.Sleep(20 * time.Millisecond)
 				}
 				if d := time.Since(anew); d > timeout/3 {
 					t.Errorf("the node of the lost session was there %v after its manager had a new session", d)

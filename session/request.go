@@ -222,7 +222,11 @@ func (c *config) setting(path string, data []byte, version int32) *leg {
 }
 
 func (c *config) making(path string, data []byte, acl []zk.ACL, m CreateMode) *leg {
-	e := c.head(cmp.Or(m.op, codec.OpCreate), path)
+	op := cmp.Or(m.op, codec.OpCreate)
+	if m.flag == zk.FlagContainer {
+		op = codec.OpCreateContainer
+	}
+	e := c.head(op, path)
 	e.Buffer(data)
 	e.Int32(int32(len(acl)))
 	for _, one := range acl {

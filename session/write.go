@@ -19,7 +19,7 @@ import (
 // CreateMode is one of the kinds of node that stay when the session ends. The zero value is Persistent. [Session.Enter] makes
 // ephemeral nodes.
 type CreateMode struct {
-	op       int32 // 0 is that of a node without a TTL, except in containers
+	op       int32 // of nodes with a TTL, and otherwise 0
 	flag     int32
 	numbered bool
 	ttl      time.Duration
@@ -29,7 +29,7 @@ type CreateMode struct {
 var (
 	Persistent           = CreateMode{flag: zk.FlagPersistent}
 	PersistentSequential = CreateMode{flag: zk.FlagSequence, numbered: true}
-	Container            = CreateMode{op: codec.OpCreateContainer, flag: zk.FlagContainer}
+	Container            = CreateMode{flag: zk.FlagContainer}
 )
 
 // PersistentTTL is a persistent node that the server removes once it has had no children and no changes for ttl, which must

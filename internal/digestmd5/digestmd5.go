@@ -25,7 +25,7 @@ import (
 const Name = "DIGEST-MD5"
 
 const (
-	// The names that ZooKeeper's clients and servers have agreed on, whatever their hosts are called.
+	// realm and uri are names that ZooKeeper's clients and servers have agreed on, whatever their hosts are called.
 	realm = "zk-sasl-md5"
 	uri   = "zookeeper/" + realm
 

@@ -64,15 +64,6 @@ func (l *lease) AfterRevoke(f func()) (stop func()) {
 	return func() {}
 }
 
-func (l *lease) revoke() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.revoked = true
-	for _, f := range l.asks {
-		f()
-	}
-}
-
 // Context looks at the clock, as that of queue.Lease does.
 func (l *lease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	_ = l.Err()

@@ -158,11 +158,6 @@ func never(e expression) operation {
 	})
 }
 
-// negated turns a condition round.
-func negated(e expression) operation {
-	return replaced(e, func(old ast.Expr) ast.Expr { return &ast.UnaryExpr{Op: token.NOT, X: &ast.ParenExpr{X: old}} })
-}
-
 // put puts another expression in the place of one.
 func put(e expression, text string) operation {
 	return func(s *source, in ast.Node) error {
