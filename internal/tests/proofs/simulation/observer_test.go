@@ -232,10 +232,17 @@ func (vs *views) touched(node string, resign bool) {
 	delete(vs.asked, node)
 	if resign {
 		vs.ever[node] = true
-		// Until then, news can be held up by a connection that is broken since before the calm.
-		if since := vs.w.calmSince(); !since.IsZero() && !time.Now().Before(since) {
-			vs.asked[node] = time.Now()
-		}
+	}
+}
+
+// resignWritten notes that the servers have what asks the owner of a node to resign. Before that, the operator's own connection
+// can hold it up.
+func (vs *views) resignWritten(node string) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	// Until then, news can be held up by a connection that is broken since before the calm.
+	if since := vs.w.calmSince(); !since.IsZero() && !time.Now().Before(since) {
+		vs.asked[node] = time.Now()
 	}
 }
 

@@ -53,7 +53,9 @@ func (o *operator) touch(node string) {
 	o.w.views.touched(node, resign)
 	if resign {
 		o.w.trace.add("oper", "revoke %s", node)
-		_ = zklock.Revoke(ctx, o.m, node) // it may be gone
+		if zklock.Revoke(ctx, o.m, node) == nil { // it may be gone
+			o.w.views.resignWritten(node)
+		}
 		return
 	}
 	s, err := o.m.Session(ctx)
