@@ -232,11 +232,13 @@ func TestRoom(t *testing.T) {
 	take("/c", true, true) // its number counts
 	take("/d", false, false)
 	r.made(a, "/a")
-	r.leave(a, true)
-	r.leave(a, true)
+	failed := false
+	r.leave(a, &failed)
+	r.leave(a, &failed)
 	d := take("/d", false, true) // behind the delete
-	r.leave(a, false)            // its answer was lost
-	r.leave(a, false)
+	r.stay(a, &failed)           // its answer was lost
+	r.stay(a, &failed)
+	r.leave(a, &failed) // and leave comes after that
 	if r.nodes != 4 || r.there.Load() != 1 || r.all.Load() != 4 {
 		t.Errorf("%d nodes, %d there, %d in all", r.nodes, r.there.Load(), r.all.Load())
 	}

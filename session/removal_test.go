@@ -368,3 +368,41 @@ func TestBlockedHookOfARemoval(t *testing.T) {
 		}
 	})
 }
+
+// A node that finds room because another is being removed is created behind the delete, also if another goroutine creates it at the
+// moment in which the delete is sent. So the servers never see more nodes than WithNodeLimits allows.
+func TestRoomIsBehindTheDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer(), session.WithNodeLimits(1, 1<<20))
+		enter := func() (*session.Node, error) {
+			return s.Enter(t.Context(), session.NewNode{Dir: "/d", Name: "n-"})
+		}
+		for range 1000 { // a create that finds the room too early gets ahead in some of them
+			node, err := enter()
+			must(t, err)
+			srv.ResetRequests()
+			var next *session.Node
+			var other sync.WaitGroup
+			tries := make(chan struct{})
+			other.Go(func() {
+				_, err = enter()
+				close(tries)
+				for errors.Is(err, session.ErrTooManyNodes) {
+					next, err = enter()
+				}
+			})
+			<-tries
+			node.Remove(t.Context())
+			other.Wait()
+			must(t, err)
+			deleted := false
+			for _, r := range srv.Requests() {
+				if deleted = deleted || r.Op == zktest.OpDelete; r.Op == zktest.OpCreate && !deleted {
+					t.Fatal("a create is ahead of the delete that makes room for it")
+				}
+			}
+			<-next.Remove(t.Context()).Done()
+		}
+	})
+}

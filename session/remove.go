@@ -182,7 +182,7 @@ func (q *removals) resume(l *link) {
 func (q *removals) send(l *link, r *Removal) {
 	s := q.s
 	ended := s.traceRequest(r.ctx, "delete", r.path)
-	s.room.leave(r.place, true)
+	failed := false // guarded by the room
 	one := s.cfg.deleting(r.path, anyVersion)
 	one.First, one.Done = true, func(reply wire.Reply) {
 		err := s.verdict(&reply)
@@ -190,7 +190,7 @@ func (q *removals) send(l *link, r *Removal) {
 		if gone {
 			s.room.end(r.place)
 		} else {
-			s.room.leave(r.place, false)
+			s.room.stay(r.place, &failed)
 		}
 		ended(err)
 		switch {
@@ -207,6 +207,7 @@ func (q *removals) send(l *link, r *Removal) {
 		}
 	}
 	l.conn.Start(&one.Call)
+	s.room.leave(r.place, &failed)
 }
 
 // keep has the goroutine see to a removal.

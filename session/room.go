@@ -64,21 +64,31 @@ func (r *room) made(p *place, path string) {
 	r.there.Add(1)
 }
 
-// leave notes that the delete of a node has left: what is created behind it on this connection finds the room. Without left
-// it takes that back, because the delete was refused, or its connection has ended before the answer. p may be nil.
-func (r *room) leave(p *place, left bool) {
+// leave notes that a connection has taken the delete of a node: what is created behind it there finds the room. It comes after
+// that, since a create that found the room before could get ahead of the delete. If the delete has failed meanwhile, leave does
+// nothing. p may be nil.
+func (r *room) leave(p *place, failed *bool) {
 	if p == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p.gone || p.leaving == left {
+	if !p.gone && !p.leaving && !*failed {
+		p.leaving = true
+		r.nodes, r.bytes = r.nodes-1, r.bytes-p.bytes
+	}
+}
+
+// stay takes leave back, because the delete was refused, or its connection has ended before the answer. p may be nil.
+func (r *room) stay(p *place, failed *bool) {
+	if p == nil {
 		return
 	}
-	p.leaving = left
-	if left {
-		r.nodes, r.bytes = r.nodes-1, r.bytes-p.bytes
-	} else {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*failed = true
+	if !p.gone && p.leaving {
+		p.leaving = false
 		r.nodes, r.bytes = r.nodes+1, r.bytes+p.bytes
 	}
 }
