@@ -222,7 +222,8 @@ func newest(t *testing.T, dir string) string {
 	})
 }
 
-// watching is a hook, and the channel that gets a value each time when a contender waits and knows whom it waits for.
+// watching returns a hook, and a channel. The hook sends a value to the channel each time a contender begins to wait, once the
+// contender knows whom it waits for.
 func watching() (session.Option, <-chan struct{}) {
 	watches := make(chan struct{}, 100)
 	return session.WithTrace(session.Trace{

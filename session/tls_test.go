@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -26,37 +25,6 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// terminator decrypts TLS connections to the shared server, and returns its port.
-func terminator(t *testing.T, cfg *tls.Config) string {
-	t.Helper()
-	l, err := tls.Listen("tcp4", "127.0.0.1:0", cfg)
-	must(t, err)
-	target := testserver.Server(t).Addr(0)
-	var links sync.WaitGroup
-	links.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			links.Go(func() {
-				defer client.Close()
-				server, err := net.Dial("tcp", target)
-				if err != nil {
-					return
-				}
-				defer server.Close()
-				links.Go(func() { _, _ = io.Copy(client, server); client.Close() })
-				_, _ = io.Copy(server, client)
-			})
-		}
-	})
-	t.Cleanup(func() { l.Close(); links.Wait() })
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
-	return port
-}
 
 // secure starts a real server that speaks TLS.
 func secure(t *testing.T, cert tls.Certificate, opts ...zktest.RealOption) *zktest.Ensemble {
@@ -168,7 +136,7 @@ func TestMutualTLS(t *testing.T) {
 
 	stranger := testserver.Session(t, testserver.Connect(t, e.Addr(0)))
 	_, _, err := stranger.Get(patient(t), lease.Path())
-	wantErr(t, "a get by who has no certificate", err, zk.ErrNoAuth)
+	wantErr(t, "a Get of a client without a certificate", err, zk.ErrNoAuth)
 	must(t, lease.Release(patient(t)))
 
 	for name, certs := range map[string][]tls.Certificate{
@@ -191,7 +159,7 @@ func TestMutualTLS(t *testing.T) {
 func TestMutualTLS13(t *testing.T) {
 	t.Parallel()
 	ours := authority.New(t, "ours")
-	port := terminator(t, &tls.Config{
+	front := authority.FrontWith(t, testserver.Server(t).Addr(0), &tls.Config{
 		Certificates: []tls.Certificate{ours.Issue(t, "server", time.Now().Add(time.Hour))},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    ours.Pool,
@@ -199,7 +167,7 @@ func TestMutualTLS13(t *testing.T) {
 	})
 	// The kernel resets a connection with unread data, and the reset can overtake the alert.
 	zktest.Eventually(t, testserver.Patience, "the reason", func() bool {
-		err := refusedConnect(t, "localhost:"+port, &tls.Config{RootCAs: ours.Pool})
+		err := refusedConnect(t, front, &tls.Config{RootCAs: ours.Pool})
 		return strings.Contains(err.Error(), "tls: certificate required")
 	})
 }
@@ -240,7 +208,7 @@ func TestTLSRenewed(t *testing.T) {
 	ours.Store(old)
 	theirs.Store(old)
 	clients := make(chan string, 100)
-	port := terminator(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	front := authority.FrontWith(t, testserver.Server(t).Addr(0), &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		e := theirs.Load()
 		return &tls.Config{
 			Certificates: []tls.Certificate{e.server}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: e.roots,
@@ -252,7 +220,7 @@ func TestTLSRenewed(t *testing.T) {
 	}})
 	var mu sync.Mutex
 	var conns []net.Conn
-	m := testserver.Connect(t, "localhost:"+port, session.WithTimeout(time.Minute),
+	m := testserver.Connect(t, front, session.WithTimeout(time.Minute),
 		session.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, network, addr)
 			mu.Lock()
@@ -288,7 +256,7 @@ func TestTLSRenewed(t *testing.T) {
 	must(t, s.Err())
 
 	theirs.Store(old)
-	refusedConnect(t, "localhost:"+port, &tls.Config{
+	refusedConnect(t, front, &tls.Config{
 		InsecureSkipVerify: true,
 		VerifyConnection:   verify(func() (*x509.CertPool, error) { return ours.Load().roots, nil }),
 	})

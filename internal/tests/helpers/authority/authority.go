@@ -74,10 +74,16 @@ func (a *Authority) Issue(t testing.TB, name string, until time.Time) tls.Certif
 // Front takes TLS off connections to target, from clients that have a certificate of the authority. It returns its address.
 func (a *Authority) Front(t testing.TB, target string) string {
 	t.Helper()
-	l, err := tls.Listen("tcp4", "127.0.0.1:0", &tls.Config{
+	return FrontWith(t, target, &tls.Config{
 		Certificates: []tls.Certificate{a.Issue(t, "server", time.Now().Add(time.Hour))},
 		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: a.Pool,
 	})
+}
+
+// FrontWith takes TLS off connections to target. It returns its address.
+func FrontWith(t testing.TB, target string, cfg *tls.Config) string {
+	t.Helper()
+	l, err := tls.Listen("tcp4", "127.0.0.1:0", cfg)
 	expect.NoError(t, err)
 	var links sync.WaitGroup
 	links.Go(func() {
