@@ -39,8 +39,6 @@ func cases() []testCase {
 		{"hooks", noGate, hooks},
 		{"hooks of a loss", noGate, hooksOfLoss},
 
-		{"nil context", nil, inBubble(nilContext)},
-		{"zero value", nil, zeroValue},
 		{"bad arguments", nil, inBubble(badArguments)},
 		{"unlock without a lock", lock, inBubble(notHeld)},
 		{"release twice", lease, inBubble(releaseTwice)},

@@ -26,8 +26,6 @@ type Subject struct {
 	New func(m *session.Manager, path string) (Lock, error)
 	// Rival makes a lock that excludes every holder of the subject, and is excluded by each. It is nil if New does.
 	Rival func(m *session.Manager, path string) (Lock, error)
-	// Zero is a lock that no constructor has made. All of its calls panic.
-	Zero Lock
 
 	Holders   int   // how many hold at a time; 0 for any number
 	Nodes     int   // how many nodes, locks and hooks a hold has; 0 for one

@@ -101,6 +101,10 @@ func lostSlot(t *testing.T, s Subject) {
 				ctx, cancel := context.WithCancel(w.Context())
 				calls := p.waits(w.Context(), lock) // this one begins before the loss
 				lose(p)
+				w.pass(time.Second) // less than a place is kept for
+				if n := len(w.nodes()); n != 0 && what != "network" {
+					w.Errorf("%d nodes of a process that cannot use the lock", n)
+				}
 				w.pass(time.Minute)
 				got, err := p.lock.TryLock(w.Context())
 				if got || err != nil {
@@ -134,6 +138,18 @@ func lostSlot(t *testing.T, s Subject) {
 					}
 				}
 				w.usable(p, rival)
+				w.must("Lock", p.lock.Lock(w.Context()))
+				lose(p)
+				w.pass(time.Minute)
+				last := p.waits(w.Context(), lock)[0]
+				w.want("Close", p.m.Close(), nil)
+				synctest.Wait()
+				if _, err, returned := last.now(); !returned {
+					w.Error("a Lock beside a lost hold waits after Close")
+				} else {
+					w.want("a Lock beside a lost hold", err, session.ErrClosed)
+				}
+				w.want("Unlock of a lost lock after Close", p.lock.Unlock(), session.ErrLost)
 			})(t, s)
 		})
 	}
@@ -154,5 +170,8 @@ func (w *world) wantNoCancel(h *hold, reason error) {
 	}
 	if errors.Is(err, context.Canceled) {
 		w.Errorf("the error %v matches that of a context, and the caller's has not ended", err)
+	}
+	if !w.subject.Campaigns && strings.Contains(err.Error(), "\n") { // an election keeps what its function returns
+		w.Errorf("the error %q has several lines", err)
 	}
 }

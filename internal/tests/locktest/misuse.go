@@ -3,68 +3,11 @@ package locktest
 import (
 	"context"
 	"fmt"
-	"strings"
-	"testing"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
-
-// wantPanic wants f to panic with a text that has a part.
-func wantPanic(t *testing.T, what, part string, f func()) {
-	t.Helper()
-	defer func() {
-		t.Helper()
-		if got := recover(); got == nil || !strings.Contains(fmt.Sprint(got), part) {
-			t.Errorf("%s: panic %v, want one with %q", what, got, part)
-		}
-	}()
-	f()
-}
-
-// eachFunction calls f for each function that takes a context.
-func (l Lock) eachFunction(f func(name string, call func(context.Context))) {
-	work := func(context.Context) error { return nil }
-	if l.Lock != nil {
-		f("Lock", func(ctx context.Context) { _ = l.Lock(ctx) })
-		f("TryLock", func(ctx context.Context) { _, _ = l.TryLock(ctx) })
-	}
-	if l.Do != nil {
-		f("Do", func(ctx context.Context) { _ = l.Do(ctx, work) })
-	}
-	if l.TryDo != nil {
-		f("TryDo", func(ctx context.Context) { _, _ = l.TryDo(ctx, work) })
-	}
-	if l.Acquire != nil {
-		f("Acquire", func(ctx context.Context) { _, _ = l.Acquire(ctx) })
-		f("TryAcquire", func(ctx context.Context) { _, _ = l.TryAcquire(ctx) })
-	}
-}
-
-// A nil context panics, and changes nothing.
-func nilContext(w *world) {
-	p := w.process()
-	p.lock.eachFunction(func(name string, call func(context.Context)) {
-		wantPanic(w.T, name, "nil context", func() { call(nil) })
-	})
-	w.usable(p)
-}
-
-// A value that no constructor has made panics.
-func zeroValue(t *testing.T, s Subject) {
-	call := func(name string, f func()) { wantPanic(t, name, "not made by ", f) }
-	s.Zero.eachFunction(func(name string, f func(context.Context)) {
-		call(name, func() { f(t.Context()) })
-	})
-	if s.Zero.Unlock != nil {
-		call("Unlock", func() { _ = s.Zero.Unlock() })
-		call("Held", func() { s.Zero.Held() })
-	}
-	if s.Zero.Done != nil {
-		call("Done", func() { s.Zero.Done() })
-	}
-}
 
 // Bad arguments are refused, before anything is sent.
 func badArguments(w *world) {

@@ -16,10 +16,15 @@ func owner(w *world) {
 	p, rival := w.process(), w.rival()
 	ctx := queue.WithOwner(w.Context())
 	w.must("Lock", p.lock.Lock(ctx))
+	w.pass(time.Second) // it watches its node by now
+	w.server.ResetRequests()
 	w.must("Lock again", p.lock.Lock(ctx))
 	got, err := p.lock.TryLock(ctx)
 	if !got || err != nil {
 		w.Errorf("TryLock again: %v, %v", got, err)
+	}
+	if n := w.server.Count(of(p.session())); n != 0 {
+		w.Errorf("%d requests to enter again: %v", n, w.server.Requests())
 	}
 	inner := false
 	w.want("Do", p.lock.Do(ctx, func(ctx context.Context) error {

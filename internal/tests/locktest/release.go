@@ -77,14 +77,14 @@ func releaseWithoutAnswer(t *testing.T, s Subject) {
 // then says why. The place is not kept.
 func askHolder(t *testing.T, s Subject) {
 	eachCall(t, s, func(w *world, c call) {
-		for _, end := range []error{nil, errors.New("failure of the function"), context.Canceled} {
+		for i, end := range []error{nil, errors.New("failure of the function"), context.Canceled} {
 			if s.Campaigns && errors.Is(end, context.Canceled) {
 				continue // the error of a term keeps what wraps that
 			}
 			p := w.process()
 			h := p.take(c.of(p))
 			w.pass(10 * time.Millisecond) // it watches its node by now
-			w.write(w.nodes()[0], queue.RevokeMessage)
+			w.write(w.nodes()[i%s.Nodes], queue.RevokeMessage)
 			synctest.Wait()
 			w.wantAsked(h)
 			if n := len(w.nodes()); n != s.Nodes {

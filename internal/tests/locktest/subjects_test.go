@@ -69,17 +69,18 @@ type variant struct {
 
 // ofZklock returns the variants of a lock with the options of package zklock.
 func ofZklock(make func(...zklock.Option) maker) []variant {
-	over, kept := zklock.WithLocalHandover(3), zklock.WithLazyRelease(locktest.KeptFor)
+	over, kept, async := zklock.WithLocalHandover(3), zklock.WithLazyRelease(locktest.KeptFor), zklock.WithAsyncRelease()
 	return []variant{
 		{name: "plain", make: make()},
 		{name: "handed over", make: make(over), shares: true},
-		{name: "kept", make: make(kept), keeps: true},
+		{name: "async", make: make(async), async: true},
+		{name: "kept, async", make: make(kept, async), keeps: true, async: true},
 		{name: "handed over and kept", make: make(over, kept), keeps: true},
 	}
 }
 
 func TestMutex(t *testing.T) {
-	s := locktest.Subject{Zero: lockOf((*zklock.Mutex)(nil)), Holders: 1, Reentrant: true, Slot: true}
+	s := locktest.Subject{Holders: 1, Reentrant: true, Slot: true}
 	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
 		return made(func(m *session.Manager, path string) (*zklock.Mutex, error) {
 			return zklock.New(m, path, opts...)
@@ -88,7 +89,7 @@ func TestMutex(t *testing.T) {
 }
 
 func TestMulti(t *testing.T) {
-	s := locktest.Subject{Zero: lockOf(&zklock.MultiLock{}), Holders: 1, Nodes: 2, Reentrant: true, Slot: true}
+	s := locktest.Subject{Holders: 1, Nodes: 2, Reentrant: true, Slot: true}
 	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
 		return made(func(m *session.Manager, path string) (*zklock.MultiLock, error) {
 			first, err := zklock.New(m, path, opts...)
@@ -105,8 +106,7 @@ func TestMulti(t *testing.T) {
 }
 
 func TestKeyed(t *testing.T) {
-	s := locktest.Subject{Zero: lockOf(oneKey{&zklock.Keyed{}}), Holders: 1, Reentrant: true, Slot: true}
-	s.Zero.Done = nil
+	s := locktest.Subject{Holders: 1, Reentrant: true, Slot: true}
 	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
 		return made(func(m *session.Manager, path string) (*zklock.Keyed, error) {
 			return zklock.NewKeyed(m, path, opts...)
@@ -146,6 +146,7 @@ func rwlocks(side func(*rwlock.RWMutex) locktest.Lock) []variant {
 	}
 	return []variant{
 		{name: "plain", make: make()},
+		{name: "async", make: make(rwlock.WithAsyncRelease()), async: true},
 		{name: "kept", make: make(rwlock.WithLazyRelease(locktest.KeptFor)), keeps: true},
 	}
 }
@@ -154,7 +155,7 @@ func writer(rw *rwlock.RWMutex) locktest.Lock { return lockOf(rw) }
 func reader(rw *rwlock.RWMutex) locktest.Lock { return lockOf(rw.Reader()) }
 
 func TestWriter(t *testing.T) {
-	run(t, locktest.Subject{Zero: writer(nil), Holders: 1, Reentrant: true, Slot: true}, rwlocks(writer)...)
+	run(t, locktest.Subject{Holders: 1, Reentrant: true, Slot: true}, rwlocks(writer)...)
 }
 
 func TestReader(t *testing.T) {
@@ -168,12 +169,13 @@ func TestSemaphore(t *testing.T) {
 			return semaphore.New(m, path, n, opts...)
 		}, of)
 	}
-	run(t, locktest.Subject{Zero: of(nil), Holders: 1}, variant{name: "of one", make: make(1, of)})
+	run(t, locktest.Subject{Holders: 1}, variant{name: "of one", make: make(1, of)})
 	all := func(s *semaphore.Semaphore) locktest.Lock {
 		return locktest.Lock{Acquire: locktest.Leases(func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, 3) })}
 	}
-	run(t, locktest.Subject{Zero: of(nil), Rival: make(3, all), Holders: 3}, variant{name: "of three", make: make(3, of)})
-	run(t, locktest.Subject{Zero: of(nil), Holders: 1, Gate: true},
+	run(t, locktest.Subject{Rival: make(3, all), Holders: 3},
+		variant{name: "of three, async", make: make(3, of, semaphore.WithAsyncRelease()), async: true}, variant{name: "of three", make: make(3, of)})
+	run(t, locktest.Subject{Holders: 1, Gate: true},
 		variant{name: "of one, in Curator's layout", make: make(1, of, semaphore.WithCuratorLayout())})
 }
 
@@ -202,7 +204,7 @@ func TestElection(t *testing.T) {
 		}}, nil
 	}
 	run(t, locktest.Subject{
-		Zero: locktest.Lock{Do: (&election.Election{}).Run}, Holders: 1, Campaigns: true, Asked: election.ErrResigned,
+		Holders: 1, Campaigns: true, Asked: election.ErrResigned,
 	}, variant{name: "candidate", make: campaign})
 }
 
@@ -218,9 +220,8 @@ func TestQueue(t *testing.T) {
 	make := func(kind *queue.Kind, n int) maker {
 		return made(queue.New, func(q *queue.Queue) locktest.Lock { return of(q, kind, n) })
 	}
-	zero := of(&queue.Queue{}, queue.Mutex(), 1)
-	run(t, locktest.Subject{Zero: zero, Holders: 1}, variant{name: "mutex", make: make(queue.Mutex(), 1)})
-	run(t, locktest.Subject{Zero: zero, Rival: make(queue.Writer(), 1)}, variant{name: "reader", make: make(queue.Reader(), 1)})
+	run(t, locktest.Subject{Holders: 1}, variant{name: "mutex", make: make(queue.Mutex(), 1)})
+	run(t, locktest.Subject{Rival: make(queue.Writer(), 1)}, variant{name: "reader", make: make(queue.Reader(), 1)})
 	three := queue.Semaphore(3)
-	run(t, locktest.Subject{Zero: zero, Rival: make(three, 3), Holders: 3}, variant{name: "semaphore", make: make(three, 1)})
+	run(t, locktest.Subject{Rival: make(three, 3), Holders: 3}, variant{name: "semaphore", make: make(three, 1)})
 }
