@@ -108,32 +108,6 @@ func TestAsyncTakesOneRoundTrip(t *testing.T) {
 	})
 }
 
-// Unlock does not block while nothing reaches a server. Once something does, others get the lock.
-func TestAsyncWhileDisconnected(t *testing.T) {
-	eachAsync(t, func(t *testing.T, server *zktest.Server, lock slotted, rival *rwlock.RWMutex, m *session.Manager) {
-		must(t, lock.Lock(t.Context()))
-		server.Disconnect()
-		server.Refuse(true)
-		synctest.Wait()
-		if d := took(func() { must(t, lock.Unlock()) }); d != 0 {
-			t.Errorf("Unlock took %v", d)
-		}
-		if lock.Held() {
-			t.Error("held after Unlock")
-		}
-		wantErr(t, "a second Unlock", lock.Unlock(), zklock.ErrNotHeld)
-		time.Sleep(time.Second)
-		server.Refuse(false)
-		must(t, lock.Lock(t.Context()))
-		must(t, lock.Unlock())
-		time.Sleep(time.Second)
-		wantNodes(t, m, lockPath, 0)
-		if rival != nil {
-			must(t, rival.Lock(t.Context()))
-		}
-	})
-}
-
 // wantNodes fails the test unless there are n nodes at a path.
 func wantNodes(t *testing.T, m *session.Manager, path string, n int) {
 	t.Helper()
@@ -224,18 +198,6 @@ func TestAsyncCertainAfterClose(t *testing.T) {
 	})
 }
 
-// An Unlock of a lock that was lost says so, with any option.
-func TestAsyncUnlockOfALostLock(t *testing.T) {
-	eachAsync(t, func(t *testing.T, server *zktest.Server, lock slotted, _ *rwlock.RWMutex, m *session.Manager) {
-		must(t, lock.Lock(t.Context()))
-		s, err := m.Session(t.Context())
-		must(t, err)
-		must(t, server.Expire(t.Context(), s.ID()))
-		time.Sleep(time.Second)
-		wantErr(t, "Unlock", lock.Unlock(), session.ErrLost)
-	})
-}
-
 // Only the last Unlock of an owner releases, and Do does not wait either. The handle waits as before.
 func TestAsyncHolds(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
@@ -274,31 +236,6 @@ func TestAsyncHolds(t *testing.T) {
 				t.Errorf("%s took %v, want %v", what, d, c.want)
 			}
 		}
-		server.Heal()
-	})
-}
-
-// A place that is kept is used again without a request, and given up for others without the Unlock waiting
-// for that.
-func TestAsyncWithKeptPlaces(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		mx := asyncMutex(t, connect(), lockPath, zklock.WithLazyRelease(time.Minute))
-		rival := newMutex(t, connect(), lockPath)
-		must(t, mx.Lock(t.Context()))
-		must(t, mx.Unlock())
-		server.ResetRequests()
-		must(t, mx.Lock(t.Context()))
-		if n := server.Count(zktest.Any()); n != 0 {
-			t.Errorf("%d requests for a kept place", n)
-		}
-		got := background(func() error { return rival.Lock(t.Context()) })
-		synctest.Wait()
-		server.Delay(10 * time.Millisecond)
-		if d := took(func() { must(t, mx.Unlock()) }); d != 0 {
-			t.Errorf("Unlock took %v", d)
-		}
-		must(t, receive(t, "the rival's Lock", got))
-		must(t, rival.Unlock())
 		server.Heal()
 	})
 }

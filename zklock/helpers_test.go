@@ -1,17 +1,16 @@
 package zklock_test
 
 import (
-	"fmt"
-	"path"
+	"context"
+	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -112,52 +111,29 @@ func waitGoroutines(tb testing.TB, n, sessions int) {
 	}
 }
 
-// referee checks, outside of ZooKeeper, that no two leases are held at one moment.
-type referee struct {
-	mu     sync.Mutex
-	leases []*queue.Lease
-	fouls  []string
+// slotted is a lock with a slot: one hold at a time.
+type slotted interface {
+	Lock(context.Context) error
+	TryLock(context.Context) (bool, error)
+	Unlock() error
+	Held() bool
 }
 
-// enter adds a lease as soon as it is granted. It asks each earlier lease whether it is held, and then the
-// new one. If both say so, the two were held at the same time.
-func (r *referee) enter(l *queue.Lease) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, other := range r.leases {
-		if other.Err() == nil && l.Err() == nil {
-			r.fouls = append(r.fouls, fmt.Sprintf("%s was granted while %s was held",
-				path.Base(l.Path()), path.Base(other.Path())))
-		}
-	}
-	r.leases = append(r.leases, l)
-}
+const lockPath = "/locks/one"
 
-// count returns the number of leases granted so far.
-func (r *referee) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.leases)
-}
-
-// held returns the number of leases granted so far that report held.
-func (r *referee) held() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, l := range r.leases {
-		if l.Err() == nil {
-			n++
-		}
-	}
-	return n
-}
-
-func (r *referee) check(tb testing.TB) {
-	tb.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range r.fouls {
-		tb.Error(f)
-	}
+// inBubble runs f in virtual time, with a server of its own. connect makes a manager, which for locks is
+// another process.
+func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager)) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
+		f(t, server, func(opts ...session.Option) *session.Manager {
+			m, err := session.Connect(t.Context(), "zookeeper:2181", append([]session.Option{
+				session.WithDialer(server.Dialer()), session.WithTimeout(10 * time.Second),
+				session.WithLogger(slog.New(slog.DiscardHandler)),
+			}, opts...)...)
+			must(t, err)
+			t.Cleanup(func() { _ = m.Close() })
+			return m
+		})
+	})
 }

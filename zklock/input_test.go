@@ -1,9 +1,6 @@
 package zklock_test
 
 import (
-	"context"
-	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +40,9 @@ func TestNewInvalid(t *testing.T) {
 		{name: "name that is no text", path: "/locks/a", opts: []zklock.Option{zklock.WithName("\xff")}},
 		{name: "long name", path: "/locks/a", opts: []zklock.Option{zklock.WithName(strings.Repeat("a", 201))}},
 		{name: "no local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(0)}},
+		{name: "no time to keep", path: "/locks/a", opts: []zklock.Option{zklock.WithLazyRelease(0)}},
+		{name: "negative time to keep", path: "/locks/a", opts: []zklock.Option{zklock.WithLazyRelease(-time.Second)}},
+		{name: "too long to keep", path: "/locks/a", opts: []zklock.Option{zklock.WithLazyRelease(time.Minute + 1)}},
 		{name: "negative local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(-1)}},
 		{name: "bad option after a good one", path: "/locks/a", opts: []zklock.Option{zklock.WithName("a"), nil}},
 
@@ -70,44 +70,4 @@ func TestNewInvalid(t *testing.T) {
 	}
 	_, err := zklock.New(nil, "/locks/a")
 	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
-}
-
-// Connect returns an error for bad input, before it dials.
-func TestConnectInvalid(t *testing.T) {
-	tests := []struct {
-		name    string
-		servers string
-		opts    []session.Option
-	}{
-		{"no servers", "", nil},
-		{"blank", "  ", nil},
-		{"a chroot alone", "/chroot", nil},
-		{"an empty server", "h1:2181,,h2:2181", nil},
-		{"a port that is no number", "h1:zookeeper", nil},
-		{"port 0", "h1:0", nil},
-		{"a port too high", "h1:65536", nil},
-		{"a negative port", "h1:-1", nil},
-		{"no host", ":2181", nil},
-		{"a bad chroot", "h1:2181/a//b", nil},
-		{"negative timeout", "h1", []session.Option{session.WithTimeout(-time.Second)}},
-		{"no timeout", "h1", []session.Option{session.WithTimeout(0)}},
-		{"negative margin", "h1", []session.Option{session.WithMargin(-time.Second)}},
-		{"margin as long as the timeout", "h1", []session.Option{session.WithTimeout(time.Second), session.WithMargin(time.Second)}},
-		{"negative backoff", "h1", []session.Option{session.WithBackoff(-1, time.Second)}},
-		{"negative number of nodes", "h1", []session.Option{session.WithNodeLimits(-1, 1<<20)}},
-		{"nil option", "h1", []session.Option{nil}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			dial := session.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
-				t.Errorf("dialled %s", addr)
-				return nil, errors.New("no network")
-			})
-			m, err := session.Connect(patient(t), tt.servers, append(tt.opts, dial)...)
-			wantErr(t, "Connect", err, session.ErrInvalid)
-			if m != nil {
-				t.Error("a manager beside an error")
-			}
-		})
-	}
 }

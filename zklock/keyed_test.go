@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -210,57 +209,6 @@ func TestKeyedForgets(t *testing.T) {
 	}
 }
 
-// Goroutines share the place of a key, also with one that waits for longer than others try and give up.
-func TestKeyedHandsOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		k, rival := newKeyed(t, connect(), keysDir, zklock.WithLocalHandover(100)), newKeyed(t, connect(), keysDir)
-		must(t, rival.Lock(t.Context(), "a"))
-		var paths []string // one at a time
-		use := func(ctx context.Context) error {
-			l, _ := queue.LeaseFrom(ctx)
-			paths = append(paths, l.Path())
-			return nil
-		}
-		var all []<-chan error
-		for range 10 {
-			all = append(all, background(func() error { return k.Do(t.Context(), "a", use) }))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			wantErr(t, "the Do of one that gives up", k.Do(ctx, "a", use), context.DeadlineExceeded)
-			cancel()
-		}
-		wantKeys(t, "ten wait", k, 1)
-		must(t, rival.Unlock("a"))
-		for _, one := range all {
-			must(t, receive(t, "Do", one))
-		}
-		for _, path := range paths {
-			if path != paths[0] || !strings.HasPrefix(path, k.Path("a")+"/") {
-				t.Errorf("node %s, after %s", path, paths[0])
-			}
-		}
-		wantKeys(t, "in the end", k, 0)
-	})
-}
-
-// A place that one goroutine's Do has left is used by the next, without a request, and by none of another key.
-func TestKeyedKeepsPlaces(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		k := newKeyed(t, connect(), keysDir, zklock.WithLazyRelease(5*time.Second))
-		must(t, k.Do(t.Context(), "a", nothing))
-		time.Sleep(time.Second)
-		server.ResetRequests()
-		for range 5 {
-			must(t, receive(t, "Do", background(func() error { return k.Do(t.Context(), "a", nothing) })))
-		}
-		below := func(r zktest.Request) bool { return strings.HasPrefix(r.Path, k.Path("a")) }
-		if n := server.Count(below); n != 0 {
-			t.Errorf("%d requests for a place that is kept", n)
-		}
-		must(t, k.Do(t.Context(), "b", nothing))
-		wantKeys(t, "two kept places", k, 2)
-	})
-}
-
 // A Do of a key that nobody uses sends what a Do of a Mutex does.
 func TestKeyedSendsNoMore(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
@@ -298,78 +246,6 @@ func TestKeyedRemembersHabits(t *testing.T) {
 			t.Errorf("%d of 40 places were kept for nothing", kept)
 		}
 	})
-}
-
-// An owner enters its hold of a key again, and waits for that of another key.
-func TestKeyedOwners(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		k := newKeyed(t, connect(), keysDir)
-		ctx, cancel := context.WithTimeout(queue.WithOwner(t.Context()), time.Second)
-		defer cancel()
-		must(t, k.Lock(ctx, "a"))
-		must(t, k.Do(ctx, "a", func(ctx context.Context) error {
-			must(t, k.Do(ctx, "b", nothing))
-			return k.Lock(ctx, "a")
-		}))
-		must(t, k.Unlock("a"))
-		wantKeys(t, "one of two is given back", k, 1)
-		wantErr(t, "Lock of another owner", k.Lock(queue.WithMaxWait(queue.WithOwner(ctx), time.Millisecond), "a"), queue.ErrMaxWait)
-		must(t, k.Unlock("a"))
-		wantErr(t, "one Unlock too many", k.Unlock("a"), zklock.ErrNotHeld)
-		wantKeys(t, "in the end", k, 0)
-	})
-}
-
-// Keys that are hard to write as one element of a path are locks of their own, all of them at once.
-func TestKeyedKeys(t *testing.T) {
-	k := newKeyed(t, connect(t), testserver.Path(t))
-	keys := []string{"", "%", ".", "..", "/", "a/b", "a%2Fb", "a", "A", "\x00", "\xff", "🔒", "_c_x-lock-0000000001", "locks",
-		strings.Repeat("k", 255), strings.Repeat("k", 256), strings.Repeat("k", 1<<16), strings.Repeat("k", 1<<16) + "l"}
-	for _, key := range keys {
-		must(t, k.Lock(patient(t), key))
-	}
-	for i, key := range keys {
-		if in, err := k.Contenders(patient(t), key); err != nil || len(in) != 1 || !k.Held(key) {
-			t.Errorf("key %.20q: contenders %v, %v", key, in, err)
-		}
-		if i%2 == 0 {
-			must(t, k.Unlock(key))
-			got, err := k.TryLock(patient(t), key)
-			must(t, err)
-			if !got {
-				t.Errorf("key %.20q is busy after its Unlock", key)
-			}
-		}
-	}
-	for _, key := range keys {
-		must(t, k.Unlock(key))
-	}
-}
-
-func TestNewKeyedRefuses(t *testing.T) {
-	m := connect(t)
-	for _, test := range []struct {
-		what string
-		m    *session.Manager
-		dir  string
-		opts []zklock.Option
-	}{
-		{"no manager", nil, "/locks", nil},
-		{"no path", m, "", nil},
-		{"a relative path", m, "locks", nil},
-		{"a slash at the end", m, "/locks/", nil},
-		{"ZooKeeper's own", m, "/zookeeper", nil},
-		{"a contender's name", m, "/locks/x-lock-0000000001", nil},
-		{"no room for a key", m, "/" + strings.Repeat("d", 16<<10-200), nil},
-		{"a nil option", m, "/locks", []zklock.Option{nil}},
-	} {
-		if _, err := zklock.NewKeyed(test.m, test.dir, test.opts...); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("%s: %v", test.what, err)
-		}
-	}
-	if k := newKeyed(t, m, "/"); k.Path("a") != "/a" {
-		t.Errorf("in the root: %s", k.Path("a"))
-	}
 }
 
 // Goroutines of two processes that do everything with a few keys never hold one together, and leave nothing.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -102,20 +100,18 @@ func triedLocks(t *testing.T, ours, theirs *session.Manager, dir string) map[str
 	}
 }
 
-// A busy try of any kind writes nothing. It asks the server for a sync and a listing of each directory, and for the
-// limit of a semaphore, and for nothing else. A free lock it gets, with any of the ways to try.
+// A busy try of any kind writes nothing, and takes one round trip. It asks the server for a sync and a listing of each
+// directory, and for the limit of a semaphore, and for nothing else. A free lock it gets, with any of the ways to try: it
+// enters after the look.
 func TestTryLooksFirst(t *testing.T) {
-	dir := testserver.Path(t)
-	proxy := testserver.Proxy(t)
-	ours := testserver.Connect(t, proxy.Addr(), session.WithTimeout(time.Minute)) // no heartbeat in the meantime
-	for name, l := range triedLocks(t, ours, connect(t), dir) {
-		t.Run(name, func(t *testing.T) {
-			ctx := patient(t)
+	const roundTrip = 20 * time.Millisecond
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		ctx, m := t.Context(), connect()
+		s := testserver.Session(t, m)
+		for name, l := range triedLocks(t, m, connect(), "/locks") {
 			tries := map[string]func() (bool, error){
 				"TryLock": func() (bool, error) { return l.try.TryLock(ctx) },
-				"TryDo": func() (bool, error) {
-					return l.try.TryDo(ctx, func(context.Context) error { return nil })
-				},
+				"TryDo":   func() (bool, error) { return l.try.TryDo(ctx, nothing) },
 			}
 			if one, ok := l.try.(interface {
 				TryAcquire(context.Context) (*queue.Lease, error)
@@ -125,43 +121,58 @@ func TestTryLooksFirst(t *testing.T) {
 					if err == nil {
 						return true, lease.Release(ctx)
 					}
-					wantErr(t, "TryAcquire", err, queue.ErrBusy)
+					wantErr(t, name+": TryAcquire", err, queue.ErrBusy)
 					return false, nil
 				}
 			}
+			_, err := l.try.TryLock(ctx) // makes the directories
+			must(t, err)
+			must(t, l.try.Unlock())
+			time.Sleep(time.Second)
 			must(t, l.holder.Lock(ctx))
+			time.Sleep(time.Second)
+			server.Delay(roundTrip / 2)
+			want := map[zktest.Op]int{zktest.OpSync: l.dirs, zktest.OpGetChildren2: l.dirs}
+			if l.limits > 0 {
+				want[zktest.OpGetData] = l.limits
+			}
 			for what, try := range tries {
-				proxy.ResetRequests()
+				server.ResetRequests()
+				began := time.Now()
 				got, err := try()
-				if got || err != nil {
-					t.Errorf("%s of a busy lock: %v, %v", what, got, err)
+				if took := time.Since(began); got || err != nil || took != roundTrip {
+					t.Errorf("%s of %s that is busy: %v, %v after %v", what, name, got, err, took)
 				}
-				want := map[zktest.Op]int{zktest.OpSync: l.dirs, zktest.OpGetChildren2: l.dirs}
-				if l.limits > 0 {
-					want[zktest.OpGetData] = l.limits
+				sent := make(map[zktest.Op]int)
+				for _, r := range server.Requests() {
+					if r.Session == s.ID() && r.Xid > 0 { // no heartbeat
+						sent[r.Op]++
+					}
 				}
-				if n := ops(proxy); !maps.Equal(n, want) {
-					t.Errorf("%s of a busy lock: %v, want %v", what, n, want)
+				if !maps.Equal(sent, want) {
+					t.Errorf("%s of %s that is busy: %v, want %v", what, name, sent, want)
 				}
 			}
-			lock := background(func() error { return l.try.Lock(ctx) }) // which waits
-			zktest.Eventually(t, testserver.Patience, "a node", func() bool {
-				return proxy.Count(zktest.Any(zktest.OpCreate, zktest.OpMulti)) > 0
-			})
 			must(t, l.holder.Unlock())
-			must(t, receive(t, "Lock", lock))
+			time.Sleep(time.Second)
+			began := time.Now()
+			got, err := l.try.TryLock(ctx)
+			if took := time.Since(began); !got || err != nil || took != time.Duration(l.free)*roundTrip {
+				t.Errorf("%s, free: %v, %v after %v", name, got, err, took)
+			}
 			must(t, l.try.Unlock())
+			server.Delay(0)
 			for what, try := range tries {
-				got, err := try()
-				if !got || err != nil {
-					t.Errorf("%s of a free lock: %v, %v", what, got, err)
+				time.Sleep(time.Second)
+				if got, err := try(); !got || err != nil {
+					t.Errorf("%s of %s that is free: %v, %v", what, name, got, err)
 				}
 				if what == "TryLock" {
 					must(t, l.try.Unlock())
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // writes are requests that change something.
@@ -247,50 +258,6 @@ func TestTryOfSeveralLooksFirst(t *testing.T) {
 	}
 }
 
-// ops returns how many requests of each sort have come, but for pings, and for the watches that holders of before set
-// on their own nodes.
-func ops(proxy *zktest.Proxy) map[zktest.Op]int {
-	n := make(map[zktest.Op]int)
-	for _, r := range proxy.Requests() {
-		ofNode := r.Op == zktest.OpGetData && strings.HasPrefix(path.Base(r.Path), "_c_")
-		if r.Op != zktest.OpPing && !ofNode {
-			n[r.Op]++
-		}
-	}
-	return n
-}
-
-// A busy try takes one round trip, and one that gets the lock enters after that.
-func TestTryRoundTrips(t *testing.T) {
-	const roundTrip = 20 * time.Millisecond
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		for name, l := range triedLocks(t, connect(), connect(), "/locks") {
-			_, err := l.try.TryLock(t.Context()) // makes the directories
-			must(t, err)
-			must(t, l.try.Unlock())
-			time.Sleep(time.Second)
-			must(t, l.holder.Lock(t.Context()))
-			time.Sleep(time.Second)
-			server.Delay(roundTrip / 2)
-			began := time.Now()
-			got, err := l.try.TryLock(t.Context())
-			if took := time.Since(began); got || err != nil || took != roundTrip {
-				t.Errorf("%s: %v, %v after %v", name, got, err, took)
-			}
-			must(t, l.holder.Unlock())
-			time.Sleep(time.Second)
-			began = time.Now()
-			got, err = l.try.TryLock(t.Context())
-			if took := time.Since(began); !got || err != nil || took != time.Duration(l.free)*roundTrip {
-				t.Errorf("%s, free: %v, %v after %v", name, got, err, took)
-			}
-			must(t, l.try.Unlock())
-			time.Sleep(time.Second)
-			server.Delay(0)
-		}
-	})
-}
-
 // A place that nobody uses does not make a lock busy, in another process or in this one. One that is used does, as soon as
 // another contender waits for it.
 func TestTryKeptPlaces(t *testing.T) {
@@ -324,32 +291,6 @@ func TestTryKeptPlaces(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 	})
-}
-
-// The owner that holds a lock enters it again by a try that asks nobody.
-func TestTryReentrant(t *testing.T) {
-	proxy := testserver.Proxy(t)
-	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(time.Minute))
-	mx := newMutex(t, m, testserver.Path(t))
-	ctx := queue.WithOwner(patient(t))
-	for i := range 3 {
-		got, err := mx.TryLock(ctx)
-		if !got || err != nil {
-			t.Fatalf("%v, %v", got, err)
-		}
-		if i == 0 {
-			proxy.ResetRequests()
-		}
-	}
-	if got, err := mx.TryLock(patient(t)); got || err != nil {
-		t.Errorf("a stranger: %v, %v", got, err)
-	}
-	if all := proxy.Requests(); proxy.Count(writes) > 0 || proxy.Count(zktest.Any(zktest.OpSync)) != 1 {
-		t.Errorf("requests: %v", all)
-	}
-	for range 3 {
-		must(t, mx.Unlock())
-	}
 }
 
 // A try finds a lock free that was released before, also over a server that lags behind.
@@ -480,17 +421,5 @@ func TestTryStorm(t *testing.T) {
 				t.Errorf("%d tries got a free lock", got)
 			}
 		})
-	}
-}
-
-// The same on a real server. On a machine with nothing else to do, at least 400 tries get the lock.
-func TestTryStormReal(t *testing.T) {
-	longtest.Only(t)
-	server := zktest.StartReal(t, zktest.Property("maxClientCnxns", "0"))
-	proxy := zktest.StartProxy(t, server.Addr(0))
-	connect := func(opts ...session.Option) *session.Manager { return testserver.Connect(t, proxy.Addr(), opts...) }
-	got := storm(t, connect, func() { proxy.Delay(2 * time.Millisecond) }, 100*time.Millisecond, 8*time.Second)
-	if got < stormers/4 { // a busy machine
-		t.Errorf("%d tries got a free lock", got)
 	}
 }

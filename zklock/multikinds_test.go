@@ -15,7 +15,6 @@ import (
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // stage is a MultiLock of several mutexes on one manager.
@@ -75,8 +74,14 @@ func TestMultiBeyondRoom(t *testing.T) {
 // An error of one lock ends the acquisition, also if another lock is busy. Nothing is left.
 func TestMultiConflict(t *testing.T) {
 	ctx := patient(t)
-	s := newStage(t, 3)
-	_, err := testserver.Admin(t).Create(s.paths[1]+"/lease-0000000000", nil, 0, zk.WorldACL(zk.PermAll))
+	s, admin := newStage(t, 3), testserver.Admin(t)
+	_, err := admin.SetACL(s.paths[1], zk.WorldACL(zk.PermAll&^zk.PermCreate), -1)
+	must(t, err)
+	wantErr(t, "Lock", s.all.Lock(ctx), zk.ErrNoAuth)
+	s.wantNodes(t, 0, 0, 0)
+	_, err = admin.SetACL(s.paths[1], zk.WorldACL(zk.PermAll), -1)
+	must(t, err)
+	_, err = admin.Create(s.paths[1]+"/lease-0000000000", nil, 0, zk.WorldACL(zk.PermAll))
 	must(t, err)
 	wantErr(t, "Lock", s.all.Lock(ctx), queue.ErrConflict)
 	s.wantNodes(t, 0, 1, 0)
@@ -89,17 +94,7 @@ func TestMultiConflict(t *testing.T) {
 	s.wantNodes(t, 1, 1, 0)
 }
 
-// What a server refuses for one lock is told, and nothing is left.
-func TestMultiNoAuth(t *testing.T) {
-	ctx := patient(t)
-	s := newStage(t, 3)
-	_, err := testserver.Admin(t).SetACL(s.paths[1], zk.WorldACL(zk.PermAll&^zk.PermCreate), -1)
-	must(t, err)
-	wantErr(t, "Lock", s.all.Lock(ctx), zk.ErrNoAuth)
-	s.wantNodes(t, 0, 0, 0)
-}
-
-// If a server refuses to remove what has to be given up, Lock and TryLock return its error.
+// If a server refuses to remove what has to be given up, Lock, TryLock and Unlock return its error.
 func TestMultiRollbackRefused(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
@@ -119,31 +114,16 @@ func TestMultiRollbackRefused(t *testing.T) {
 		testserver.WaitChildren(t, s.paths[2], 0)
 		must(t, holder.Unlock())
 	}
-}
-
-// If the counter of one directory is used up, the acquisition fails with ErrSequence and leaves nothing.
-func TestMultiSequenceUsedUp(t *testing.T) {
-	ctx := patient(t)
-	server := zktest.Start(t)
-	m := testserver.Connect(t, server.Addr())
-	holders := []*zklock.Mutex{newMutex(t, m, "/a"), newMutex(t, m, "/b")} // so that the directories stay
-	for _, h := range holders {
-		must(t, h.Lock(ctx))
-	}
-	must(t, server.SetSequence("/b", 1<<31-1))
-	must(t, holders[0].Unlock())
-	all := newMulti(t, newMutex(t, m, "/a"), newMutex(t, m, "/b"), newMutex(t, m, "/c"))
-	wantErr(t, "Lock", all.Lock(ctx), queue.ErrSequence)
-	must(t, holders[1].Unlock())
-	s, err := m.Session(ctx)
-	must(t, err)
-	for _, dir := range []string{"/a", "/c"} {
-		names, _, err := s.Children(ctx, dir)
-		must(t, err)
-		if len(names) > 0 {
-			t.Errorf("%s has %v", dir, names)
+	s := newStage(t, 2)
+	must(t, s.all.Lock(ctx))
+	for _, perms := range []int32{zk.PermAll &^ zk.PermDelete, zk.PermAll} {
+		if perms == zk.PermAll {
+			wantErr(t, "Unlock", s.all.Unlock(), zk.ErrNoAuth)
 		}
+		_, err := testserver.Admin(t).SetACL(s.paths[0], zk.WorldACL(perms), -1)
+		must(t, err)
 	}
+	testserver.WaitChildren(t, s.paths[0], 0)
 }
 
 // Locks of all kinds are taken together. Meanwhile another process gets none of them, and then all.
@@ -187,45 +167,6 @@ func TestMultiOfAllKinds(t *testing.T) {
 		must(t, err)
 		must(t, free.Release(ctx))
 	}
-}
-
-// A reader is let in beside readers, a writer waits, and a semaphore lets in as many as it has leases.
-func TestMultiPolicies(t *testing.T) {
-	ctx := patient(t)
-	base := testserver.Path(t)
-	type process struct {
-		rw  *rwlock.RWMutex
-		sem *semaphore.Semaphore
-	}
-	var p [3]process
-	for i := range p {
-		m := connect(t)
-		var err error
-		p[i].rw, err = rwlock.New(m, base+"/rw")
-		must(t, err)
-		p[i].sem, err = semaphore.New(m, base+"/sem", 2)
-		must(t, err)
-	}
-	read, write := newMulti(t, p[0].rw.Reader(), p[0].sem), newMulti(t, p[1].rw, p[1].sem)
-	must(t, p[2].rw.RLock(ctx))
-	must(t, p[2].sem.Lock(ctx))
-	must(t, read.Lock(ctx))
-	for name, m := range map[string]*zklock.MultiLock{"a writer": write, "a third lease": newMulti(t, p[1].rw.Reader(), p[1].sem)} {
-		got, err := m.TryLock(ctx)
-		must(t, err)
-		if got {
-			t.Errorf("%s is let in", name)
-		}
-	}
-	must(t, p[2].rw.RUnlock())
-	must(t, p[2].sem.Unlock())
-	must(t, read.Unlock())
-	got, err := write.TryLock(ctx)
-	must(t, err)
-	if !got {
-		t.Error("a writer is not let in although the locks are free")
-	}
-	must(t, write.Unlock())
 }
 
 // A lock with local hand-over that is in use in this process has a queue of its own. The MultiLock joins that

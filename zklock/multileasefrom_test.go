@@ -42,21 +42,3 @@ func TestMultiLeaseFrom(t *testing.T) {
 		must(t, err)
 	})
 }
-
-// The error of releasing several lost locks is one line, which names each of them.
-func TestMultiLostErrorIsOneLine(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		h := lostHold{server: server, m: connect()}
-		l, err := newMulti(t, newMutex(t, h.m, "/locks/a"), newMutex(t, h.m, "/locks/b")).Acquire(t.Context())
-		must(t, err)
-		losses["session"](t, h)
-		<-l.Done()
-		err = l.Release(t.Context())
-		wantErr(t, "Release", err, session.ErrLost)
-		for _, word := range []string{"/locks/a", "/locks/b"} {
-			if !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("Release: error %q", err)
-			}
-		}
-	})
-}

@@ -2,7 +2,6 @@ package zklock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -124,24 +123,6 @@ func (j *joint) made(s int64) (dirs []string) {
 		}
 	}
 	return dirs
-}
-
-// Locks that are free are taken in one round trip, and given back in one. A try looks first, in one more.
-func TestMultiFreeIsOneFlight(t *testing.T) {
-	takeJointly(t, func(j *joint) {
-		ctx := j.t.Context()
-		j.took("Lock", 1, func() error { return j.all.Lock(ctx) })
-		j.took("Unlock", 1, j.all.Unlock)
-		j.took("TryLock", 2, func() error {
-			ok, err := j.all.TryLock(ctx)
-			if !ok {
-				j.t.Error("busy")
-			}
-			return err
-		})
-		j.must(j.all.Unlock())
-		j.want("in the end", 0, 0, 0)
-	})
 }
 
 // If one of the locks is held, the MultiLock keeps no node in its way or behind it: it waits in order.
@@ -335,40 +316,4 @@ func TestMultiTellsEachLockOnce(t *testing.T) {
 			return ctx, nil
 		},
 	}))
-}
-
-// A Lock whose context ends at any moment returns at once, and leaves nothing.
-func TestMultiCancelledAtEachMoment(t *testing.T) {
-	for _, busy := range []bool{false, true} {
-		takeJointly(t, func(j *joint) {
-			if busy {
-				j.must(j.others[1].Lock(j.t.Context()))
-			}
-			for patience := time.Duration(0); patience < 6*jointTrip; patience += jointTrip / 4 {
-				ctx, cancel := context.WithTimeout(j.t.Context(), patience)
-				began := time.Now()
-				err := j.all.Lock(ctx)
-				if took := time.Since(began); err != nil && took != patience {
-					j.t.Errorf("with %v: returned after %v", patience, took)
-				}
-				cancel()
-				switch {
-				case err == nil && busy:
-					j.t.Error("two hold")
-				case err == nil:
-					j.must(j.all.Unlock())
-				case !errors.Is(err, context.DeadlineExceeded):
-					j.t.Errorf("with %v: %v", patience, err)
-				}
-				held := 0
-				if busy {
-					held = 1
-				}
-				j.want(fmt.Sprint("after ", patience), 0, held, 0)
-			}
-			if busy {
-				j.must(j.others[1].Unlock())
-			}
-		})
-	}
 }

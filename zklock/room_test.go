@@ -21,53 +21,6 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A session that keeps as many places as it may has room for other locks, also for several at once, while goroutines use one
-// key after another, whose places are kept as well.
-func TestRoomBesideKeptPlaces(t *testing.T) {
-	const most, members, singly = 32, 6, 4
-	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithNodeLimits(most, 1<<20), session.WithTimeout(20*time.Second))
-	base := testserver.Path(t)
-	var locks []zklock.ContextLocker
-	for i := range members {
-		locks = append(locks, newMutex(t, m, fmt.Sprintf("%s/n%d", base, i)))
-	}
-	multi := newMulti(t, locks...)
-	one := func(name string) error {
-		mx, err := zklock.New(m, base+"/"+name, lazy)
-		if err != nil {
-			return err
-		}
-		return mx.Do(patient(t), func(context.Context) error { return nil })
-	}
-	for i := range most {
-		must(t, one(fmt.Sprint("full", i)))
-	}
-	stop := make(chan struct{})
-	var all sync.WaitGroup
-	taken := make(chan error, 1)
-	for w := range singly {
-		all.Go(func() {
-			for i := 0; ; i++ {
-				err := one(fmt.Sprint("single", w, "-", i))
-				select {
-				case <-stop:
-					return
-				case taken <- err:
-				default:
-				}
-			}
-		})
-	}
-	for range 5 {
-		must(t, receive(t, "others to get locks", taken))
-		must(t, multi.Lock(patient(t)))
-		must(t, receive(t, "others to get locks beside it", taken))
-		must(t, multi.Unlock())
-	}
-	close(stop)
-	all.Wait()
-}
-
 // A caller gives up again and again, and asks anew at once. Its session may have one node, and the node of the call before
 // is about to go: the delete has left, and makes room.
 func TestLockAgainAtLimit(t *testing.T) {

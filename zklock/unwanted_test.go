@@ -7,7 +7,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
-	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -60,70 +59,6 @@ func TestMultiKeepsNothingUnused(t *testing.T) {
 					time.Sleep(time.Second) // the delete is on its way
 					wantChildren(t, other, first, 0)
 					wantChildren(t, other, busy, 1)
-				})
-			})
-		}
-	}
-}
-
-// The same holds if one of the locks fails.
-func TestMultiKeepsNothingAfterError(t *testing.T) {
-	const first, conflict = "/locks/a", "/locks/b"
-	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
-		m, other := connect(), connect()
-		sem, err := semaphore.New(other, conflict, 1)
-		must(t, err)
-		must(t, sem.Lock(t.Context()))
-		multi := newMulti(t, newMutex(t, m, first, lazy), newMutex(t, m, conflict))
-		wantErr(t, "Lock", multi.Lock(t.Context()), queue.ErrConflict)
-		time.Sleep(time.Second) // the delete is on its way
-		wantChildren(t, other, first, 0)
-	})
-}
-
-// A process whose slot is taken by a lost hold keeps no place, and hands none to itself: no goroutine in Lock can use it.
-func TestLostHoldKeepsNoPlace(t *testing.T) {
-	for kind, newLock := range map[string]func(*testing.T, *session.Manager) slotted{
-		"mutex": func(t *testing.T, m *session.Manager) slotted { return newMutex(t, m, lockPath, lazy) },
-		"local": func(t *testing.T, m *session.Manager) slotted {
-			return newMutex(t, m, lockPath, lazy, zklock.WithLocalHandover(2))
-		},
-		"writer": func(t *testing.T, m *session.Manager) slotted { return lazyRW(t, m, lockPath) },
-		"multi": func(t *testing.T, m *session.Manager) slotted {
-			return newMulti(t, newMutex(t, m, lockPath, lazy), newMutex(t, m, lockPath+"-second", lazy))
-		},
-	} {
-		for what, lose := range losses {
-			t.Run(kind+"/"+what, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-					h := lostHold{server: server, m: connect()}
-					h.lock = newLock(t, h.m)
-					must(t, h.lock.Lock(t.Context()))
-					var waits []<-chan error
-					for range 3 {
-						waits = append(waits, background(func() error {
-							if err := h.lock.Lock(t.Context()); err != nil {
-								return err
-							}
-							return h.lock.Unlock()
-						}))
-					}
-					time.Sleep(time.Second) // they wait for their turn
-					lose(t, h)
-					time.Sleep(time.Second) // less than a place is kept for
-					if h.lock.Held() {
-						t.Fatal("held after the loss")
-					}
-					if names := h.nodes(t); len(names) != 0 {
-						t.Errorf("a process that cannot use the lock has a place: %v", names)
-					}
-					if ok, err := h.lock.TryLock(t.Context()); ok || err != nil {
-						t.Errorf("TryLock beside the lost hold: %v, %v", ok, err)
-					}
-					wantErr(t, "Unlock", h.lock.Unlock(), session.ErrLost)
-					for _, w := range waits {
-						must(t, receive(t, "a waiter", w))
-					}
 				})
 			})
 		}

@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -251,22 +249,4 @@ func TestWaitErrorOfLostHold(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	wantErr(t, "Unlock", mx.Unlock(), session.ErrLost)
-}
-
-// An error that says who is ahead costs no request, and no time on the way out.
-func TestWaitErrorSendsNothing(t *testing.T) {
-	dir := testserver.Path(t)
-	if _, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	must(t, newMutex(t, connect(t), dir).Lock(patient(t)))
-	proxy := testserver.Proxy(t)
-	me := newImpatient(t, proxy.Addr())
-	proxy.ResetRequests()
-	_ = me.wait(t, newMutex(t, me.m, dir).Lock)
-	testserver.WaitChildren(t, dir, 1)
-	reads := proxy.Count(zktest.Any(zktest.OpGetData)) + proxy.Count(zktest.Any(zktest.OpGetChildren2))
-	if writes := proxy.Count(zktest.On(zktest.OpCreate, dir)) + proxy.Count(zktest.On(zktest.OpDelete, dir)); reads != 3 || writes != 2 {
-		t.Errorf("%d reads and %d writes, want one listing, two watches, one create and one delete", reads, writes)
-	}
 }
