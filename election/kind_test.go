@@ -3,30 +3,13 @@ package election_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 )
-
-// Its errors call an election by that name too.
-func TestConflictText(t *testing.T) {
-	m, path := connect(t), testserver.Path(t)
-	sem, err := semaphore.New(m, path, 1)
-	must(t, err)
-	must(t, sem.Lock(patient(t)))
-	err = newElection(t, m, path).Run(patient(t), func(context.Context) error { return nil })
-	wantErr(t, "Run", err, queue.ErrConflict)
-	if !strings.Contains(err.Error(), ": an election lock finds ") {
-		t.Error(err)
-	}
-	must(t, sem.Unlock())
-}
 
 // Hooks can tell a leader, which holds for weeks, from a mutex that hangs.
 func TestKind(t *testing.T) {

@@ -128,8 +128,12 @@ func TestConflict(t *testing.T) {
 		t.Errorf("nodes: %v", names)
 	}
 	e := newElection(t, connect(t), dir)
-	wantErr(t, "Run", e.Run(patient(t), func(context.Context) error { return nil }), queue.ErrConflict)
-	_, err := e.Leader(patient(t))
+	err := e.Run(patient(t), func(context.Context) error { return nil })
+	wantErr(t, "Run", err, queue.ErrConflict)
+	if !strings.Contains(err.Error(), ": an election lock finds ") {
+		t.Error(err)
+	}
+	_, err = e.Leader(patient(t))
 	wantErr(t, "Leader", err, queue.ErrConflict)
 	for _, err := range e.Observe(patient(t)) {
 		wantErr(t, "Observe", err, queue.ErrConflict)

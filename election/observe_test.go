@@ -102,22 +102,6 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Children that are no candidates do not count.
-func TestObserveBesideOthers(t *testing.T) {
-	dir := testserver.Path(t)
-	for _, node := range []string{dir, dir + "/other"} {
-		if _, err := testserver.Admin(t).Create(node, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o := observe(t.Context(), observer(t, testserver.Server(t).Addr(0), dir))
-	o.sees(t, nobody)
-	testserver.Delete(t, dir, "other")
-	a := campaign(t, connect(t), dir, "a")
-	o.sees(t, "a")
-	a.leads(t)
-}
-
 // A candidate that comes while the observer is about to watch is not missed.
 func TestObserveArrival(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -216,26 +200,6 @@ func TestObserveClosed(t *testing.T) {
 	o.sees(t, nobody)
 	must(t, m.Close())
 	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), session.ErrClosed)
-}
-
-// A loop that ends by itself leaves no watch behind.
-func TestObserveBreak(t *testing.T) {
-	dir, start := testserver.Path(t), testserver.Watches(t)
-	c := campaign(t, connect(t), dir, "a")
-	c.leads(t)
-	zktest.Eventually(t, testserver.Patience, "the leader's own watch", func() bool { return testserver.Watches(t) > start })
-	before := testserver.Watches(t)
-	all := newElection(t, connect(t), dir).Observe(patient(t))
-	for range 20 {
-		for leader, err := range all {
-			must(t, err)
-			if leader.ID != "a" {
-				t.Errorf("leader %q", leader.ID)
-			}
-			break
-		}
-	}
-	zktest.Eventually(t, testserver.Patience, "the end of the loops' watches", func() bool { return testserver.Watches(t) <= before })
 }
 
 // Observe sends nothing while nothing changes, or lists once in a session timeout if there is no directory.

@@ -33,19 +33,6 @@ func TestResign(t *testing.T) {
 	all[0].leads(t)
 }
 
-// Another process can ask the leader to resign.
-func TestRevoke(t *testing.T) {
-	dir := testserver.Path(t)
-	all := line(t, dir, "a", "b")
-	s := all[0].leads(t)
-	m := connect(t)
-	leader, err := newElection(t, m, dir).Leader(patient(t))
-	must(t, err)
-	must(t, zklock.Revoke(patient(t), m, leader.Path))
-	wantErr(t, "cause", s.over(t), election.ErrResigned)
-	all[1].leads(t)
-}
-
 // A candidate that was asked to resign while it waited gives the leadership up as soon as it has it, and
 // keeps its later terms.
 func TestRevokeWaiter(t *testing.T) {

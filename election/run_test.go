@@ -3,7 +3,6 @@ package election_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
@@ -60,101 +59,9 @@ func TestTerm(t *testing.T) {
 	}
 }
 
-// However the leader's function ends, the leadership is given up.
-func TestEndOfFunction(t *testing.T) {
-	tests := []struct {
-		name  string
-		f     func() error
-		err   error
-		panic any
-	}{
-		{"error", func() error { return errWork }, errWork, nil},
-		{"an error like that of a lost session", func() error { return session.ErrLost }, session.ErrLost, nil},
-		{"panic", func() error { panic("boom") }, nil, "boom"},
-		{"exit", func() error { runtime.Goexit(); return nil }, nil, nil},
-	}
-	m := connect(t)
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := testserver.Path(t)
-			e := newElection(t, m, dir)
-			ended := make(chan any, 1)
-			var err error
-			for range 2 { // Run can be called again
-				var inside context.Context
-				go func() {
-					defer func() { ended <- recover() }()
-					err = e.Run(context.Background(), func(ctx context.Context) error {
-						inside = ctx
-						return tt.f()
-					})
-				}()
-				if got := receive(t, "the end of Run", ended); got != tt.panic {
-					t.Errorf("panic %v, want %v", got, tt.panic)
-				}
-				if err != tt.err {
-					t.Errorf("error %v, want %v", err, tt.err)
-				}
-				if inside.Err() == nil || e.IsLeader() || e.Resign() {
-					t.Error("it leads after its function has ended")
-				}
-				testserver.WaitChildren(t, dir, 0)
-			}
-		})
-	}
-}
-
-// When the leadership is lost, the context of the leader ends before another candidate leads. The
-// candidate campaigns again, whatever its function returns.
-func TestLoss(t *testing.T) {
-	for name, lose := range map[string]func(t *testing.T, p *zktest.Proxy, m *session.Manager, node string){
-		"session": func(t *testing.T, p *zktest.Proxy, m *session.Manager, _ string) {
-			must(t, p.Expire(patient(t), testserver.Session(t, m).ID()))
-		},
-		"node": func(t *testing.T, _ *zktest.Proxy, _ *session.Manager, node string) { testserver.Delete(t, node) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := testserver.Path(t)
-			proxy := testserver.Proxy(t)
-			m := testserver.Connect(t, proxy.Addr())
-			a := campaign(t, m, dir, "a")
-			first := a.leads(t)
-			b := campaign(t, connect(t), dir, "b")
-			testserver.WaitChildren(t, dir, 2)
-			leader, err := b.Leader(patient(t))
-			must(t, err)
-			lose(t, proxy, m, leader.Path)
-			wantErr(t, "cause", first.over(t), session.ErrLost)
-			if a.IsLeader() {
-				t.Error("IsLeader after the loss")
-			}
-			second := b.leads(t)
-			if name == "session" && first.ctx.Err() == nil {
-				t.Error("two leaders")
-			}
-			testserver.WaitChildren(t, dir, 2)
-			second.end <- nil
-			if again := a.leads(t); again.number <= second.number || second.number <= first.number {
-				t.Errorf("terms %d, %d, %d", first.number, second.number, again.number)
-			}
-		})
-	}
-}
-
-// The end of Run's context ends the campaign or the term, with the error of the context. An error of the
-// function is reported too.
+// The end of Run's context ends the term, with the error of the context. An error of the function is reported too.
 func TestContextOfRun(t *testing.T) {
 	dir := testserver.Path(t)
-	all := line(t, dir, "a", "b")
-	leading := all[0].leads(t)
-	all[1].stop()
-	wantErr(t, "Run of a candidate that waits", receive(t, "the end of Run", all[1].ended), context.Canceled)
-	testserver.WaitChildren(t, dir, 1)
-	all[0].stop()
-	wantErr(t, "cause", leading.over(t), context.Canceled)
-	wantErr(t, "Run of the leader", receive(t, "the end of Run", all[0].ended), context.Canceled)
-	testserver.WaitChildren(t, dir, 0)
-
 	e := newElection(t, connect(t), dir)
 	ctx, cancel := context.WithTimeout(patient(t), time.Minute)
 	err := e.Run(ctx, func(context.Context) error { cancel(); return errWork })
@@ -162,21 +69,6 @@ func TestContextOfRun(t *testing.T) {
 	err = e.Run(ctx, func(context.Context) error { t.Error("called"); return nil })
 	wantErr(t, "Run of an ended context", err, context.Canceled)
 	testserver.WaitChildren(t, dir, 0)
-}
-
-// The end of the manager ends Run.
-func TestClosedManager(t *testing.T) {
-	dir := testserver.Path(t)
-	m := connect(t)
-	leader := campaign(t, m, dir, "leader")
-	s := leader.leads(t)
-	waiter := campaign(t, m, dir, "waiter")
-	testserver.WaitChildren(t, dir, 2)
-	must(t, m.Close())
-	wantErr(t, "cause", s.over(t), session.ErrClosed)
-	for _, c := range []*candidate{leader, waiter} {
-		wantErr(t, "Run of "+c.id, receive(t, "the end of Run", c.ended), session.ErrClosed)
-	}
 }
 
 // A leader whose function returns at once does not send requests as fast as it can, also if another

@@ -12,6 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // A write holder that takes the read lock and unlocks the write lock goes on reading, while a writer behind it goes
@@ -264,4 +265,23 @@ func TestUnlockDuringDowngrade(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A downgrade that is cancelled returns at once and leaves nothing behind. The write lock stays held.
+func TestCancelDowngrade(t *testing.T) {
+	dir := persistentDir(t)
+	m, proxy := proxied(t)
+	rw := newLock(t, m, dir)
+	owner, cancel := context.WithCancel(queue.WithOwner(patient(t)))
+	defer cancel()
+	must(t, rw.Lock(owner))
+	hold := proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
+	read := background(func() error { return rw.RLock(owner) })
+	receive(t, "the create", hold.Hit())
+	cancel()
+	wantErr(t, "RLock", receive(t, "RLock", read), context.Canceled)
+	hold.Release()
+	wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
+	must(t, rw.Unlock()) // after it, the server has had all earlier requests
+	testserver.WaitChildren(t, dir, 0)
 }

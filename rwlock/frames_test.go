@@ -3,8 +3,6 @@ package rwlock_test
 import (
 	"fmt"
 	"path"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -12,59 +10,6 @@ import (
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// A reader watches its own node, the nearest writer ahead, and the writer before that. It watches no reader and no
-// other writer, however many there are. A writer watches the last two contenders ahead of it, of either kind.
-func TestWatchesTheNearest(t *testing.T) {
-	for _, tt := range []struct {
-		ahead string // kinds; capitals: watched
-		wants string
-	}{
-		{"W", "r"},
-		{"rW", "r"},
-		{"rWrrrrrr", "r"},
-		{"WW", "r"},
-		{"WrrWrr", "r"},
-		{"rwwwWWrrr", "r"},
-		{"R", "w"},
-		{"rrrrRR", "w"},
-		{"rwrWR", "w"},
-	} {
-		t.Run(tt.ahead+tt.wants, func(t *testing.T) {
-			dir := persistentDir(t)
-			var want []string
-			for _, kind := range strings.Split(tt.ahead, "") {
-				prefix := queue.PrefixRead
-				if strings.EqualFold(kind, "w") {
-					prefix = queue.PrefixWrite
-				}
-				n := forge(t, dir, curator(prefix))
-				defer n.delete()
-				if kind == strings.ToUpper(kind) {
-					want = append(want, n.path)
-				}
-			}
-			watching := make(chan struct{}, 10)
-			m := connect(t, watchHook(watching))
-			rw := newLock(t, m, dir)
-			lock := rw.RLock
-			if tt.wants == "w" {
-				lock = rw.Lock
-			}
-			queued(t, dir, len(tt.ahead)+1, lock)
-			receive(t, "the waiter to watch", watching)
-			all, err := rw.Contenders(patient(t))
-			must(t, err)
-			want = append(want, all[len(all)-1].Path)
-			got := watched(t, m, dir)
-			slices.Sort(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("watches %v, want %v", got, want)
-			}
-			must(t, m.Close())
-		})
-	}
-}
 
 // A free lock costs the same for readers and writers, however many readers hold it: a create and a listing that are
 // sent together, a get that sets the watch on the own node, and a delete. To enter again costs nothing. A downgrade

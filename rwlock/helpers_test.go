@@ -2,9 +2,7 @@ package rwlock_test
 
 import (
 	"context"
-	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,28 +180,6 @@ func watchHook(watching chan<- struct{}) session.Option {
 			return ctx, testserver.WhenKnown(w, func() { watching <- struct{}{} })
 		},
 	})
-}
-
-// watched returns dir and the paths below it on which the session of a manager has watches, in order. Without a manager, it
-// returns those of all sessions.
-func watched(tb testing.TB, m *session.Manager, dir string) (all []string) {
-	tb.Helper()
-	text, err := testserver.Server(tb).Word(patient(tb), 0, "wchp") // each path, then its sessions, indented
-	must(tb, err)
-	path, id := "", ""
-	if m != nil {
-		id = fmt.Sprintf("0x%x", testserver.Session(tb, m).ID())
-	}
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "/"):
-			path = strings.TrimSpace(line)
-		case strings.HasPrefix(path, dir) && (id == "" || strings.TrimSpace(line) == id):
-			all = append(all, path)
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 // inDir matches all requests for the directory and below it.

@@ -5,14 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // The methods that zklock.Multi and similar code need.
@@ -44,6 +41,9 @@ func TestNewInvalid(t *testing.T) {
 		{name: "empty name", path: "/locks/a", opts: []rwlock.Option{rwlock.WithName("")}},
 		{name: "bad option after a good one", path: "/locks/a", opts: []rwlock.Option{rwlock.WithName("a"), nil}},
 
+		{name: "no time to keep", path: "/locks/a", opts: []rwlock.Option{rwlock.WithLazyRelease(0)}},
+		{name: "negative time to keep", path: "/locks/a", opts: []rwlock.Option{rwlock.WithLazyRelease(-1)}},
+		{name: "too long to keep", path: "/locks/a", opts: []rwlock.Option{rwlock.WithLazyRelease(time.Minute + 1)}},
 		{name: "plain", path: "/locks/a", ok: true},
 		{name: "options", path: "/locks/a", ok: true, opts: []rwlock.Option{rwlock.WithName("a")}},
 	}
@@ -65,35 +65,6 @@ func TestNewInvalid(t *testing.T) {
 	}
 	_, err := rwlock.New(nil, "/locks/a")
 	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
-}
-
-// A call with an ended context sends nothing and returns the context's error.
-func TestEndedContextSendsNothing(t *testing.T) {
-	dir := persistentDir(t)
-	m, proxy := proxied(t)
-	rw := newLock(t, m, dir)
-	ended, cancel := context.WithCancel(queue.WithOwner(patient(t)))
-	cancel()
-	nothing := func(context.Context) error { return nil }
-	for name, f := range map[string]func() error{
-		"Lock": func() error { return rw.Lock(ended) }, "RLock": func() error { return rw.RLock(ended) },
-		"Do": func() error { return rw.Do(ended, nothing) }, "Reader.Do": func() error { return rw.Reader().Do(ended, nothing) },
-		"TryLock":           func() error { _, err := rw.TryLock(ended); return err },
-		"TryRLock":          func() error { _, err := rw.TryRLock(ended); return err },
-		"Acquire":           func() error { _, err := rw.Acquire(ended); return err },
-		"TryAcquire":        func() error { _, err := rw.TryAcquire(ended); return err },
-		"Reader.Acquire":    func() error { _, err := rw.Reader().Acquire(ended); return err },
-		"Reader.TryAcquire": func() error { _, err := rw.Reader().TryAcquire(ended); return err },
-		"Contenders":        func() error { _, err := rw.Contenders(ended); return err },
-	} {
-		wantErr(t, name, f(), context.Canceled)
-	}
-	s := testserver.Session(t, m)
-	_, err := s.Exists(patient(t), dir) // comes after all requests of the calls, if there are any
-	must(t, err)
-	if n := proxy.Count(inDir(dir)); n != 1 {
-		t.Errorf("%d requests, want the last one's alone", n)
-	}
 }
 
 // Readers that share a node are all told that another client asks for it, and the next reader gets a node of its own.
@@ -120,28 +91,6 @@ func TestSharedReadersAreRevoked(t *testing.T) {
 	for _, l := range []*queue.Lease{one, two, three} {
 		must(t, l.Release(patient(t)))
 	}
-}
-
-// Close of the manager ends all waits. A server's refusal is returned.
-func TestServerAndManagerErrors(t *testing.T) {
-	dir := testserver.Path(t)
-	_, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermRead))
-	must(t, err)
-	m := connect(t)
-	rw := newLock(t, m, dir)
-	wantErr(t, "Lock", rw.Lock(patient(t)), zk.ErrNoAuth)
-	wantErr(t, "RLock", rw.RLock(patient(t)), zk.ErrNoAuth)
-
-	dir = testserver.Path(t)
-	must(t, newLock(t, connect(t), dir).Lock(patient(t)))
-	rw = newLock(t, m, dir)
-	read := queued(t, dir, 2, rw.RLock)
-	write := queued(t, dir, 3, rw.Lock)
-	must(t, m.Close())
-	wantErr(t, "RLock", receive(t, "RLock", read), session.ErrClosed)
-	wantErr(t, "Lock", receive(t, "Lock", write), session.ErrClosed)
-	wantErr(t, "Lock", rw.Lock(patient(t)), session.ErrClosed)
-	testserver.WaitChildren(t, dir, 1)
 }
 
 func panics(f func()) (did bool) {
@@ -191,20 +140,7 @@ func TestLockers(t *testing.T) {
 			t.Errorf("%s: Unlock of a lost lock panics", name)
 		}
 	}
-	zktest.Eventually(t, testserver.Patience, "another session", func() bool { return m.State() == session.Connected })
 	must(t, m.Close())
-	for name, lock := range map[string]func(){"Locker": write.Lock, "RLocker": read.Lock} {
-		ended := make(chan bool, 1)
-		go func() {
-			returned := false
-			defer func() { ended <- !returned && recover() == nil }()
-			lock()
-			returned = true
-		}()
-		if !receive(t, name, ended) {
-			t.Errorf("%s: Lock of a closed manager does not end its goroutine", name)
-		}
-	}
 	if len(losses) != 0 {
 		t.Error("onLost was called without a loss:", <-losses)
 	}

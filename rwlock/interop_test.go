@@ -1,12 +1,10 @@
 package rwlock_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // The nodes of Curator and of kazoo count as readers or writers. Other children do not count.
@@ -57,48 +55,4 @@ func TestForeignNodes(t *testing.T) {
 			theirs.delete()
 		})
 	}
-}
-
-// A mutex and a read-write lock at one path are a conflict. Both get the error, and leave nothing behind.
-func TestConflict(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	rw := newLock(t, connect(t), dir)
-	mx, err := zklock.New(connect(t), dir)
-	must(t, err)
-	try := func(f func(context.Context) (bool, error)) func(context.Context) error {
-		return func(ctx context.Context) error {
-			got, err := f(ctx)
-			if got {
-				t.Error("true beside an error")
-			}
-			return err
-		}
-	}
-	contenders := func(f func(context.Context) ([]queue.Contender, error)) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := f(ctx)
-			return err
-		}
-	}
-	must(t, mx.Lock(ctx))
-	for name, f := range map[string]func(context.Context) error{
-		"Lock": rw.Lock, "RLock": rw.RLock, "TryLock": try(rw.TryLock), "TryRLock": try(rw.TryRLock),
-		"Contenders": contenders(rw.Contenders),
-	} {
-		wantErr(t, name, f(ctx), queue.ErrConflict)
-	}
-	testserver.WaitChildren(t, dir, 1)
-	must(t, mx.Unlock())
-
-	must(t, rw.RLock(ctx))
-	for name, f := range map[string]func(context.Context) error{
-		"Mutex.Lock": mx.Lock, "Mutex.TryLock": try(mx.TryLock), "Mutex.Contenders": contenders(mx.Contenders),
-	} {
-		wantErr(t, name, f(ctx), queue.ErrConflict)
-	}
-	testserver.WaitChildren(t, dir, 1)
-	must(t, rw.RUnlock())
-	must(t, mx.Lock(ctx))
-	must(t, mx.Unlock())
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Two processes that always want the lock share it. A node is held n+1 times at most, so the other process gets the lock then
@@ -62,38 +61,5 @@ func TestLocalShare(t *testing.T) {
 		t.Errorf("shares of %v", shares)
 	}
 	t.Logf("shares of %v", shares)
-	testserver.WaitChildren(t, dir, 0)
-}
-
-// TryLock finds a holder or waiter of this process without a request. It takes the lock if there is none.
-func TestLocalTryLock(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	proxy := testserver.Proxy(t)
-	mx := newMutex(t, testserver.Connect(t, proxy.Addr()), dir, zklock.WithLocalHandover(3))
-	got, err := mx.TryLock(ctx)
-	must(t, err)
-	if !got || !mx.Held() {
-		t.Fatalf("TryLock of a free lock: %v, held %v", got, mx.Held())
-	}
-	_, err = mx.Contenders(ctx) // the requests of the Lock are done
-	must(t, err)
-	proxy.ResetRequests()
-	if got, err := mx.TryLock(ctx); got || err != nil {
-		t.Errorf("TryLock of a held lock: %v, %v", got, err)
-	}
-	_, err = mx.TryAcquire(ctx)
-	wantErr(t, "TryAcquire", err, queue.ErrBusy)
-	if n := proxy.Count(zktest.On(zktest.OpCreate, dir)); n != 0 {
-		t.Errorf("%d creates", n)
-	}
-	must(t, mx.Unlock())
-	wantErr(t, "Unlock", mx.Unlock(), zklock.ErrNotHeld)
-	other := newMutex(t, connect(t), dir)
-	must(t, other.Lock(ctx))
-	if got, err := mx.TryLock(ctx); got || err != nil {
-		t.Errorf("TryLock of another's lock: %v, %v", got, err)
-	}
-	must(t, other.Unlock())
 	testserver.WaitChildren(t, dir, 0)
 }

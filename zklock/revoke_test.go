@@ -37,26 +37,6 @@ func TestRevokeEarly(t *testing.T) {
 			held.Release()
 			return l
 		}},
-		{"while waiting", func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, _ *zktest.Proxy) *queue.Lease {
-			holder, err := newMutex(t, connect(t), dir).Acquire(ctx)
-			must(t, err)
-			got := make(chan *queue.Lease, 1)
-			locked := background(func() error {
-				l, err := mx.Acquire(ctx)
-				got <- l
-				return err
-			})
-			testserver.WaitChildren(t, dir, 2)
-			for _, name := range testserver.Children(t, dir) {
-				if node := dir + "/" + name; node != holder.Path() {
-					must(t, zklock.Revoke(ctx, connect(t), node))
-				}
-			}
-			pending(t, "Acquire of a contender that was asked for the lock", locked)
-			must(t, holder.Release(ctx))
-			must(t, receive(t, "Acquire", locked))
-			return <-got
-		}},
 		{"while disconnected", func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, proxy *zktest.Proxy) *queue.Lease {
 			l, err := mx.Acquire(ctx)
 			must(t, err)
