@@ -90,16 +90,6 @@ func (j *joint) must(err error) {
 	}
 }
 
-// took fails the test if f does not take so many round trips.
-func (j *joint) took(what string, trips int, f func() error) {
-	j.t.Helper()
-	began := time.Now()
-	j.must(f())
-	if d := time.Since(began); d != time.Duration(trips)*jointTrip {
-		j.t.Errorf("%s took %v, want %d round trips of %v", what, d, trips, jointTrip)
-	}
-}
-
 // want fails the test if the directories do not have so many nodes in a moment.
 func (j *joint) want(when string, counts ...int) {
 	j.t.Helper()
