@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -275,4 +276,38 @@ func TestWhyOut(t *testing.T) {
 			t.Errorf("late by %v: %v", late, got)
 		}
 	}
+}
+
+// A call that looks for a connection at the moment at which there is one again waits for it or gets it, and never nothing.
+func TestReadyAtTheMomentOfAConnection(t *testing.T) {
+	s, l := unwatched(t, time.Hour), new(link)
+	stop, looking := make(chan struct{}), sync.WaitGroup{}
+	for range 4 {
+		looking.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(0, cancel)
+				if got, err := s.ready(ctx); got == nil && err == nil {
+					t.Error("there is neither a connection nor an error")
+					return
+				}
+			}
+		})
+	}
+	for range 100_000 { // as connected, accepted and disconnected do
+		s.mu.Lock()
+		s.now = l
+		close(s.up)
+		s.mu.Unlock()
+		s.mu.Lock()
+		s.now, s.up = nil, make(chan struct{})
+		s.mu.Unlock()
+	}
+	close(stop)
+	looking.Wait()
 }

@@ -190,15 +190,13 @@ func (s *Session) ready(ctx context.Context) (*link, error) {
 			return nil, err
 		}
 		s.mu.Lock()
-		now, up := s.now, s.up
+		now, up, isUp := s.now, s.up, s.upLocked() // of one moment: now is nil before up is closed
 		s.mu.Unlock()
-		select {
-		case <-up:
+		if isUp {
 			return now, nil
-		default:
-			if err := s.await(ctx, up); err != nil {
-				return nil, err
-			}
+		}
+		if err := s.await(ctx, up); err != nil {
+			return nil, err
 		}
 	}
 }
