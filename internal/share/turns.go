@@ -156,13 +156,15 @@ const hookPatience = 10 * time.Millisecond
 // meanwhile and afterwards.
 func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	defer s.unlock()
-	unused := s.turn == nil && s.acquiring == nil && !s.trying && s.leaving == 0
+	unused := s.turn == nil && s.acquiring == nil && !s.trying
 	if !unused && !s.readers {
 		return grant{nil, again, queue.ErrBusy}
 	}
+	// A turn that this object is leaving is in nobody's way once the servers have its delete, which can be before the goroutine
+	// that sends it goes on.
 	s.trying = !s.readers
 	r := s.r
-	r.MayKeep = unused && s.mayKeepLocked()
+	r.MayKeep = unused && s.leaving == 0 && s.mayKeepLocked()
 	s.mu.Unlock()
 	granted, effort, err := s.q.Begin(ctx, &r, queue.Tries)
 	s.mu.Lock()
