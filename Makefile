@@ -9,27 +9,27 @@ help: ## Show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: test
-test: ## Run the quick tests, and list what was left out
+test: ## Run the quick tests, and list what was left out; LONG=1 runs all, the long ones too
+ifdef LONG
+	TURNSTILE_LONG=1 go test -timeout 30m ./...
+else
 	@log=$$(mktemp); go test -v ./... >$$log 2>&1; status=$$?; \
 	grep -E '^(ok|FAIL|panic:|\? )|^ *--- FAIL' $$log; \
 	if [ $$status -ne 0 ]; then echo "whole output: $$log"; exit $$status; fi; \
 	if grep -q '^ *--- SKIP' $$log; then \
-		echo; echo "Left out: long tests, which 'make test-long' runs, and tests that need a real ZooKeeper where there is none"; \
+		echo; echo "Left out: long tests, which 'make test LONG=1' runs, and tests that need a real ZooKeeper where there is none"; \
 		echo "('make deps' installs Debian's, ZOOKEEPER_HOME names another, and ZOOKEEPER_UPGRADE a second one):"; \
 		grep -E '^ *--- SKIP' $$log | sed -E 's/^ *--- SKIP: ([^ ]*).*/  \1/'; \
 	fi; rm -f $$log
-
-.PHONY: test-long
-test-long: ## Run all tests, the long ones too
-	TURNSTILE_LONG=1 go test -timeout 30m ./...
+endif
 
 .PHONY: race
 race: ## Run the quick tests with the race detector, as CI does: no server may be missing
 	ZKTEST_REQUIRE_REAL=1 go test -race ./...
 
 .PHONY: proof
-proof: ## All proofs in full, for hours, and a table of them; PROOF=sim,clock for some, PROOF=list for their names
-	@.ci/proof $(PROOF)
+proof: ## All proofs in full, and a table of them; PROOF=sim,faults for some, PROOF=list for their names; TABLE=1 writes docs/measured/proof.md
+	@FUZZ='$(FUZZ)' VERSIONS='$(VERSIONS)' TESTS='$(TESTS)' TABLE='$(TABLE)' .ci/proof $(PROOF)
 
 # -count=1: some of these tests read files outside their module, whose changes the cache of results does not see.
 .PHONY: examples
@@ -38,34 +38,20 @@ examples: ## Run every example, and test those that are modules of their own
 	@for d in examples/*/; do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
 
 .PHONY: bench
-bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and write docs/measured/rivals.md and README.md
-	@command -v etcd >/dev/null || { echo "etcd is missing: make deps-bench"; exit 1; }
-	cd bench && go run ./rivals -write
-
-BEFORE ?= HEAD~1
-
-.PHONY: bench-before
-bench-before: ## Measure the working tree beside an earlier state of it (BEFORE, a commit) and the limits, in one run
+bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us, and write docs/measured/rivals.md and README.md; BEFORE=commit: beside that state and the limits; HOT=regexp: micro-benchmarks beside BEFORE's
+ifdef HOT
+	@.ci/hot '$(or $(BEFORE),HEAD~1)' '$(HOT)'
+else ifdef BEFORE
 	cd bench && go run ./rivals -before $(BEFORE) -rivals limit
-
-HOT ?= Decide|Parse|Conn|Clock
-COMPARE := ./queue ./session ./internal/wire ./internal/clock ./zklock
-BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+else
+	@command -v etcd >/dev/null || { echo "etcd is missing: make deps BENCH=1"; exit 1; }
+	cd bench && go run ./rivals -write
+endif
 
 .PHONY: flow
 flow: ## Count the functions that run in one Lock, Unlock, TryLock and wake-up; CALL="-l lock" lists those of a Lock
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cd bench && \
 		go build -cover -covermode=atomic -coverpkg=github.com/turnstile-go/turnstile/... -o "$$dir/flow" ./flow && GOCOVERDIR=$$dir "$$dir/flow" $(CALL)
-
-.PHONY: bench-compare
-bench-compare: ## Compare micro-benchmarks (HOT, a regular expression) with the last commit's
-	@old=$$(mktemp -d) && out=$$(mktemp -d) && git worktree add --quiet --detach $$old HEAD~1 && \
-	trap 'git worktree remove --force '$$old'; rm -rf '$$out EXIT && \
-	for i in 1 2 3 4 5 6; do \
-		(cd $$old && go test -run xxx -bench '$(HOT)' -benchmem -benchtime 200ms $(COMPARE)) >>$$out/before || exit 1; \
-		go test -run xxx -bench '$(HOT)' -benchmem -benchtime 200ms $(COMPARE) >>$$out/now || exit 1; \
-	done; \
-	$(BENCHSTAT) before=$$out/before now=$$out/now
 
 SEEDS ?= 500
 
@@ -90,14 +76,6 @@ models: ## The lease clock as a theorem that z3 proves, its code explored, and t
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./queue
 
-.PHONY: size
-size: ## Thousands of goroutines, slow networks, directories of 17 MB: the tests of size, in full
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/size
-
-.PHONY: faults
-faults: ## Every fault at every step of every lock
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix ./internal/tests/proofs/faultmatrix
-
 # Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
 WRITTEN := $(if $(WRITE),-write)
 
@@ -107,25 +85,6 @@ NEMESIS = $(if $(SCHEDULE),-schedule '$(SCHEDULE)') $(if $(FOR),-for $(FOR)) $(i
 .PHONY: nemesis
 nemesis: ## Real servers under faults, a short form of each schedule; SCHEDULE=name,name in full; FOR=15m, SEED=n, LOCK=name,name, RIVAL=zk|curator|all, TICK=2s, RUNS=3, ADD=1, WRITE=1
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(NEMESIS) $(WRITTEN) $(ADDED)
-
-FUZZ ?= 60s
-
-.PHONY: fuzz
-fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless given
-	go test ./internal/tests/proofs/hostileservers -run xxx -fuzz FuzzHostile -fuzztime $(FUZZ)
-	go test ./internal/codec -run xxx -fuzz 'FuzzAnswer$$' -fuzztime $(FUZZ)
-	go test ./internal/codec -run xxx -fuzz 'FuzzGreeting$$' -fuzztime $(FUZZ)
-	go test ./internal/wire -run xxx -fuzz 'FuzzFrames$$' -fuzztime $(FUZZ)
-	go test ./internal/digestmd5 -run xxx -fuzz 'FuzzChallenge$$' -fuzztime $(FUZZ)
-	cd saslkrb5 && go test . -run xxx -fuzz 'FuzzChallenge$$' -fuzztime $(FUZZ)
-
-.PHONY: conformance
-conformance: ## Compare the in-process server with a real one, by 500 random sequences and all scripts
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v -run 'Conformance|Scripts|LikeReal|Kazoo|ZooKeeperMain' ./zktest -conformance.runs=500
-
-.PHONY: versions
-versions: ## The tests on each version of ZooKeeper that Debian has; VERSIONS="forky", TESTS="./zklock ./queue"
-	VERSIONS='$(VERSIONS)' TESTS='$(TESTS)' .ci/versions
 
 .PHONY: api
 api: ## Write the lists of the exported API in internal/tests/conformance/exportedapi/testdata anew
@@ -143,49 +102,23 @@ lint: ## gofmt, golangci-lint (see .golangci.yml), go.mod files, spelling, links
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
 	$(GOLANGCI) run --timeout 20m ./... $(MODULES:%=./%/...)
 	@GOWORK=off go mod tidy -diff || { echo "go mod tidy would change this"; exit 1; }
-	@for d in $(MODULES); do .ci/tidy -diff $$d || { echo "$$d: make tidy would change this"; exit 1; }; done
+	@for d in $(MODULES); do .ci/tidy -diff $$d || { echo "$$d: .ci/tidy would change this"; exit 1; }; done
 	@git ls-files | xargs $(MISSPELL) -error
 	go test -run . ./internal/tests/conformance/pages ./internal/tests/conformance/exportedapi ./internal/tests/conformance/release
-
-# No test runs on these.
-SYSTEMS := darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64 linux/386
-
-.PHONY: vet-systems
-vet-systems: ## go vet for other systems, tests included. It compiles all packages anew, so a job of its own does it
-	@for s in $(SYSTEMS); do echo "vet $$s"; \
-		CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} go vet ./... ./cmd/turnstile/... || exit 1; done
-
-.PHONY: vuln
-vuln: ## Look for known vulnerabilities that our code reaches; asks a database in the network, so only the nightly run does it
-	@for d in . $(MODULES); do echo "vuln $$d"; (cd $$d && go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...) || exit 1; done
-
-.PHONY: apidiff
-apidiff: ## Compare the exported API with that of the last release, or of BASE; VERSION=v0.2.0: may that version have the changes?
-	@VERSION='$(VERSION)' .ci/apidiff $(BASE)
 
 .PHONY: release
 release: ## Check that this commit can be released as VERSION, and print the tags; it tags and pushes nothing
 	@.ci/release '$(VERSION)'
-
-.PHONY: packages
-packages: ## Build the deb, rpm, archives, checksums and SBOMs of the command into dist, which must be empty
-	.ci/packages
-
-.PHONY: tidy
-tidy: ## Run go mod tidy in all modules
-	GOWORK=off go mod tidy
-	@for d in $(MODULES); do .ci/tidy $$d || exit 1; done
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime prometheus \
 	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion z3 gcc libc6-dev \
 	krb5-kdc krb5-admin-server krb5-user
 
 .PHONY: deps
-deps: ## Install what the tests use (Debian, as root)
+deps: ## Install what the tests use (Debian, as root); BENCH=1: and what the comparison with others uses besides
 	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); }
 	@command -v javac >/dev/null || apt-get install -y --no-install-recommends default-jdk-headless
-
-.PHONY: deps-bench
-deps-bench: deps ## Install what the comparison with others uses besides
+ifdef BENCH
 	@command -v etcd >/dev/null || apt-get install -y --no-install-recommends etcd-server
+endif

@@ -22,7 +22,8 @@ var files = withModules(map[string]string{
 	"go.mod":       "module github.com/turnstile-go/turnstile\n\ngo 1.25.0\n",
 	"go.work":      "go 1.25.0\n\nuse (\n\t.\n\t./cmd/turnstile\n)\n\nreplace github.com/turnstile-go/turnstile v0.2.0 => ./\n",
 	"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-11-25\n\n- New.\n\n## [0.1.0] - 2026-10-01\n\n- First.\n",
-	"Makefile":     "apidiff lint:\n\t@echo checked $@\n",
+	"Makefile":     "lint:\n\t@echo checked $@\n",
+	".ci/apidiff":  "#!/bin/sh\necho checked apidiff $VERSION\n",
 })
 
 func withModules(files map[string]string) map[string]string {
@@ -92,7 +93,7 @@ func (r repository) write(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		r.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -124,7 +125,7 @@ func (r repository) release(version string) (string, error) {
 
 func nothing(repository) {}
 
-// A repository that is ready is checked by make apidiff and make lint. The tags are printed in the order in which
+// A repository that is ready is checked by .ci/apidiff and make lint. The tags are printed in the order in which
 // they are pushed, and none is made.
 func TestReady(t *testing.T) {
 	longtest.Only(t)
@@ -154,7 +155,7 @@ func TestReady(t *testing.T) {
 			}
 			rest := out
 			for _, want := range []string{
-				"checked apidiff\n", "checked lint\n",
+				"checked apidiff v0.2.0\n", "checked lint\n",
 				"git push origin " + c.version + "\n",
 				"(cd cmd/turnstile && ", "(cd saslkrb5 && ", "require " + c.version + "\"\n",
 				"git tag -a cmd/turnstile/" + c.version + " ", "git tag -a saslkrb5/" + c.version + " ",
@@ -210,8 +211,8 @@ func TestNotReady(t *testing.T) {
 		"another requirement": {"v0.2.0", func(r repository) {
 			r.replace("cmd/turnstile/go.mod", "v0.2.0", "v0.0.5")
 		}, "cmd/turnstile/go.mod requires v0.0.5"},
-		"the API": {"v0.2.0", func(r repository) { r.replace("Makefile", "@echo checked", "@test lint =") }, "API changes more than v0.2.0 may"},
-		"lint":    {"v0.2.0", func(r repository) { r.replace("Makefile", "@echo checked", "@test apidiff =") }, "make lint fails"},
+		"the API": {"v0.2.0", func(r repository) { r.replace(".ci/apidiff", "echo", "test -z") }, "API changes more than v0.2.0 may"},
+		"lint":    {"v0.2.0", func(r repository) { r.replace("Makefile", "@echo", "@test -z") }, "make lint fails"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := original.copyFor(t)

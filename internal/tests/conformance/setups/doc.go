@@ -1,5 +1,5 @@
 // Package setups takes and releases locks on real servers that are set up in each of the ways that
-// operators may choose: three servers, TLS, local sessions, read-only mode, an observer. "make versions"
+// operators may choose: three servers, TLS, local sessions, read-only mode, an observer. "make proof PROOF=versions"
 // runs it on each version of ZooKeeper. Everything is in its tests.
 //
 // In each setup

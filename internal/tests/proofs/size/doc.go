@@ -3,6 +3,6 @@
 // overload. Sockets are real, and servers too: real ones have a heap of 256 MB.
 //
 // A test fails if a session is lost, or if a call gets no answer. It asserts no duration. Figures such as the least time that
-// a session had left are logged. "make size" runs all tests in full; a plain "go test" leaves out what
+// a session had left are logged. "make proof PROOF=size" runs all tests in full; a plain "go test" leaves out what
 // takes long, and runs the bursts with a tenth of the goroutines.
 package size
