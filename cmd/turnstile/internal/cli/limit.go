@@ -16,17 +16,21 @@ import (
 )
 
 func resizeCommand(a *App) *cobra.Command {
-	var create bool
+	var create, limit, reset bool
 	var acl string
 	cmd := &cobra.Command{
-		Use:   "resize PATH LEASES",
-		Short: "Set how many leases a semaphore has",
+		Use:   "resize PATH [LEASES]",
+		Short: "Set how many leases a semaphore has, or show it (--limit)",
 		Long: `Set the number of leases of the semaphore at PATH, for all programs at once. It stays
-until the next resize or "limit --reset", whatever number the programs were built with.
+until the next resize, whatever number the programs were built with.
 
 Waiters that now fit are let in. If there are fewer leases than before, no holder loses
 one: resize waits in the queue until those that go are free, for as long as --timeout and
 --connect-timeout allow together, and then leaves the limit as it was.
+
+With --limit it only shows the limit, and how many leases are taken. With --reset it undoes
+a resize: from then on the number in the programs counts again, and all of them must be
+built with the same one, which is LEASES.
 
 A path that does not exist is refused, since it is often misspelt: --create sets the limit of
 a semaphore that nobody has used yet. Semaphores in Curator's layout have no limit on the
@@ -34,17 +38,32 @@ servers, so it cannot be changed there. Programs with kazoo only compare it with
 
 ` + aclHelp + `
 
-With --json it prints {path, before, after}. before is 0 if no limit was on the servers.`,
-		Example: `  turnstile resize /prod/pool 20`,
-		Args:    cobra.ExactArgs(2),
+With --json it prints {path, before, after}. before is 0 if no limit was on the servers. With
+--limit it prints {path, limit, limitSet, taken, holding, waiting}. limit is 0 if the servers do
+not know it. limitSet is true if an operator has set it.`,
+		Example: `  turnstile resize /prod/pool 20
+  turnstile resize --limit /prod/pool
+  turnstile resize --reset /prod/pool 10`,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := lockArg(args[0])
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
+			case limit && (len(args) > 1 || create || reset):
+				return usagef("--limit changes nothing: it goes with a path alone")
+			case limit:
+				return a.limit(cmd.Context(), p)
+			case len(args) < 2:
+				return usagef("how many leases? --limit shows how many there are")
 			}
 			n, err := leasesArg(args[1])
 			if err != nil {
 				return err
+			}
+			if reset {
+				undo := func(s *semaphore.Semaphore, ctx context.Context, _ int) error { return s.ResetLimit(ctx) }
+				return a.resize(cmd.Context(), p, n, change{false, aclChoice{inherit: true}, rightsOfReset, undo})
 			}
 			c, err := a.aclOf(acl, rightsOfResize)
 			if err != nil {
@@ -54,44 +73,9 @@ With --json it prints {path, before, after}. before is 0 if no limit was on the 
 		},
 	}
 	cmd.Flags().BoolVar(&create, "create", false, "set the limit although the path does not exist")
+	cmd.Flags().BoolVar(&limit, "limit", false, "only show the limit")
+	cmd.Flags().BoolVar(&reset, "reset", false, "undo a resize: the limit is the programs' own again, which is LEASES")
 	aclFlag(cmd.Flags(), &acl)
-	return cmd
-}
-
-func limitCommand(a *App) *cobra.Command {
-	var reset string
-	cmd := &cobra.Command{
-		Use:   "limit PATH",
-		Short: "Show how many leases a semaphore has, or undo a resize",
-		Long: `Show the number of leases of the semaphore at PATH, and how many are taken.
-
-With --reset it undoes "resize": from then on the number in the programs counts again, and
-all of them must be built with the same one, which is the value of --reset. If that is less
-than the present limit, it waits as "resize" does.
-
-With --json it prints {path, limit, limitSet, taken, holding, waiting}. limit is 0 if the servers
-do not know it. limitSet is true if an operator has set it. With --reset it prints
-{path, before, after}.`,
-		Example: `  turnstile limit /prod/pool
-  turnstile limit --reset 10 /prod/pool`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := lockArg(args[0])
-			if err != nil {
-				return err
-			}
-			if reset == "" {
-				return a.limit(cmd.Context(), p)
-			}
-			n, err := leasesArg(reset)
-			if err != nil {
-				return err
-			}
-			undo := func(s *semaphore.Semaphore, ctx context.Context, _ int) error { return s.ResetLimit(ctx) }
-			return a.resize(cmd.Context(), p, n, change{false, aclChoice{inherit: true}, rightsOfReset, undo})
-		},
-	}
-	cmd.Flags().StringVar(&reset, "reset", "", "undo a resize: the limit is the programs' own again, these `leases`")
 	return cmd
 }
 
@@ -104,7 +88,7 @@ func leasesArg(arg string) (int, error) {
 	return int(n), nil
 }
 
-// limitJSON is the output of "limit --json".
+// limitJSON is the output of "resize --limit --json".
 type limitJSON struct {
 	Path     string `json:"path"`
 	Limit    int    `json:"limit"`
@@ -146,7 +130,7 @@ func (a *App) readSemaphore(ctx context.Context, t *locks.Tree, p string) (*lock
 	return nil, fmt.Errorf("%s is no semaphore, but a %s", clean(p), kindText(l.Kind))
 }
 
-// resizeJSON is the output of "resize --json" and "limit --reset --json".
+// resizeJSON is the output of "resize --json" and "resize --reset --json".
 type resizeJSON struct {
 	Path   string `json:"path"`
 	Before int    `json:"before"`
@@ -186,7 +170,7 @@ func (a *App) resize(ctx context.Context, p string, n int, c change) error {
 			err = withCode(codeBusy, fmt.Errorf("the limit is still %d, since more leases are in use than there would be: %s. See: %s",
 				before, wait.Reason, a.again("show", p)))
 		} else if ctx.Err() == nil && limited.Err() != nil {
-			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("limit", p)))
+			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("resize", "--limit", p)))
 		}
 		return a.plain(clean(p), a.refused(p, c.needs, err))
 	}

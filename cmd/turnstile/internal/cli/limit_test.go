@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Resize lets waiters in, and limit tells the limit and the leases.
+// Resize lets waiters in, and resize --limit tells the limit and the leases.
 func TestResize(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
 		pool := w.top + "/pool"
@@ -29,22 +29,22 @@ func TestResize(t *testing.T) {
 			l, _ := s.Acquire(t.Context())
 			second <- l
 		}()
-		w.says(t, "limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder")
+		w.says(t, "resize", "--limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder")
 		w.says(t, "resize", pool, "2", pool+": the limit is 2, it was 1.")
 		l := <-second
 		if l == nil {
 			t.Fatal("the waiter was not let in")
 		}
-		w.says(t, "limit", pool, pool+": semaphore, 2 of 2 leases taken (an operator has set the limit), 2 holders, 0 waiters")
-		w.says(t, "limit", "--json", pool, `"limit":2,"limitSet":true,"taken":2,"holding":2,"waiting":0}`)
+		w.says(t, "resize", "--limit", pool, pool+": semaphore, 2 of 2 leases taken (an operator has set the limit), 2 holders, 0 waiters")
+		w.says(t, "resize", "--limit", "--json", pool, `"limit":2,"limitSet":true,"taken":2,"holding":2,"waiting":0}`)
 		w.call(t.Context(), "resize", "--timeout", "4s", "--connect-timeout", "1s", pool, "1").want(t, codeBusy, "the limit is still 2", "2 of 2 leases taken")
 		if err := l.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w.says(t, "limit", "--json", "--reset", "1", pool, `"before":2,"after":1}`)
-		w.says(t, "limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder, 0 waiters")
+		w.says(t, "resize", "--json", "--reset", pool, "1", `"before":2,"after":1}`)
+		w.says(t, "resize", "--limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder, 0 waiters")
 		w.says(t, "resize", "--create", w.top+"/new", "7", "the limit is 7, no limit was on the servers before")
-		w.says(t, "limit", w.top+"/new", "0 of 7 leases taken (an operator has set the limit)")
+		w.says(t, "resize", "--limit", w.top+"/new", "0 of 7 leases taken (an operator has set the limit)")
 	})
 }
 
@@ -73,18 +73,18 @@ func TestResizeRefuses(t *testing.T) {
 			t.Errorf("%s has data %q, %v", p, data, err)
 		}
 	}
-	w.call(t.Context(), "limit", "/test/invoice").want(t, codeFailed, "is no semaphore, but a mutex")
-	w.call(t.Context(), "limit", "/test/nothing").want(t, codeNotFound, "does not exist")
+	w.call(t.Context(), "resize", "--limit", "/test/invoice").want(t, codeFailed, "is no semaphore, but a mutex")
+	w.call(t.Context(), "resize", "--limit", "/test/nothing").want(t, codeNotFound, "does not exist")
 	for _, n := range []string{"0", "-1", "many", "2147483648"} {
 		w.call(t.Context(), "resize", "--", "/test/pool", n).want(t, codeUsage, "is not a number of leases")
 	}
-	w.call(t.Context(), "resize", "/test/pool").want(t, codeUsage, "accepts 2 arg(s), received 1")
+	w.call(t.Context(), "resize", "/test/pool").want(t, codeUsage, "how many leases")
 }
 
 // The limit of a semaphore that nobody uses is known until servers remove its directory.
 func TestLimitUnused(t *testing.T) {
 	w := newWorld(t, zktest.Start(t, zktest.ContainerCheck(time.Hour)).Addr(), "/test")
 	w.says(t, "resize", "--create", "/test/new", "7", "no limit was on the servers before")
-	w.says(t, "limit", "--reset", "5", "/test/new", "the limit is 5, it was 7")
-	w.says(t, "limit", "/test/new", "semaphore, 0 of 5 leases taken, 0 holders")
+	w.says(t, "resize", "--reset", "/test/new", "5", "the limit is 5, it was 7")
+	w.says(t, "resize", "--limit", "/test/new", "semaphore, 0 of 5 leases taken, 0 holders")
 }

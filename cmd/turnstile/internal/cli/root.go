@@ -6,13 +6,10 @@ import "github.com/spf13/cobra"
 var commands = []func(*App) *cobra.Command{
 	breakCommand,
 	checkCommand,
-	deadlocksCommand,
-	limitCommand,
 	lsCommand,
 	resizeCommand,
 	runCommand,
 	showCommand,
-	topCommand,
 	versionCommand,
 	watchCommand,
 }

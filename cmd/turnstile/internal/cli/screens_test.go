@@ -24,7 +24,6 @@ type docScreen struct{ name, text string }
 func TestScreens(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	t.Run("run", func(t *testing.T) { compareScreens(t, screensOfRun(t)) })
-	t.Run("top", func(t *testing.T) { compareScreens(t, screensOfTop(t)) })
 	t.Run("check", func(t *testing.T) { compareScreens(t, screensOfCheck(t)) })
 }
 
@@ -132,38 +131,6 @@ func screensOfRun(t *testing.T) []docScreen {
 	}
 	lost = strings.Replace(lost, "$ echo", lines.String()+"$ echo", 1)
 	return []docScreen{{"run lost", lost}, {"run --try", busy}}
-}
-
-// screensOfTop has the second round of top, in which contenders of one lock come and go.
-func screensOfTop(t *testing.T) []docScreen {
-	w := newWorld(t, servedInProcess(t), "/prod")
-	who := func(n int, label string) string {
-		return fmt.Sprintf(`{"id":"web-%d/%d","label":%q}`, n, 4700+n, label)
-	}
-	for i, p := range []string{"jobs/report", "locks/invoice-42", "locks/ledger", "locks/payroll"} {
-		w.own(t, p+"/"+uuidA+"lock-0000000000", who(i+1, "nightly"))
-	}
-	w.own(t, "locks/invoice-42/"+uuidB+"lock-0000000001", who(7, "request 71"))
-	w.own(t, "locks/invoice-42/"+uuidC+"lock-0000000002", who(8, "request 72"))
-	w.plant(t, "pool", `{"maxLeases":4,"version":1}`)
-	w.own(t, "pool/"+uuidA+"x3-lease-0000000000", who(9, ""))
-	r := w.begin(t, "", "top", "-n", "2", "--interval", "500ms", "/prod")
-	r.prints(t, "pool")
-	n := 0
-	zktest.Eventually(t, patience, "the end of top", func() bool {
-		n++
-		node := fmt.Sprintf("jobs/report/%slock-%010d", uuidB, n)
-		w.own(t, node, who(5, ""))
-		if err := w.admin.Delete("/prod/"+node, -1); err != nil {
-			t.Fatal(err)
-		}
-		return len(r.done) > 0
-	})
-	if code := r.end(t); code != 0 {
-		t.Fatalf("status %d: %s", code, r.err)
-	}
-	out := r.out.String()
-	return []docScreen{{"top", strings.TrimRight(out[strings.LastIndex(out, "turnstile top"):], "\n") + "\n"}}
 }
 
 // screensOfCheck has three good servers, and one of these with one that is down.

@@ -64,13 +64,6 @@ func TestKazooSemaphores(t *testing.T) {
 	if got := paths(found, top); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	s := NewScanner(tree, top, Bounds{16, 1000})
-	if err := s.Round(patient(t), 0, nil); err != nil {
-		t.Fatal(err)
-	}
-	if rows := s.Rows(); len(rows) != len(want) {
-		t.Errorf("%d rows of top", len(rows))
-	}
 }
 
 // A contender that has made its lease holds it, although it has not left the gate yet.

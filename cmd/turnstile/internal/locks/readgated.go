@@ -147,12 +147,12 @@ func (l *Lock) passGate(head string) {
 }
 
 // withoutGates leaves out the gates of kazoo's semaphores that are among the locks: they are no locks of their own.
-func withoutGates[T any](all []T, of func(T) *Lock) []T {
+func withoutGates(all []*Lock) []*Lock {
 	gates := map[string]bool{}
-	for _, one := range all {
-		if l := of(one); l.Kind == Kazoo {
+	for _, l := range all {
+		if l.Kind == Kazoo {
 			gates[l.Path+kazooGate] = true
 		}
 	}
-	return slices.DeleteFunc(all, func(one T) bool { return gates[of(one).Path] })
+	return slices.DeleteFunc(all, func(l *Lock) bool { return gates[l.Path] })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,7 +16,6 @@ import (
 type Tree struct {
 	m        *session.Manager
 	patience time.Duration // how long to wait for a session
-	requests atomic.Int64
 }
 
 // tries is how many connections may be lost while one answer is awaited, and how many sessions. The next try would
@@ -76,9 +74,6 @@ func NewTree(m *session.Manager, patience time.Duration) *Tree {
 	return &Tree{m: m, patience: patience}
 }
 
-// Requests returns how many requests were made.
-func (t *Tree) Requests() int64 { return t.requests.Load() }
-
 // Session returns the live session.
 func (t *Tree) Session(ctx context.Context) (*session.Session, error) {
 	if t.patience <= 0 {
@@ -100,7 +95,6 @@ func (t *Tree) do(ctx context.Context, what string, f func(context.Context, *ses
 		if err != nil {
 			return err
 		}
-		t.requests.Add(1)
 		limited, end := context.WithCancelCause(ctx)
 		err = f(context.WithValue(limited, attemptKey{}, &attempt{end: end}), s)
 		gaveUp := context.Cause(limited)

@@ -54,7 +54,7 @@ func (t *Tree) walk(ctx context.Context, from string, b Bounds, detail Detail) (
 	if err != nil {
 		return nil, err
 	}
-	found.Locks = withoutGates(found.Locks, func(l *Lock) *Lock { return l })
+	found.Locks = withoutGates(found.Locks)
 	return found, nil
 }
 
