@@ -49,21 +49,20 @@ func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	return q.acquire(ctx, r, Tries)
 }
 
-func (q *Queue) acquire(ctx context.Context, r Request, how Mode) (*Lease, error) {
+func (q *Queue) acquire(ctx context.Context, r Request, how Mode) (l *Lease, err error) {
 	ctx, end, err := q.StartAcquiring(ctx, &r, how == Tries)
 	if err != nil {
 		return nil, err
 	}
-	began := false
+	var t *Turn
+	effort, err := Effort{Position: -1}, errCut // if the policy panics, or ends the goroutine
 	defer func() {
-		if !began { // the policy panics, or ends the goroutine
-			_, _ = end(nil, Effort{Position: -1}, errCut)
+		if t == nil {
+			_, err = end(nil, effort, err)
 		}
 	}()
-	t, effort, err := q.Begin(ctx, &r, how)
-	began = true
-	if err != nil {
-		return end(nil, effort, err)
+	if t, effort, err = q.Begin(ctx, &r, how); err != nil {
+		return nil, err
 	}
 	return end(t.Lease(ctx, nil), effort, nil)
 }
@@ -148,9 +147,6 @@ func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (*Turn, Effort,
 	effort := Effort{Position: -1}
 	if err := r.complete(); err != nil {
 		return nil, effort, err
-	}
-	if r.Data == nil {
-		r.Data = q.nodeData(ctx, r)
 	}
 	for pace := rounds.NewPace(q.m.Backoff()); ; {
 		s, err := q.m.Session(ctx)

@@ -100,7 +100,9 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 		case free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
 			return c.grant(ctx)
 		}
-		if names, err = c.list(ctx); err != nil {
+		configured := c.kind.Configuration != nil
+		l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Data: configured, Watch: configured})
+		if names, err = c.read(ctx, l, err); err != nil {
 			return nil, err
 		}
 	}
@@ -108,9 +110,13 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 
 // enter makes the node, and returns a listing that shows it.
 func (c *contender) enter(ctx context.Context) (names []string, err error) {
+	if c.r.Data == nil {
+		c.r.Data = c.q.nodeData(ctx, c.r)
+	}
+	configured := c.kind.Configuration != nil
 	n := session.NewNode{
 		Dir: c.q.dir, Name: nodeName(c.r.Prefix, c.r.Weight, c.r.MayKeep), Data: c.r.Data,
-		Watch: c.r.MayKeep, Directory: c.kind.Configuration != nil,
+		Watch: c.r.MayKeep, Directory: configured,
 	}
 	if c.beside != nil { // the new node has the number of the first one, and so no server gives it one
 		n.Fixed = true
@@ -121,48 +127,40 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 		return nil, err
 	}
 	l := c.node.Listing
-	c.since, c.children, c.node.Listing = time.Now(), l.Children, nil // so that it can be freed
+	c.since, c.node.Listing = time.Now(), nil // so that it can be freed
 	var ok bool
 	if c.me, ok = ParseNode(path.Base(c.node.Path), c.kind.Prefixes...); !ok {
 		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
 	}
-	if c.kind.Configuration == nil {
-		return l.Names, nil
+	if !c.nearEnd() { // otherwise the directory has to become empty, so no place is kept
+		c.children = l.Children
 	}
-	if names, err = c.standing(c.configured(ctx, l)); err == nil {
+	if names, err = c.read(ctx, l, nil); err == nil && configured {
 		err = c.meetRivals(ctx, names)
 	}
 	return names, err
 }
 
-// list lists the directory again.
-func (c *contender) list(ctx context.Context) (names []string, err error) {
-	configured := c.kind.Configuration != nil
-	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Data: configured, Watch: configured})
-	switch {
-	case err != nil:
-	case configured:
-		names, err = c.configured(ctx, l)
-	default:
-		names = l.Names
+// read returns the names of a listing by which the contender may decide. The session has seen our node, so a listing
+// without it says that it was deleted. A server that lags behind can still show it, after the watch of an earlier
+// connection has told.
+func (c *contender) read(ctx context.Context, l *session.Listing, err error) ([]string, error) {
+	if err == nil && c.kind.Configuration != nil {
+		l, err = c.configured(ctx, l)
 	}
-	return c.standing(names, err)
-}
-
-// standing returns the names of a listing, and errDeleted if our node was deleted. The session has seen our node, so a listing
-// without it says so. A server that lags behind can still show it, after the watch of an earlier connection has told.
-func (c *contender) standing(names []string, err error) ([]string, error) {
-	if isNoNode(err) || err == nil && !slices.Contains(names, c.me.Name) || c.own != nil && c.own.Event() == session.WatchDeleted {
+	switch {
+	case err != nil && !isNoNode(err):
+		return nil, err
+	case err != nil, !slices.Contains(l.Names, c.me.Name), c.own != nil && c.own.Event() == session.WatchDeleted:
 		return nil, errDeleted
 	}
-	return names, err
+	return l.Names, nil
 }
 
-// configured returns the names of a listing for a kind with a configuration, and sets the one that was read with the listing.
-// A configuration that is older than the listing decides nothing, since contenders may have come or gone by a newer one: the
-// directory is listed again. One that is newer is fine, since those ahead only leave. The first contender, which finds no
-// data, sets it for all.
-func (c *contender) configured(ctx context.Context, l *session.Listing) ([]string, error) {
+// configured returns a listing with a configuration that is not older, and sets that. An older one decides nothing, since
+// contenders may have come or gone by a newer one: the directory is listed again. One that is newer is fine, since those
+// ahead only leave. The first contender, which finds no data, sets it for all.
+func (c *contender) configured(ctx context.Context, l *session.Listing) (*session.Listing, error) {
 	pace := rounds.NewPace(c.q.m.Backoff())
 	for tries := 1; ; tries++ {
 		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
@@ -178,7 +176,7 @@ func (c *contender) configured(ctx context.Context, l *session.Listing) ([]strin
 				return nil, err
 			}
 		case c.config.Changed >= l.Stat.Mzxid:
-			return l.Names, nil
+			return l, nil
 		}
 		if err := pace.Wait(ctx, c.s.Done()); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,32 +24,27 @@ type Lease struct {
 	back  func(ctx context.Context, used bool) *session.Removal
 	over  ending
 
-	next *Lease      // in the list of t, whose mu guards it
-	tell func(error) // what the Hold hook has returned; may be nil
+	begun ending      // comes when the Hold hook has returned
+	tell  func(error) // what it has returned; may be nil
 }
 
 // Lease begins a hold of the turn. ctx is that of the caller that gets the lease. back is called once when the lease is
-// released: it hands the turn over or keeps it and returns nil, or it leaves the turn and returns the removal. used is false
-// if the caller of the acquisition has not got the lease, after all: then the turn is not kept. If back is nil, a release
-// leaves the turn.
+// released: it hands the turn over or keeps it and returns nil, or it leaves the turn and returns the removal. used is
+// false if the caller of the acquisition has not got the lease, after all: then the turn is not kept. If back is nil, a
+// release leaves the turn.
 func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Lease")
 	l := &Lease{t: t, ctx: t.q.valuesFor(ctx), since: time.Now(), back: back}
-	if back == nil {
-		l.back = func(ctx context.Context, _ bool) *session.Removal { return t.Leave(ctx) }
-	}
-	if hook := t.q.m.Trace().Hold; hook != nil {
+	t.mu.Lock()
+	t.leases = append(t.leases, l)
+	t.mu.Unlock()
+	if hook := t.q.m.Trace().Hold; hook != nil { // it gets the lease, which can end before it returns
 		l.tell = hook(context.WithValue(l.ctx, leaseKey{}, l), l.info())
 	}
-	t.mu.Lock()
-	l.next, t.leases = t.leases, l
-	t.mu.Unlock()
-	if cause := l.over.why(); cause != nil { // released meanwhile: the hook has got the lease too
-		l.tellEnd(cause)
-	}
+	l.begun.end(errTold)
 	if cause := t.over.why(); cause != nil {
-		t.lose(cause) // again: the first call has not found this lease
+		t.lose(cause) // again: the first call may not have found this lease
 	}
 	return l
 }
@@ -78,14 +74,12 @@ func (l *Lease) AfterEnd(f func()) (stop func()) { return l.made().over.after(fu
 // matches [session.ErrLost], or [session.ErrClosed] if the manager was closed. Err looks at the clock at the time of the
 // call.
 func (l *Lease) Err() error {
-	if cause := l.made().over.why(); cause != nil {
-		return cause
+	if l.made().over.why() == nil {
+		if cause := cmp.Or(l.t.over.why(), l.t.s.Err()); cause != nil {
+			l.t.lose(cause) // the clock has run out, or the goroutine that has ended the turn is on its way here
+		}
 	}
-	cause := l.t.Err()
-	if cause != nil { // the clock has run out, or the goroutine that has ended the turn is on its way here
-		l.t.lose(cause)
-	}
-	return cmp.Or(l.over.why(), cause) // a lease in the hands of the Hold hook does not end by a loss
+	return l.over.why()
 }
 
 // Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of
@@ -152,44 +146,33 @@ func (l *Lease) info() session.HoldInfo {
 	}
 }
 
-// finish ends the lease with a cause, and tells the hooks. It reports whether this was the first call; others do nothing.
+// finish ends the lease with a cause, and tells the hooks once the Hold hook has returned. It reports whether this was the
+// first call; others do nothing. A release is told at once, and a loss in a goroutine of the manager: neither a look at
+// the lease nor what follows a loss waits for hooks.
 func (l *Lease) finish(cause error) bool {
-	first := l.over.end(cause)
-	if first {
-		l.tellEnd(cause)
+	if !l.over.end(cause) {
+		return false
 	}
-	return first
-}
-
-// tellEnd takes a lease that has ended off the list of its turn, and tells the hooks, unless the Hold hook is still to return:
-// then the end is told after that. A release is told at once, and a loss in a goroutine of the manager: neither a look at the
-// lease nor what follows a loss waits for hooks.
-func (l *Lease) tellEnd(cause error) {
 	l.t.mu.Lock()
-	at := &l.t.leases
-	for *at != nil && *at != l {
-		at = &(*at).next
-	}
-	listed := *at != nil
-	if listed {
-		*at, l.next = l.next, nil
-	}
+	l.t.leases = slices.DeleteFunc(l.t.leases, func(one *Lease) bool { return one == l })
 	l.t.mu.Unlock()
-	loss := l.t.q.m.Trace().Loss
-	switch released := errors.Is(cause, ErrReleased); {
-	case !listed || l.tell == nil && (released || loss == nil):
-	case released:
-		l.tell(nil)
-	default:
-		l.t.q.m.TellLoss(func() {
-			if loss != nil {
-				loss(l.ctx, l.info(), cause)
-			}
-			if l.tell != nil {
-				l.tell(cause)
-			}
-		})
-	}
+	l.begun.after(func() {
+		loss := l.t.q.m.Trace().Loss
+		switch released := errors.Is(cause, ErrReleased); {
+		case released && l.tell != nil:
+			l.tell(nil)
+		case !released && (l.tell != nil || loss != nil):
+			l.t.q.m.TellLoss(func() {
+				if loss != nil {
+					loss(l.ctx, l.info(), cause)
+				}
+				if l.tell != nil {
+					l.tell(cause)
+				}
+			})
+		}
+	})
+	return true
 }
 
 // Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once. The next contender

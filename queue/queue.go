@@ -175,12 +175,12 @@ func CheckName(text string) error {
 // traceparent: the acquisition that creates it has ended by the first hand-over, so a label would not be the holder's, nor a
 // link lead to it.
 func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
-	d, label, parent := nodedata.New(), labelOf(ctx), ""
-	if hook := q.m.Trace().Traceparent; hook != nil {
-		parent = hook(ctx)
-	}
+	d := nodedata.New()
 	if !r.Shared {
-		d.Label, d.Traceparent = label, parent
+		d.Label = labelOf(ctx)
+		if hook := q.m.Trace().Traceparent; hook != nil {
+			d.Traceparent = hook(ctx)
+		}
 	}
 	return d.Encode()
 }

@@ -23,8 +23,8 @@ type Releasing struct {
 }
 
 // StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases can
-// be released right after each other. ctx is for hooks. used is false for a lease that no caller has got: its place is not
-// kept.
+// be released right after each other. ctx is for hooks. used is false for a lease that no caller has got: its place is
+// not kept.
 func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	misuse.Context(ctx, "queue: Lease.StartRelease")
 	r := &Releasing{l: l, lost: l.Err()} // if the clock has run out, the lease was lost before
@@ -37,8 +37,12 @@ func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	if hook := l.t.q.m.Trace().Release; hook != nil {
 		ctx, r.tell = hook(ctx, l.ctx, l.info())
 	}
-	if r.lost == nil {
+	switch {
+	case r.lost != nil:
+	case l.back != nil:
 		r.removal = l.back(ctx, used)
+	default:
+		r.removal = l.t.Leave(ctx)
 	}
 	return r
 }
@@ -67,13 +71,14 @@ func (r *Releasing) Wait(ctx context.Context) error {
 
 // Unlock waits for the servers' answer as [Lease.Unlock] does. It reads no clock if there is nothing to wait for.
 func (r *Releasing) Unlock(patience time.Duration) error {
+	removal := r.made().removal
 	switch {
-	case r.made().removal == nil:
+	case removal == nil:
 		return r.conclude(nil)
 	case patience == 0:
 		if r.tell != nil {
 			go func() {
-				<-r.removal.Done()
+				<-removal.Done()
 				_ = r.conclude(nil)
 			}()
 		}
@@ -82,38 +87,34 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-r.removal.Done():
-	case <-r.removal.Cut():
+	case <-removal.Done():
+	case <-removal.Cut():
 	case <-timer.C:
 	}
+	since := time.Now()
+	answer := func(late bool) error {
+		<-removal.Done()
+		err := r.conclude(nil)
+		pending := errors.Is(err, ErrReleasePending)
+		if !pending && (err != nil || !late) { // the session logs that a server has refused
+			return err
+		}
+		log := r.l.t.q.m.Logger().With("lock", r.l.t.q.dir, "node", r.l.t.node.Path, "session", hexID(r.l.t.s))
+		if pending {
+			log.Warn("the session has ended before zookeeper confirmed the release of a lock; its node goes with the session")
+		} else {
+			log.Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
+				"after", time.Since(since).Round(time.Millisecond))
+		}
+		return nil // Unlock has returned, or says nothing of what the log tells
+	}
 	select { // both may have happened
-	case <-r.removal.Done():
-		return r.answered(time.Time{})
+	case <-removal.Done():
+		return answer(false)
 	default:
-		go func(since time.Time) {
-			<-r.removal.Done()
-			_ = r.answered(since)
-		}(time.Now())
+		go func() { _ = answer(true) }()
 		return nil
 	}
-}
-
-// answered concludes the release of an Unlock. The log is told of what Unlock does not return: a confirmation that came after
-// it had returned, or none. The session logs that a server has refused. since is when Unlock has returned; zero: it has not.
-func (r *Releasing) answered(since time.Time) error {
-	err, t := r.conclude(nil), r.l.t
-	cut := errors.Is(err, ErrReleasePending)
-	if !cut && (err != nil || since.IsZero()) {
-		return err
-	}
-	log := t.q.m.Logger().With("lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s))
-	if cut {
-		log.Warn("the session has ended before zookeeper confirmed the release of a lock; its node goes with the session")
-	} else {
-		log.Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
-			"after", time.Since(since).Round(time.Millisecond))
-	}
-	return nil
 }
 
 // conclude tells the Release hook how the release has ended, and returns the error for the caller. pending is the error if

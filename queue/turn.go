@@ -13,10 +13,10 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Turn is a node that has come to the front, until it is left, its session ends or its node is deleted. One [Lease] has it,
-// or several do after each other, or at the same time if they are readers: their makers see to that. A Turn is for makers
-// of locks; [Queue.Begin] returns one. The methods may be called by several goroutines at once. No goroutine waits for the
-// end of a turn: the session and the watch on the node call back.
+// Turn is a node that has come to the front, until it is left, its session ends or its node is deleted. One [Lease] has
+// it, or several do after each other, or at the same time if they are readers: their makers see to that. A Turn is for
+// makers of locks; [Queue.Begin] returns one. The methods may be called by several goroutines at once. No goroutine
+// waits for the end of a turn: the session and the watch on the node call back.
 type Turn struct {
 	_ misuse.NoCopy
 
@@ -30,31 +30,33 @@ type Turn struct {
 	revoked  ending // another client has asked for the lock
 	last     ending // the turn must be neither kept nor handed over
 
-	mu      sync.Mutex
-	leases  *Lease       // those that have not ended: a list
-	stop    func() bool  // what guards the node; nil for nothing
-	delay   *time.Timer  // of the first watch on the node; nil if that is set, or is being set
-	changes *rounds.Pace // of further watches on the node, one after the other; nil before the first
+	delay *time.Timer  // of the first watch on the node; nil if the contender has waited, and so has one
+	pace  *rounds.Pace // of further watches on the node, one after the other; nil before the first
+
+	mu     sync.Mutex
+	leases []*Lease // those that have not ended
+	lost   int      // how many of them the loss of the turn has ended
 }
+
+// watchAfter is how long a turn that did not have to wait goes without a watch on its node, which costs a request: most
+// locks are held for less. Until then the holder does not notice that the node was deleted, and does not hear that
+// another client asks for the lock. The watch is set earlier for the token, and when the lock is handed over.
+const watchAfter = 5 * time.Millisecond
 
 // newTurn begins the turn of a contender that was granted.
 func newTurn(ctx context.Context, c *contender) *Turn {
 	t := &Turn{place: c.place, ctx: c.q.valuesFor(ctx)}
-	if t.nearEnd() || !t.me.MayKeep {
-		t.children = nil // the directory has to become empty
-	}
 	if c.beside != nil { // the place has one token, that of the first node
 		t.setToken(c.beside.token, c.beside.tokenErr)
 	}
-	turns.add(t)
-	if c.own != nil { // the contender has waited
-		t.follow(c.own)
-		return t
+	t.mu.Lock() // a loss waits until the table has the turn
+	if c.own == nil {
+		t.delay = time.AfterFunc(watchAfter, t.watchOwn)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.over.why() == nil {
-		t.delay = time.AfterFunc(watchAfter, t.setOwn)
+	turns.add(t)
+	t.mu.Unlock()
+	if c.own != nil {
+		t.follow(c.own)
 	}
 	return t
 }
@@ -73,8 +75,7 @@ func (t *Turn) Session() *session.Session { return t.made().s }
 // Path returns the path of the turn's node.
 func (t *Turn) Path() string { return t.made().node.Path }
 
-// Config returns the configuration that has let the turn's contender go, if its kind has a [Configuration]: the directory
-// had it when the contender looked at its watches last.
+// Config returns the configuration that has let the turn's contender go, if its kind has a [Configuration].
 func (t *Turn) Config() Config { return t.made().config }
 
 // Entered returns a time before the listing that has granted the turn, if it did not have to wait.
@@ -82,12 +83,10 @@ func (t *Turn) Entered() time.Time { return t.made().entered }
 
 // Err returns nil while the turn lasts, and then why it is over. It looks at the clock at the time of the call.
 func (t *Turn) Err() error {
-	t.made()
-	if cause := t.over.why(); cause != nil {
-		return cause
-	}
-	if err := t.s.Err(); err != nil {
-		t.lose(err)
+	if t.made().over.why() == nil {
+		if err := t.s.Err(); err != nil {
+			t.lose(err)
+		}
 	}
 	return t.over.why()
 }
@@ -106,8 +105,8 @@ func (t *Turn) Last() <-chan struct{} { return t.made().last.wait() }
 func (t *Turn) IsLast() bool { return t.made().last.why() != nil }
 
 // Undisturbed returns a channel that is closed when another contender may have come that waits for the turn's node. It
-// returns nil if one may have come already, or if that is not known. What the channel says costs no request: the listing that has
-// granted the turn has set a watch on the children, and has shown nobody behind. A request with MayKeep asks for that.
+// returns nil if one may have come already, or if that is not known. It costs no request: with MayKeep in the request,
+// the listing that grants the turn sets a watch on the children.
 //
 // A server that takes the right to read the directory away drops the event without a word. So the channel counts for a
 // session timeout after [Turn.Entered], and no longer: the caller sees to that.
@@ -123,9 +122,8 @@ func (t *Turn) Undisturbed() <-chan struct{} {
 const maxCrowd = 16
 
 // LookAround lists the directory again, with a new watch on the children, and returns such a channel as
-// [Turn.Undisturbed] does. It counts for a session timeout after the call. LookAround returns nil if somebody waits for the
-// turn's node, if there are more than 16 children, or if the listing fails, as it does when the turn is over. It waits
-// for the servers, and for a connection.
+// [Turn.Undisturbed] does. It counts for a session timeout after the call. LookAround returns nil if somebody waits for
+// the turn's node, if there are more than 16 children, or if the listing fails, as it does when the turn is over.
 func (t *Turn) LookAround() <-chan struct{} {
 	t.made()
 	ctx, cancel := t.during()
@@ -141,77 +139,56 @@ func (t *Turn) LookAround() <-chan struct{} {
 	return l.Children.Done()
 }
 
-// Leave ends the turn, and has its node removed. It returns nil if the turn was over. It waits for nothing. ctx is for the hooks
-// of the delete, which Leave calls: its caller holds no mutex that a hook may need.
+// Leave ends the turn, and has its node removed. It returns nil if the turn was over. It waits for nothing. ctx is for
+// the hooks of the delete, which Leave calls: its caller holds no mutex that a hook may need.
 func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Leave")
-	if !t.end(ErrReleased) {
+	if !t.over.end(ErrReleased) {
 		return nil
 	}
-	turns.remove(t, 0)
+	if t.delay != nil {
+		t.delay.Stop()
+	}
+	turns.remove(t)
 	return t.remove(ctx)
 }
 
-// end ends the turn, and what watches its node. It reports whether this was the first call.
-func (t *Turn) end(cause error) bool {
-	if !t.over.end(cause) {
-		return false
-	}
+// lose ends the turn by a loss, and its leases by that with which the turn has ended. It returns how many holds were lost.
+func (t *Turn) lose(cause error) (lost int) {
 	t.mu.Lock()
-	stop, delay := t.stop, t.delay
-	t.stop, t.delay = nil, nil
+	if t.over.why() == nil {
+		t.lost = len(t.leases)
+	}
+	lost = t.lost
 	t.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-	if delay != nil {
-		delay.Stop()
-	}
-	return true
-}
-
-// lose ends the turn by a loss, and its leases by that with which the turn has ended. The first call tells of the turn.
-func (t *Turn) lose(cause error) {
-	deleted, lost := errors.Is(cause, errDeleted), len(t.present())
+	deleted := errors.Is(cause, errDeleted)
 	if deleted && t.over.why() == nil {
-		// The session counts the node until a delete of ours has found that it is gone. A contender that enters because the
-		// turn is over needs that room.
+		// The session counts the node until a delete of ours has found that it is gone. A contender that enters because
+		// the turn is over needs that room.
 		t.remove(t.ctx)
 	}
-	first := t.end(failed("lock", t.q.dir, cause))
-	loss := t.over.why()
-	for _, l := range t.present() { // also for a later call: a lease can have begun since the first
-		l.finish(loss)
-	}
-	if !first {
-		return
-	}
-	if deleted {
+	if t.over.end(failed("lock", t.q.dir, cause)) && deleted {
+		turns.remove(t)
 		if lost > 0 {
 			t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",
 				"lock", t.q.dir, "node", t.node.Path, "session", hexID(t.s))
 		}
-		lost = 0
 	}
-	turns.remove(t, lost)
+	t.mu.Lock()
+	all := slices.Clone(t.leases) // also in a later call: a lease can have begun since the first
+	t.mu.Unlock()
+	for _, l := range all {
+		l.finish(t.over.why())
+	}
+	return lost
 }
 
-// loseNode ends the turn because its node was deleted, and returns why it is over. After a release the delete was ours, and
-// loseNode changes nothing.
+// loseNode ends the turn because its node was deleted, and returns why it is over. After a release the delete was ours,
+// and loseNode changes nothing.
 func (t *Turn) loseNode() error {
 	t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted))
 	return t.over.why()
-}
-
-// present returns the leases that have not ended.
-func (t *Turn) present() (all []*Lease) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for l := t.leases; l != nil; l = l.next {
-		all = append(all, l)
-	}
-	return all
 }
 
 // Holder describes the contender that has the turn, as far as this process knows it.
@@ -222,28 +199,113 @@ func (t *Turn) Holder() Contender {
 	return c
 }
 
-// Beside takes another turn of the same queue next to t, for the holder of t's lease held: at once, in the same session, with
-// the same sequence number and token. It is for a writer that becomes a reader, with no other writer in between: r is that of
-// the reader, and the policy of t's kind says, by Replaces, that the node may leave another in its place.
+// Beside takes another turn of the same queue next to t, for the holder of t's lease held: at once, in the same session,
+// with the same sequence number and token. It is for a writer that becomes a reader, with no other writer in between: r
+// is that of the reader, and the policy of t's kind says, by Replaces, that the node may leave another in its place.
 //
-// From the call on, t is neither kept nor handed over: a release of held leaves it. Beside returns when a listing has shown
-// both nodes. After that the new turn does not depend on held and t any more. Beside calls no hooks, as [Queue.Begin]. It
-// fails with ctx's error, why held has ended, and as Begin does. Then it leaves no node.
+// From the call on, t is neither kept nor handed over: a release of held leaves it. Beside returns when a listing has
+// shown both nodes. After that the new turn does not depend on held and t any more. Beside calls no hooks, as
+// [Queue.Begin]. It fails with ctx's error, why held has ended, and as Begin does. Then it leaves no node.
 func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Beside")
 	t.last.end(errTold) // before the look at held
-	// The token is that of the first node: the second node is younger than the waiters behind the place. If the servers refuse to
-	// tell it, the reader learns of that when it asks.
+	// The second node is younger than the waiters behind the place, so the token is that of the first. If the servers
+	// refuse to tell it, the reader learns of that when it asks.
 	_, _ = t.awaitToken(ctx, &held.over)
 	if err := held.Err(); err != nil {
 		return nil, Effort{Position: -1}, err
-	}
-	if r.Data == nil {
-		r.Data = t.q.nodeData(ctx, &r)
 	}
 	c := t.q.newContender(t.s, &r)
 	c.beside = t
 	beside, err := c.contend(ctx, Waits)
 	return beside, Effort{Attempts: 1, Position: c.position}, err
+}
+
+// WatchNow sets the first watch on the node, which is set a few milliseconds after the grant otherwise.
+func (t *Turn) WatchNow() {
+	if delay := t.made().delay; delay != nil && delay.Stop() {
+		go t.watchOwn()
+	}
+}
+
+// watchOwn sets a watch on the node, until one is set, the turn is over, or the servers refuse. It runs once at a time.
+func (t *Turn) watchOwn() {
+	ctx, cancel := t.during()
+	defer cancel()
+	if t.pace != nil && t.pace.Wait(ctx, nil) != nil {
+		return
+	}
+	_, _, own, err := t.s.Watch(ctx, t.node.Path)
+	switch {
+	case err == nil:
+		t.follow(own)
+	case t.over.why() != nil:
+	case isNoNode(err):
+		t.loseNode()
+	case t.s.Err() != nil:
+		t.lose(t.s.Err())
+	default:
+		t.setToken(0, err)
+	}
+}
+
+// during returns a context for what the turn waits for. It ends with the turn, with its cause.
+func (t *Turn) during() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	stop := t.over.after(func() { cancel(t.over.why()) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// follow takes note of what a watch has told when it was set, and says what happens when it ends.
+func (t *Turn) follow(own *session.Watch) {
+	if data, stat := own.Data(); stat != nil {
+		t.setToken(stat.Czxid, nil)
+		if string(data) == RevokeMessage { // the holders learn of it, and nobody else gets the turn after them
+			t.last.end(errTold)
+			t.revoked.end(failed("lock", t.q.dir, ErrRevoked))
+		}
+	}
+	set := time.Now()
+	own.AfterEvent(func() {
+		switch {
+		case t.over.why() != nil:
+		case own.Event() == session.WatchDeleted:
+			t.loseNode()
+		default:
+			t.last.end(errTold) // another client may have asked for the lock: nobody else gets it before that is known
+			if t.pace == nil {
+				t.pace = rounds.NewPace(t.q.m.Backoff())
+			}
+			t.pace.Rested(time.Since(set))
+			t.watchOwn()
+		}
+	})
+}
+
+// setToken takes note of the token, or of the refusal to tell it, once.
+func (t *Turn) setToken(czxid int64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known.why() == nil { // it does not change any more
+		t.token, t.tokenErr = czxid, err
+		t.known.end(errTold)
+	}
+}
+
+// awaitToken returns the token when the servers have told it. It fails when ctx or end ends.
+func (t *Turn) awaitToken(ctx context.Context, end *ending) (int64, error) {
+	if t.known.why() == nil {
+		if ctx.Err() == nil && end.why() == nil {
+			t.WatchNow()
+		}
+		select {
+		case <-t.known.wait():
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-end.wait():
+			return 0, end.why()
+		}
+	}
+	return t.token, t.tokenErr
 }

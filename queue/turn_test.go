@@ -54,15 +54,15 @@ func TestListedAfterItsDelete(t *testing.T) {
 	expect.NoError(t, err)
 	_, _, own, err := s.Watch(ctx, node.Path)
 	expect.NoError(t, err)
-	c := &contender{place: place{q: q, s: s, node: node}, own: own}
+	c := &contender{place: place{q: q, s: s, kind: Mutex(), node: node}, own: own}
 	c.me, _ = ParseNode(path.Base(node.Path))
-	names, err := c.standing(node.Names, nil)
+	names, err := c.read(ctx, node.Listing, nil)
 	if err != nil || len(names) != 1 {
 		t.Errorf("before the delete: %v, %v", names, err)
 	}
 	testserver.Delete(t, node.Path)
 	expect.Receive(t, "the news", own.Done())
-	_, err = c.standing(node.Names, nil)
+	_, err = c.read(ctx, node.Listing, nil)
 	expect.Match(t, "after the delete", err, errDeleted)
 	expect.NoError(t, func() error { r := node.Remove(ctx); <-r.Done(); return r.Err() }())
 }
