@@ -15,12 +15,11 @@ import (
 
 // Acquire waits until the contender may go, and returns the lease. It also returns when ctx ends, with an error that
 // matches ctx.Err() and says who was ahead, and when the manager is closed, with one that matches [session.ErrClosed].
-// If the session is lost in the meantime, Acquire goes on in the next session, at the end of the queue. Other errors:
-// [ErrConflict], [ErrSequence], [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refused, such as
-// zk.ErrNoAuth.
+// After the loss of a session, Acquire goes on in the next one, at the end of the queue. Other errors: [ErrConflict],
+// [ErrSequence], [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refused, such as zk.ErrNoAuth.
 //
-// When Acquire returns an error, its node is deleted for certain. The delete may still be under way, but needs no
-// further call. If ctx has ended before the call, Acquire sends nothing.
+// If Acquire fails, the delete of its node is certain, and needs no further call. If ctx has ended before the call,
+// Acquire sends nothing.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Acquire")
@@ -30,19 +29,15 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 // TryAcquire is Acquire without the wait for other contenders: if it would have to wait for one, it returns [ErrBusy].
 // It still waits for the servers, and for a session, until ctx ends.
 //
-// TryAcquire looks first. It lists the contenders behind a sync, in one round trip with the configuration if the kind
-// has one. If they are in its way, that is all: it has written nothing. If they are not, it enters the queue as Acquire
-// does, which takes a second round trip, and decides by the listing that shows its node. If it may not go then, it
-// removes its node and returns ErrBusy. If the server refuses to list the directory, TryAcquire returns that error, and
-// has written nothing either.
+// TryAcquire looks first: it lists the contenders behind a sync, in one round trip. If they are in its way, it returns
+// and has written nothing. Otherwise it enters the queue, which takes a second round trip, and decides by the listing
+// that shows its node.
 //
-// ErrBusy was true at a moment after the call began, as far as the servers knew, with two exceptions. A leader that has
-// been cut off from the others, or that lags behind its own commits, can answer the sync and then show an old list. And
-// a contender that only tries, and is about to leave, makes another one busy for a round trip.
+// ErrBusy was true at a moment after the call began, with two exceptions. A leader that has been cut off, or that lags
+// behind its own commits, can show an old list. And a try that is about to leave makes another one busy for a round trip.
 //
-// Places that other processes may only keep (zklock.WithLazyRelease) leave only for a node that they see. If all
-// contenders in its way are such places, or nodes of its own session that are about to be deleted, TryAcquire enters, and
-// waits for them for a quarter of a second at most.
+// Places that other processes only keep (zklock.WithLazyRelease) leave for a node that they see. If only such places, or
+// nodes of its own session that are being deleted, are in its way, TryAcquire enters, and waits for them for 250 ms.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
@@ -67,15 +62,15 @@ func (q *Queue) acquire(ctx context.Context, r Request, how Mode) (l *Lease, err
 	return end(t.Lease(ctx, nil), effort, nil)
 }
 
-// Mode says for which others an acquisition waits. It is for makers of locks.
+// Mode says for which others an acquisition waits. For makers of locks.
 type Mode byte
 
-// Without a look of its own, an acquisition enters at once. AtOnce and TriesInside are for one of several locks that are
-// taken at once, or not at all.
+// AtOnce and TriesInside are for one of several locks that are taken at once, or not at all. Who does not look enters at
+// once.
 const (
 	Waits       Mode = iota // for all that are ahead
 	Tries                   // it looks first, and then waits for places that may be kept: see [Queue.TryAcquire]
-	TriesInside             // it waits as Tries does. Its caller has looked at all of the queues: see [Queue.Look]
+	TriesInside             // as Tries, without a look: its caller has looked at all of the queues by [Queue.Look]
 	AtOnce                  // for nobody: it fails with [ErrBusy] if it may not go by the listing that shows its node
 )
 
@@ -85,11 +80,10 @@ type Effort struct {
 	Position int // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
 }
 
-// StartAcquiring begins an acquisition: it checks r and completes it, bounds the wait ([WithMaxWait]) and calls the hooks. It
-// fails if ctx has ended. The caller gets the lease within the context that StartAcquiring returns, and calls end once, with
-// what it has got. end tells the hooks, and returns the lease, or the error for the caller of the acquisition. It is for
-// makers of locks that have more than one way to a lease. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and
-// the end.
+// StartAcquiring begins an acquisition: it checks r and completes it, bounds the wait ([WithMaxWait]) and calls the
+// hooks. It fails if ctx has ended. The caller gets the lease within inside, and calls end once, which tells the hooks
+// and returns the lease, or the error for its caller. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and
+// the end. For makers of locks.
 func (q *Queue) StartAcquiring(
 	ctx context.Context, r *Request, try bool,
 ) (inside context.Context, end func(*Lease, Effort, error) (*Lease, error), err error) {
@@ -127,8 +121,8 @@ func (q *Queue) StartAcquiring(
 	}, nil
 }
 
-// withCause adds to the text of an error, which says that ctx has ended, the cause that the caller has given
-// (context.WithCancelCause). The error does not match the cause: that may be the loss of another lock.
+// withCause adds to an error of ctx the text of the cause that the caller has given (context.WithCancelCause). The error
+// does not match the cause: that may be the loss of another lock.
 func withCause(ctx context.Context, err error) error {
 	ended, cause := ctx.Err(), context.Cause(ctx)
 	if ended == nil || !errors.Is(err, ended) || hasWaited(ctx) || errors.Is(err, cause) {
@@ -137,40 +131,31 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
 }
 
-// Begin is Acquire for a turn that several leases may have after each other, or TryAcquire with [Tries]. It takes one node
-// after another through the queue, until one is granted: after a lost session it enters in the next. It calls no hooks of the
-// acquisition, and its errors do not name the lock: [Queue.StartAcquiring] does both. It completes r, for a Begin after it.
-// Begin is for makers of locks.
-func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (*Turn, Effort, error) {
+// Begin is Acquire, or TryAcquire with [Tries], for a turn. It takes one node after another through the queue, until one
+// is granted. It calls no hooks of the acquisition, and its errors do not name the lock: [Queue.StartAcquiring] does
+// both. It completes r. For makers of locks.
+func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (t *Turn, effort Effort, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
-	effort := Effort{Position: -1}
+	effort.Position = -1
 	if err := r.complete(); err != nil {
 		return nil, effort, err
 	}
-	for pace := rounds.NewPace(q.m.Backoff()); ; {
-		s, err := q.m.Session(ctx)
-		if err != nil {
-			return nil, effort, err
-		}
+	err = q.inSession(ctx, rounds.NewPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) (err error) {
 		effort.Attempts++
 		c := q.newContender(s, r)
-		t, err := c.contend(ctx, how)
+		t, err = c.contend(ctx, how)
 		effort.Position = c.position
-		if err == nil || !isLoss(err) {
-			return t, effort, err
-		}
-		if hook := q.m.Trace().Retry; hook != nil {
+		if hook := q.m.Trace().Retry; isLoss(err) && hook != nil {
 			hook(ctx, session.RetryInfo{Op: "acquire", Try: effort.Attempts, Cause: err})
 		}
-		if err := pace.Wait(ctx, s.Done()); err != nil {
-			return nil, effort, err
-		}
-	}
+		return err
+	})
+	return t, effort, err
 }
 
-// Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way. It writes
-// nothing, and what it has seen lets nobody go. The Effort has their number. r must be complete, as for Begin.
+// Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way. The
+// Effort has their number. StartAcquiring has completed r. For makers of locks.
 func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Look")
@@ -184,8 +169,7 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	return effort, err
 }
 
-// lookFirst fails with ErrBusy if a try would have to wait. What it reads grants nothing, so a listing that is out of date
-// costs a try, and no more. The contender has not entered.
+// lookFirst fails with ErrBusy if a try would have to wait. It grants nothing: an old listing costs a try, and no more.
 func (c *contender) lookFirst(ctx context.Context) error {
 	configured := c.kind.Configuration != nil
 	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Sync: true, Data: configured})
@@ -203,9 +187,8 @@ func (c *contender) lookFirst(ctx context.Context) error {
 	return nil // a bad policy is told by the entry: it has a configuration that is not older than its node
 }
 
-// isBusy reports whether a try gives up by a listing: it would wait for more than nodes that are about to be deleted, and
-// places that nobody uses. Those leave only for a node that they see. That nobody uses a place is said by its name, unless
-// this process holds it.
+// isBusy reports whether a try gives up by a listing: it would wait for more than nodes that are about to be deleted,
+// and places that nobody uses. That is said by a place's name, unless this process holds it.
 func (c *contender) isBusy(names []string) bool {
 	removing := func(name string) bool { return c.s.Removing(c.q.nodePath(name)) }
 	v := Decide(c.kind, c.policy, c.me, slices.DeleteFunc(slices.Clone(names), removing))
@@ -222,9 +205,7 @@ func (c *contender) isBusy(names []string) bool {
 	return true
 }
 
-// keptPatience is how long a try waits for kept places to leave, once it has entered. The try cannot know how far the
-// keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so does the keeper's
-// delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are enough for keepers with
-// round trips of 100 ms, and for a caller with round trips of 100 ms, which needs one to watch them and half a one for the
-// news that they are gone.
+// keptPatience is how long a try waits for kept places to leave, once it has entered. A keeper needs one round trip for
+// the news of the try's node and its delete, and one more for a listing in between if it reads. So 250 ms are enough if
+// all round trips take 100 ms: the caller needs one and a half, to watch the places and for the news that they are gone.
 const keptPatience = 250 * time.Millisecond

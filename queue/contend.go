@@ -28,6 +28,7 @@ type place struct {
 	config   Config         // of the directory, if the kind has a configuration
 	children *session.Watch // set by the listing of the entry, if that granted the turn and the place may be kept
 	entered  time.Time      // before that listing was asked for, by our clock
+	restart  bool           // the directory has to become empty, so that counting starts again
 }
 
 // contender is a place, from its Enter until it is granted or has left. One goroutine runs it.
@@ -55,8 +56,8 @@ func (q *Queue) newContender(s *session.Session, r *Request) *contender {
 	}
 }
 
-// contend is the life of a contender: it takes one node through the queue. It returns the turn when nobody is in the way any
-// more, or leaves nothing behind. The error is a loss (isLoss) if another node can go on.
+// contend is the life of a contender: it takes one node through the queue. It returns the turn when nobody is in the way
+// any more, or leaves nothing behind. The error is a loss (isLoss) if another node can go on.
 func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) {
 	if how == Tries {
 		if err := c.lookFirst(ctx); err != nil {
@@ -127,13 +128,13 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 		return nil, err
 	}
 	l := c.node.Listing
-	c.since, c.node.Listing = time.Now(), nil // so that it can be freed
+	c.since, c.children, c.node.Listing = time.Now(), l.Children, nil // so that it can be freed
 	var ok bool
 	if c.me, ok = ParseNode(path.Base(c.node.Path), c.kind.Prefixes...); !ok {
 		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
 	}
-	if !c.nearEnd() { // otherwise the directory has to become empty, so no place is kept
-		c.children = l.Children
+	if c.restart = c.me.Sequence >= RestartFrom || c.me.Sequence < 0; c.restart { // negative: past the end
+		c.children = nil // the place is not kept
 	}
 	if names, err = c.read(ctx, l, nil); err == nil && configured {
 		err = c.meetRivals(ctx, names)
@@ -142,8 +143,7 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 }
 
 // read returns the names of a listing by which the contender may decide. The session has seen our node, so a listing
-// without it says that it was deleted. A server that lags behind can still show it, after the watch of an earlier
-// connection has told.
+// without it says that it was deleted. A server that lags behind can still show it after our watch has told.
 func (c *contender) read(ctx context.Context, l *session.Listing, err error) ([]string, error) {
 	if err == nil && c.kind.Configuration != nil {
 		l, err = c.configured(ctx, l)
@@ -157,9 +157,9 @@ func (c *contender) read(ctx context.Context, l *session.Listing, err error) ([]
 	return l.Names, nil
 }
 
-// configured returns a listing with a configuration that is not older, and sets that. An older one decides nothing, since
-// contenders may have come or gone by a newer one: the directory is listed again. One that is newer is fine, since those
-// ahead only leave. The first contender, which finds no data, sets it for all.
+// configured returns a listing with a configuration that is not older: contenders may have come or gone by a newer one.
+// A configuration that is newer is fine, since those ahead only leave. The first contender, which finds none, sets it
+// for all.
 func (c *contender) configured(ctx context.Context, l *session.Listing) (*session.Listing, error) {
 	pace := rounds.NewPace(c.q.m.Backoff())
 	for tries := 1; ; tries++ {
@@ -197,8 +197,8 @@ func configOf(data []byte, stat *zk.Stat) Config {
 }
 
 // meetRivals fails with ErrConflict if contenders of another kind of lock are in one of the directories that the kind
-// names. Those make their nodes before they look for ours, as we do, so at least one of the two sees the other. It lists
-// also those directories that were missing by our listing: a rival can have moved from one into the next since.
+// names. Both make their nodes before they look, so at least one of the two sees the other. Directories that our listing
+// did not show are listed too: a rival can have moved from one into the next since.
 func (c *contender) meetRivals(ctx context.Context, names []string) error {
 	rivals := c.kind.Configuration.Rivals
 	if !slices.ContainsFunc(rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
@@ -242,8 +242,8 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 }
 
 // grant begins the turn. If our own node has changed during the wait, another client may have asked for the lock, which
-// the lease has to know from its beginning. A holder that may not read its node hears of nothing. The clock is asked last:
-// listings and events count only while the session is certain.
+// the lease has to know from its beginning. A holder that may not read its node hears of nothing. The clock is asked
+// last: listings and events count only while the session is certain.
 func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	if c.own != nil && c.own.Event() != session.WatchPending {
 		_, _, own, err := c.s.Watch(ctx, c.node.Path)
@@ -262,8 +262,8 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	return newTurn(ctx, c), nil
 }
 
-// leave removes the node. It is the only way out of the queue but a grant. The removal needs no further call, and does not
-// end with ctx. A call that was answered waits for it, as long as ctx allows, so that the next one finds nothing.
+// leave removes the node, for certain. It is the only way out of the queue but a grant. A call that was answered waits
+// for the removal, as long as ctx allows, so that the next one finds nothing.
 func (c *contender) leave(ctx context.Context, why error) {
 	c.r.Shown.show(nil)
 	removal := c.remove(ctx)
@@ -282,15 +282,15 @@ func (c *contender) leave(ctx context.Context, why error) {
 	}
 }
 
-// RestartFrom is the sequence number from which on the client that leaves the directory empty deletes it, so that counting
-// starts again. The counter has 32 bits and a sign. Past its end, servers repeat a number or go negative, and two
-// contenders can hold at once, whatever library they use. It is a variable for tests.
+// RestartFrom is the sequence number from which on the client that leaves the directory empty deletes it, so that
+// counting starts again. The counter has 32 bits and a sign: past its end, servers repeat a number or go negative, and
+// two contenders can hold at once, whatever library they use. It is a variable for tests.
 var RestartFrom int32 = 1 << 30
 
 // remove has the node removed for certain. ctx is for hooks alone.
 func (p *place) remove(ctx context.Context) *session.Removal {
 	r := p.node.Remove(ctx)
-	if p.nearEnd() {
+	if p.restart {
 		go func() {
 			<-r.Done()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.s.Timeout())
@@ -300,6 +300,3 @@ func (p *place) remove(ctx context.Context) *session.Removal {
 	}
 	return r
 }
-
-// nearEnd reports whether the directory's counter should start again. Negative is past its end.
-func (p *place) nearEnd() bool { return p.me.Sequence >= RestartFrom || p.me.Sequence < 0 }

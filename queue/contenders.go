@@ -25,35 +25,30 @@ type Contender struct {
 	Holder bool
 
 	// ID says who contends, as far as the data tells: host/pid for the data that this module writes by default,
-	// otherwise the data itself if it is a short text, as Curator's and kazoo's are. It is "" if the data is something
-	// else, and after a [RevokeMessage] has replaced it.
+	// otherwise the data itself if it is a short text, as Curator's and kazoo's are. A [RevokeMessage] replaces it by "".
 	ID          string
 	Label       string // of the acquisition, as [WithLabel] sets it, or ""
 	Traceparent string // the W3C traceparent of the acquisition, or ""
-	// Since is when the node was created, by the clock of the ensemble's leader. For a holder, that is when it came to
-	// the queue, and not when it got the lock.
+	// Since is when the node was created, by the clock of the ensemble's leader. A holder may have got the lock later.
 	Since time.Time
-	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that is not ephemeral. No
-	// client of this module makes such a node: it was left by hand, and stays until somebody deletes it.
+	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that is not ephemeral: it
+	// was left by hand, and stays until somebody deletes it.
 	Session int64
-	// Token is the fencing token of the node: see [Lease.Token]. A reader that was a writer before has a lower one, that
-	// of the writer's node.
+	// Token is the fencing token of the node: see [Lease.Token]. A reader that was a writer has that of the writer's node.
 	Token int64
 
 	// Own reports whether the node belongs to the session of this manager. Only then the next two say something.
 	Own bool
-	// HeldSince is when this process got the lock that it holds by the node, or the zero time. After a hand-over within
-	// the process it is the time of the hand-over.
+	// HeldSince is when this process got the lock that it holds by the node, or the zero time. A hand-over counts.
 	HeldSince time.Time
-	// Kept reports whether this process keeps the place although nobody holds the lock, in case it wants the lock again:
-	// see zklock.WithLazyRelease.
+	// Kept reports whether this process keeps the place although nobody holds the lock: see zklock.WithLazyRelease.
 	Kept bool
 }
 
 // Contenders returns the contenders of a kind, in order, as they were at a moment that has passed. The list is empty if
-// there are none. If the directory does not exist, the error matches zk.ErrNoNode: nobody contends, and nobody has for a
-// while, since servers remove directories that are empty; or the path is wrong. Contenders also fails with ctx's error,
-// [ErrConflict], [session.ErrClosed], [session.ErrInvalid] for a bad kind, or what the server refused.
+// there are none. If the directory does not exist, the error matches zk.ErrNoNode: nobody has contended for a while, or
+// the path is wrong. Contenders also fails with ctx's error, [ErrConflict], [session.ErrClosed], [session.ErrInvalid]
+// for a bad kind, or what the server refused.
 func (q *Queue) Contenders(ctx context.Context, kind *Kind) (out []Contender, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Contenders")
@@ -140,8 +135,8 @@ func describe(c *Contender, data []byte, stat *zk.Stat) {
 }
 
 // First returns the contender of a kind that is the first in the queue, as it was at a moment that has passed: the holder
-// of a mutex, or the leader of an election. If nobody contends, it returns the zero value. It lists the contenders and
-// reads the node of the first: a program that asks often should use [Queue.Observe]. It fails as Contenders does.
+// of a mutex, or the leader of an election. If nobody contends, it returns the zero value. A program that asks often
+// should use [Queue.Observe]. First fails as Contenders does.
 func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.First")

@@ -21,13 +21,12 @@ type (
 
 const longestLabel = 256 // in bytes
 
-// WithLabel returns a context whose acquisitions have a label, such as "request 42". The label is in the contender's
-// node, beside the id of the process, so that an operator sees what a lock is held for: see [Contender]. It is for locks
-// of every kind.
+// WithLabel returns a context whose acquisitions, of locks of every kind, have a label, such as "request 42". It is in
+// the contender's node, so that an operator sees what a lock is held for: see [Contender]. Hooks have it too.
 //
-// A label has at most 256 bytes. A longer one is shortened, and ends in "…". What cannot be printed is escaped, as
-// "\x0a" for a line break. Nodes with data of your own, such as those of an election, and nodes that several acquisitions
-// share (zklock.WithLocalHandover) have no label. Hooks have it in any case.
+// A label of more than 256 bytes is shortened, and ends in "…". What cannot be printed is escaped, as "\x0a" for a line
+// break. Nodes with data of your own, such as those of an election, and nodes that several acquisitions share
+// (zklock.WithLocalHandover) have no label.
 func WithLabel(ctx context.Context, text string) context.Context {
 	misuse.Context(ctx, "queue: WithLabel")
 	return context.WithValue(ctx, labelKey{}, tidy(text))
@@ -70,22 +69,21 @@ func tidy(text string) string {
 // WithMaxWait returns a context whose calls wait for d at most. It bounds each call that waits for a lock of any kind,
 // or for a connection on behalf of one: Lock, Do, Acquire and their tries, [Lease.Token], Contenders, zklock.Revoke,
 // the limit of a semaphore (Limit, Resize, ResetLimit), the leader of an election (Leader, Term), and a job of package
-// schedule until its function is called. Each call has the whole of d, and a zklock.MultiLock has it for all of its
-// locks. If d is 0 or less, a call that has to wait fails at once. The last bound that was set counts, not the shortest.
+// schedule until its function is called. A zklock.MultiLock has d for all of its locks. If d is 0 or less, a call that has
+// to wait fails at once. The last bound that was set counts, not the shortest.
 //
-// The work under a lock is not bounded: neither the function of a Do, a term or a job, nor the calls in it. The same holds
-// for the context of [Lease.Context]. So a handler can say "two seconds for the lock, ten for the work". What lasts for
-// as long as others like is not bounded either: the campaign of an election, and an observer. [Lease.Release] goes by the
-// end of its context alone.
+// The work under a lock is not bounded: neither the function of a Do, a term or a job, nor the calls in it. So a handler
+// can say "two seconds for the lock, ten for the work". The campaign of an election, an observer and [Lease.Release] are
+// not bounded either.
 //
 // A call that has waited for d leaves the queue, and fails with an error that matches [ErrMaxWait], and neither
-// [context.DeadlineExceeded] nor [context.Canceled] unless ctx has ended too. A [WaitError] in it says who was ahead.
+// [context.DeadlineExceeded] nor [context.Canceled] unless ctx has ended too.
 func WithMaxWait(ctx context.Context, d time.Duration) context.Context {
 	misuse.Context(ctx, "queue: WithMaxWait")
 	return context.WithValue(ctx, maxWaitKey{}, max(0, d))
 }
 
-// WithoutMaxWait returns a context whose calls wait for as long as it lasts, whatever [WithMaxWait] has said.
+// WithoutMaxWait returns a context without the bound of [WithMaxWait].
 func WithoutMaxWait(ctx context.Context) context.Context {
 	misuse.Context(ctx, "queue: WithoutMaxWait")
 	if _, bounded := MaxWait(ctx); !bounded {
@@ -94,16 +92,15 @@ func WithoutMaxWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, maxWaitKey{}, time.Duration(-1))
 }
 
-// MaxWait returns for how long a call with ctx waits at most, and whether there is such a bound: see [WithMaxWait].
+// MaxWait returns for how long a call with ctx waits at most, if [WithMaxWait] bounds it.
 func MaxWait(ctx context.Context) (d time.Duration, bounded bool) {
 	misuse.Context(ctx, "queue: MaxWait")
 	d, ok := ctx.Value(maxWaitKey{}).(time.Duration)
 	return d, ok && d >= 0
 }
 
-// BeginWait begins a call that [WithMaxWait] bounds. It is for makers of locks. inside ends with ctx, or when the call
-// has waited for as long as it may, and does not bound calls within the call again. The caller calls end once, with the
-// error of the call, and returns what that returns.
+// BeginWait begins a call that [WithMaxWait] bounds: by the end of inside, which bounds no calls within the call. The
+// caller calls end once, with the error of the call, and returns what that returns. For makers of locks.
 func BeginWait(ctx context.Context) (inside context.Context, end func(error) error) {
 	misuse.Context(ctx, "queue: BeginWait")
 	d, ok := ctx.Value(maxWaitKey{}).(time.Duration)
@@ -130,39 +127,35 @@ func BeginWait(ctx context.Context) (inside context.Context, end func(error) err
 	}
 }
 
-// hasWaited reports whether a context has ended because a call has waited for as long as it may.
+// hasWaited reports whether the bound of [BeginWait] has ended a context.
 func hasWaited(ctx context.Context) bool { return context.Cause(ctx) == ErrMaxWait } //nolint:errorlint // the cause itself
 
-// Owner can enter its holds again: see [WithOwner]. Owners are compared by their addresses.
+// Owner can enter its holds again: see [WithOwner].
 type Owner struct{ _ byte } // an address of its own takes a size
 
-// WithOwner returns a context with a new owner, for re-entrancy: where Java has threads, Go has contexts. If the owner holds
-// a lock, its next Lock with this context, or one derived from it, adds one to the hold count and returns at once, and
+// WithOwner returns a context with a new owner, for re-entrancy: where Java has threads, Go has contexts. If the owner
+// holds a lock, a Lock with this context, or one derived from it, adds one to the hold count and returns at once, and
 // each Unlock takes one off. Without an owner a second Lock waits, as that of [sync.Mutex] does.
 //
 // An owner is one task. Make the context where the task begins, and never in main: all goroutines with the context
 // are the same owner, and would hold the lock beside each other.
 //
-// One owner can hold locks of any number of packages. It enters again what it holds by Lock, Do or their tries: a
-// mutex, a key of a zklock.Keyed, a zklock.MultiLock as a whole, and both sides of a read-write lock. A semaphore is not
-// re-entered: each call takes leases of its own. Acquire of any lock does not look at the owner.
+// An owner enters again what it holds by Lock, Do or their tries: a mutex, a key of a zklock.Keyed, a zklock.MultiLock
+// as a whole, and both sides of a read-write lock. A semaphore and Acquire of any lock do not look at the owner.
 func WithOwner(ctx context.Context) context.Context {
 	misuse.Context(ctx, "queue: WithOwner")
 	return context.WithValue(ctx, ownerKey{}, new(Owner))
 }
 
-// OwnerOf returns the owner of a context, or nil if it has none. It is for makers of locks.
+// OwnerOf returns the owner of a context, or nil if it has none. For makers of locks.
 func OwnerOf(ctx context.Context) *Owner {
 	misuse.Context(ctx, "queue: OwnerOf")
 	o, _ := ctx.Value(ownerKey{}).(*Owner)
 	return o
 }
 
-// LeaseFrom returns the lease that ctx belongs to, for its token and [Lease.Guard]: that of a Do, or of
-// [Lease.Context], or derived from one of these. If leases are nested, LeaseFrom returns the inner one.
-//
-// In a Do of several locks (Multi of package zklock) use MultiLeaseFrom of that package. The function of a Do must not
-// release the lease: Do releases it.
+// LeaseFrom returns the lease of the innermost Do or [Lease.Context] that ctx belongs to, for its token and [Lease.Guard].
+// The function of a Do must not release it. In a Do of several locks use zklock.MultiLeaseFrom.
 func LeaseFrom(ctx context.Context) (*Lease, bool) {
 	misuse.Context(ctx, "queue: LeaseFrom")
 	l, ok := ctx.Value(leaseKey{}).(*Lease)
@@ -170,14 +163,12 @@ func LeaseFrom(ctx context.Context) (*Lease, bool) {
 }
 
 // WithEnd returns a context that ends with parent, or with something that has an end, such as a hold: then err returns
-// its cause, and after has called f. It is for makers of locks. [Lease.Context] is made of it.
+// its cause, and after has called f. [WithMaxWait] of parent does not hold in it. The caller calls the returned function
+// when it no longer needs the context. For makers of locks.
 //
-// Err and Done of the returned context, and [context.Cause], call err, which may look at the clock. So they are right
-// immediately after the process was paused, before any timer has run, and so is a context that is derived afterwards. One
-// that was derived before the pause ends when a timer runs, or when anybody looks at the returned context.
-//
-// The caller must call the returned function when it no longer needs the context. Neither the context nor one that is
-// derived from it costs a goroutine. A bound of parent's waits ([WithMaxWait]) does not hold in it.
+// Err and Done of the context, and [context.Cause], call err, which may look at the clock. So they are right immediately
+// after the process was paused, before any timer has run, and so is a context that is derived afterwards. One that was
+// derived before the pause ends when a timer runs, or when anybody looks at the returned context.
 func WithEnd(parent context.Context, err func() error, after func(f func()) (stop func())) (context.Context, context.CancelFunc) {
 	misuse.Context(parent, "queue: WithEnd")
 	inner, cancel := context.WithCancelCause(WithoutMaxWait(parent))
@@ -190,9 +181,8 @@ func WithEnd(parent context.Context, err func() error, after func(f func()) (sto
 	}
 }
 
-// endContext looks before it answers like its inner context. It has the same Done channel and passes Value on, by which
-// package context recognizes its own contexts. So a context that is derived from an endContext becomes a child of the
-// inner one.
+// endContext looks before it answers like its inner context. By Done and Value package context recognizes its own
+// contexts, so one that is derived from an endContext becomes a child of the inner one, without a goroutine.
 type endContext struct {
 	context.Context // the inner one, of package context
 	parent          context.Context
@@ -200,8 +190,7 @@ type endContext struct {
 	cancel          context.CancelCauseFunc
 }
 
-// look ends the context if what it belongs to has ended. It may cancel any context, since package context holds no lock
-// while it calls Done and Value.
+// look ends the context if what it belongs to has ended. Package context holds no lock while it calls Done and Value.
 func (c *endContext) look() {
 	if c.Context.Err() != nil {
 		return
@@ -224,8 +213,7 @@ func (c *endContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// Value looks when it is asked for the key of package context, which is a *int. Up to Go 1.25 context.Cause asks for
-// that before it asks for Err.
+// Value looks when it is asked for the key of package context, a *int. Up to Go 1.25 context.Cause asks for that first.
 func (c *endContext) Value(key any) any {
 	if _, ok := key.(*int); ok {
 		c.look()

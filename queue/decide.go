@@ -28,12 +28,12 @@ type Verdict struct {
 // Count returns how many contenders are in the way.
 func (v *Verdict) Count() int { return v.Beyond + len(v.Watch) }
 
-// Decide reads the names of a listing, in any order, for the contender me, whose policy is p. If me has entered, the listing
-// must show it.
+// Decide reads the names of a listing, in any order, for the contender me, whose policy is p. If me has entered, the
+// listing must show it.
 //
 // Only nodes with a lower sequence are ahead. No later arrival gets ahead of me, so what is in the way by one listing
-// is, at any later time, in the way or gone. The two nodes of a writer that goes on as a reader share a sequence, and
-// neither waits for the other.
+// is in the way or gone later. The two nodes of a writer that goes on as a reader share a sequence, and neither waits
+// for the other.
 func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
 	v := Verdict{OnlyKept: true}
 	ahead := 0           // what all that are in the way weigh
@@ -76,14 +76,13 @@ func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
 	return v
 }
 
-// add takes a node in the way. Of those in the way it keeps the ones to watch: the shortest tail that weighs more than one
-// and a half times slack, and one more before it.
+// add takes a node in the way. Of those in the way it keeps the ones to watch: the shortest tail that weighs more than
+// one and a half times slack, and one more before it.
 //
 // While more than slack of the tail stands, the contender may not go, and has nothing to ask. The node beyond the tail
-// lets the contender list when only a little more than slack stands, while its turn has not come yet. If by then no
-// others are ahead, it needs no request when its turn comes. The further half of slack is for locks with many leases:
-// without it, each release would make up to slack contenders list. With it, a contender lists once for every slack/2
-// releases.
+// lets it list shortly before its turn: if no others are ahead by then, its turn needs no request. The further half of
+// slack is for locks with many leases: a contender then lists once for every slack/2 releases. Without it, each release
+// would make up to slack contenders list.
 func (v *Verdict) add(b Blocker, slack int) {
 	if v.Beyond > 0 && b.Node.Sequence < v.Watch[0].Node.Sequence {
 		v.Beyond, v.Rest = v.Beyond+1, addWeights(v.Rest, b.Weight)
@@ -114,9 +113,8 @@ const (
 	Gone             // its own node was deleted
 )
 
-// Look decides by watches alone. Nothing but v.Watch, and before these others that weigh v.Rest, was in the way by the last
-// listing, and nobody has come ahead since. seen[i] is what the watch on v.Watch[i] has told, and own what the watch on
-// the contender's own node has.
+// Look decides by watches alone. By the last listing v.Watch was in the way, and before these others that weigh v.Rest.
+// seen[i] is what the watch on v.Watch[i] has told, and own what the watch on the contender's own node has.
 //
 // Events of one connection come in order. If the own node went before one ahead did, the watch on the own node has ended
 // by the time the other watch has, provided that it was answered by then. The caller sees to that.

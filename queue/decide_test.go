@@ -55,7 +55,7 @@ func TestDecideCounts(t *testing.T) {
 }
 
 func TestDecideStrangers(t *testing.T) {
-	mutex := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: exclusive}
+	mutex := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: Mutex().Policy}
 	node := func(name string) Node {
 		n, ok := ParseNode(name)
 		if !ok {

@@ -18,29 +18,22 @@ var (
 	ErrReleased = errors.New("lease released")
 
 	// ErrReleasePending is returned by the Release of a lease if the servers have not confirmed it before the context
-	// or the session has ended. The lease has ended, and the delete of its node goes on in the background. The next
-	// contender goes when the server has deleted the node. Unlock of a lock, and the end of a Do, never return it.
+	// or the session has ended. The delete of the node goes on. Unlock of a lock, and the end of a Do, never return it.
 	ErrReleasePending = errors.New("release not yet confirmed")
 
-	// ErrRevoked is the cause of the end of the context of a Do when another client has asked for the lock, with Revoke
-	// of package zklock, with Curator's Revoker or with the command turnstile break. The lock stays held until the
-	// function returns. If the function then returns an error, the error of the Do matches ErrRevoked. If the request
-	// came before the lock was granted, the Do returns ErrRevoked and does not call the function. See [Lease.Revoked].
+	// ErrRevoked is the cause of the end of the context of a Do when another client has asked for the lock: see
+	// [Lease.Revoked]. The lock stays held until the function returns. If that returns an error, the error of the Do
+	// matches ErrRevoked. If the request came before the grant, the Do returns ErrRevoked and does not call the function.
 	ErrRevoked = errors.New("another client has asked for the lock")
 
-	// ErrConflict is returned when a lock of another kind, or with another configuration (a semaphore's limit), is in
-	// use at the same path.
+	// ErrConflict is returned when a lock of another kind, or with another limit, is in use at the same path.
 	ErrConflict = errors.New("another kind of lock, or another configuration, at this path")
 
 	// ErrSequence is returned when the sequence counter of the lock's directory is used up, after 2³¹ contenders: 25
-	// days at 1,000 acquisitions a second.
-	//
-	// Counting starts again when the directory is deleted. From the 2³⁰th contender on, the client that leaves the
-	// directory empty deletes it. A lock that is contended without a pause has no such moment: once a week, keep all
-	// clients from it until the directory is gone.
-	//
-	// After the error, the holder and the waiters keep their places, and new acquisitions fail until all of them have
-	// left. Each attempt makes a node too, so callers should wait before the next one.
+	// days at 1,000 acquisitions a second. Counting starts again when the directory is deleted. From the 2³⁰th contender
+	// on, the client that leaves it empty deletes it. If a lock is contended without a pause, keep all clients from it
+	// once a week until the directory is gone. After the error, wait until the holder and all waiters have left: each
+	// attempt makes a node too.
 	ErrSequence = session.ErrSequence
 
 	// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see [WithMaxWait].
@@ -60,16 +53,15 @@ func (deletedError) Error() string { return "its node was deleted" }
 // ErrorType is for telemetry.
 func (deletedError) ErrorType() string { return "node_deleted" }
 
-// OpError says which operation failed on which lock, and why. [errors.As] finds it in the errors of locks, queues and
-// leases. The first that it finds is the operation that the program has called.
+// OpError says which operation failed on which lock, and why. The first that [errors.As] finds is the operation that the
+// program has called.
 type OpError struct {
 	Op   string // the operation, such as "acquire", "unlock" or "resize"; "lock" for the loss of a lock
 	Path string // of the lock; those of several locks have ", " between them
 	Err  error  // why
 }
 
-// Error returns the operation, the path and the reason. If the reason is that a part of the operation failed on the
-// same lock, the text says why that failed.
+// Error returns the operation, the path and the reason. Of parts that failed on the same lock it gives the reason alone.
 func (e *OpError) Error() string {
 	why := e.Err
 	for {
@@ -87,19 +79,16 @@ func (e *OpError) Unwrap() error { return e.Err }
 // failed returns err as the failure of an operation on a lock.
 func failed(op, path string, err error) error { return &OpError{Op: op, Path: path, Err: err} }
 
-// WaitError says why a call gave up waiting for a lock, and what was in its way. [errors.As] finds it in the error of
-// each acquisition that ended so.
+// WaitError says why a call gave up waiting for a lock, and what was in its way.
 type WaitError struct {
 	// Err is what ended the wait: the error of the call's context, or [ErrMaxWait].
 	Err error
 	// Reason says for people what was in the way, or "" if that is not known.
 	Reason string
-	// Ahead is the contender that Reason names: the holder if that is known (Holder of the Contender is true then), or
-	// else the nearest one ahead. Its Path is "" if there is none. If the servers have not told yet who it is, it has a
-	// Path alone.
+	// Ahead is the contender that Reason names: the holder if that is known (its Holder is true then), or else the
+	// nearest one ahead. Without one its Path is "". It has a Path alone if the servers have not told yet who it is.
 	Ahead Contender
-	// Connection says why there is no connection to a server, or which server has not answered for how long. It is nil
-	// if nothing is wrong.
+	// Connection says why there is no connection, or which server has not answered for how long. It is nil if all is well.
 	Connection error
 }
 

@@ -407,7 +407,7 @@ func readersAndWriters(prefixes ...string) (all []actor) {
 
 // worlds returns small worlds in which each kind of lock can go wrong.
 func worlds() map[string]*world {
-	mutex := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: exclusive}
+	mutex := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: Mutex().Policy}
 	rw := &Kind{Name: "rw", Prefixes: []string{PrefixRead, PrefixWrite}, Policy: readWrite}
 	leases := func(n int) *Kind {
 		return &Kind{Name: "semaphore", Prefixes: []string{PrefixLease}, Policy: func(me Node) Policy { return LeasePolicy(me, n) }}

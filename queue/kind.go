@@ -8,30 +8,25 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Policy says when one contender may go. Its functions must be pure: they may be called at any time and by several
-// goroutines at once.
+// Policy says when one contender may go. Its functions must be pure, and may be called at any time.
 type Policy struct {
-	// Weight returns what a node ahead weighs for this contender. A node of weight 0 or less does not block it. If
-	// Weight is nil, each node weighs 1.
+	// Weight returns what a node ahead weighs for this contender: 0 or less if it does not block. Default: 1 each.
 	Weight func(ahead Node) int
-	// Slack is the weight that may remain ahead when the contender goes. For a mutex it is 0, for a semaphore the number
-	// of leases less those that the contender asks for. If it is negative, the contender asks for more than there is: its
-	// acquisition fails with session.ErrInvalid.
+	// Slack is the weight that may remain ahead when the contender goes: 0 for a mutex, for a semaphore the number of
+	// leases less those that it asks for. If that is negative, the acquisition fails with session.ErrInvalid.
 	Slack int
-	// Replaces reports whether a node ahead may leave another node, with the same sequence number, in its place: a
-	// writer that becomes a reader. The end of such a node proves nothing, so the contender lists again. If Replaces is
-	// nil, no node does.
+	// Replaces reports whether a node ahead may leave another node, with the same sequence number, in its place, as a
+	// writer that becomes a reader. When it ends, the contender lists again. Default: none does.
 	Replaces func(ahead Node) bool
 }
 
-// Kind is a kind of lock: what its contenders are called, and when each of them may go. A kind has a Policy or a
-// Configuration. It must not be changed once it is used.
+// Kind is a kind of lock: what its contenders are called, and when each of them may go. It has a Policy or a
+// Configuration, and must not be changed once it is used.
 type Kind struct {
 	// Name is one word for messages and telemetry, such as mutex, read, write or semaphore.
 	Name string
-	// Prefixes are the prefixes of the kind's contenders: some of the constants, or words of your own that end in - or
-	// _. In the same directory, a contender with one of the constants that is not a prefix of the kind is a conflict.
-	// All other children are ignored.
+	// Prefixes are those of the kind's contenders: some of the constants, or words of your own that end in - or _. A
+	// contender with one of the other constants is a conflict. All other children are ignored.
 	Prefixes []string
 	// Policy returns the policy of a contender. It must depend on me alone.
 	Policy func(me Node) Policy
@@ -47,28 +42,24 @@ type Config struct {
 	Version int32 // how often the data was set since the directory was made
 }
 
-// Configuration makes a kind of lock depend on the data of the directory: the [Config]. A lock of such a kind can be
-// changed while it is in use. Waiting contenders then decide again. Package semaphore is made this way. The functions must
-// be pure, as those of a [Policy]. A lock of such a kind keeps no places.
+// Configuration makes a kind of lock depend on the data of the directory: the [Config]. When that changes, waiting
+// contenders decide again. Package semaphore is made this way. Such a lock keeps no places.
 //
-// A change that makes the lock stricter, such as a lower limit, must not leave more holders than the new data allows.
-// The client that makes it first acquires what is to be taken away, and sets the data while it holds that: then those
-// ahead go by the new data, and those behind wait for the holder.
+// A change that makes the lock stricter, such as a lower limit, must not leave more holders than the new data allows. The
+// client that makes it first acquires what is to be taken away, and sets the data while it holds that.
 type Configuration struct {
-	// Config is what all users of a lock of this kind at one path must agree on, such as the limit of a semaphore. It is
-	// the data of the directory. A contender that finds no data sets it.
+	// Config is what all users of the lock must agree on, such as the limit of a semaphore. A contender that finds no data
+	// in the directory sets it.
 	Config []byte
-	// Policy returns the policy of a contender under a configuration of the directory. It must depend on its arguments
-	// alone. Its error ends the acquisition, which returns it.
+	// Policy returns the policy of a contender under a configuration, by its arguments alone. An acquisition returns its
+	// error.
 	Policy func(me Node, config Config) (Policy, error)
-	// Rivals are names of directories below the queue's in which contenders of another kind of lock contend for the same
-	// thing. A contender in one of them is a conflict. Each contender lists them once, in this order, when its node
-	// stands. If there are none of these directories, that takes no request.
+	// Rivals are names of directories below the queue's. A contender in one of them is a conflict. Each of our contenders
+	// looks there once, in this order, when its node stands.
 	Rivals []string
 }
 
-// Check returns an error that matches session.ErrInvalid if the kind cannot be used. Every acquisition checks its kind;
-// Check is for constructors that take prefixes from their callers. It does no I/O.
+// Check returns an error that matches session.ErrInvalid if the kind cannot be used.
 func (k *Kind) Check() error {
 	switch {
 	case k == nil || len(k.Prefixes) == 0:
@@ -78,8 +69,8 @@ func (k *Kind) Check() error {
 	case k.Configuration != nil && (len(k.Configuration.Config) == 0 || k.Configuration.Policy == nil):
 		return misuse.Invalidf("a configuration needs data and a policy")
 	}
-	// A prefix must end in - or _, and not in "--" or "_-", so that its end can be told if a negative number follows. It cannot
-	// begin with -, since the part of the name before it usually ends with that.
+	// A prefix must end in - or _, and not in "--" or "_-", so that its end can be told if a negative number follows. It
+	// cannot begin with -, since the part of the name before it usually ends with that.
 	for _, prefix := range k.Prefixes {
 		if slices.Contains(knownPrefixes, prefix) && prefix != prefixUnfair {
 			continue
@@ -117,8 +108,7 @@ func (p *Policy) weigh(ahead Node) int {
 
 func (p *Policy) replaces(ahead Node) bool { return p.Replaces != nil && p.Replaces(ahead) }
 
-// blocks reports whether a node of the kind is in the way of another behind it. What a configuration says is not known
-// here, so it blocks.
+// blocks reports whether a node of the kind is in the way of another behind it. With a configuration it may be.
 func (k *Kind) blocks(ahead, behind Node) bool {
 	if k.Configuration != nil {
 		return true
@@ -135,15 +125,13 @@ func addWeights(a, b int) int {
 	return a + b
 }
 
-// Mutex is the kind of lock of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: each node ahead
-// weighs 1, and no weight may remain. A [Kind] of your own, with another name or other prefixes, can have the Policy of
-// this one.
+// Mutex is the kind of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: no node may be ahead.
 func Mutex() *Kind {
-	return &Kind{Name: "mutex", Prefixes: []string{PrefixLock, PrefixKazooLock}, Policy: exclusive}
+	return &Kind{Name: "mutex", Prefixes: []string{PrefixLock, PrefixKazooLock}, Policy: func(Node) Policy { return Policy{} }}
 }
 
-// Reader is the kind of lock of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's
-// ReadLock: writers ahead weigh 1, readers nothing, and no weight may remain.
+// Reader is the kind of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's ReadLock: no
+// writer may be ahead.
 func Reader() *Kind {
 	return &Kind{
 		Name:     "read",
@@ -152,8 +140,8 @@ func Reader() *Kind {
 	}
 }
 
-// Writer is [Reader] for the writers of the same locks: each node ahead weighs 1, and no weight may remain. The two differ in
-// their name and first prefix: a [Request] of either kind can have the prefix of the other.
+// Writer is the kind of the writers of the same locks as [Reader]: no node may be ahead. The two differ in their name and
+// first prefix: a [Request] of either kind can have the prefix of the other.
 func Writer() *Kind {
 	return &Kind{
 		Name:     "write",
@@ -162,10 +150,8 @@ func Writer() *Kind {
 	}
 }
 
-// Semaphore is the kind of lock of package semaphore while its limit is maxLeases: each node ahead weighs what it asks
-// for, and what remains ahead of a node may be maxLeases less what the node asks for. If maxLeases is 0, no node holds.
-//
-// It is for pages and tools. To take leases use package semaphore, whose users agree on a limit.
+// Semaphore is the kind of package semaphore while its limit is maxLeases, for pages and tools: each node ahead weighs
+// what it asks for. If maxLeases is 0, no node holds.
 func Semaphore(maxLeases int) *Kind {
 	return &Kind{
 		Name: "semaphore", Prefixes: []string{PrefixLease},
@@ -177,8 +163,6 @@ func Semaphore(maxLeases int) *Kind {
 func LeasePolicy(me Node, maxLeases int) Policy {
 	return Policy{Weight: func(ahead Node) int { return ahead.Weight }, Slack: maxLeases - me.Weight}
 }
-
-func exclusive(Node) Policy { return Policy{} }
 
 // readWrite lets readers wait for writers, and writers for all.
 func readWrite(me Node) Policy {
@@ -196,13 +180,10 @@ func readWrite(me Node) Policy {
 
 func writes(n Node) bool { return n.Prefix == PrefixWrite || n.Prefix == PrefixKazooLock }
 
-// Holders says which contenders hold a lock of a kind, by the names in a listing of its directory, and by the data of
-// the directory if the kind has a [Configuration]. The nodes can be in any order. The answers are in the same order.
-// Holders does no I/O. [Queue.Contenders] does both, and reads the nodes.
-//
-// A holder that a higher limit has let in may not count as one.
-//
-// A bad kind is an error that matches [session.ErrInvalid]. Other errors are those of the kind's Configuration.
+// Holders says which contenders hold a lock of a kind, by the nodes in its directory, in any order, and by the config if
+// the kind has a [Configuration]. The answers are in the same order. A holder that a higher limit has let in may not
+// count as one. Holders does no I/O. A bad kind is an error that matches [session.ErrInvalid]. Other errors are those of
+// the Configuration.
 func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 	if err := kind.Check(); err != nil {
 		return nil, errQueue(err)
@@ -218,7 +199,7 @@ func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 }
 
 // holds reports whether a contender holds the lock. A node that has left since all were listed is in nobody's way, unless
-// another node may have taken its place. Nobody can have come ahead meanwhile.
+// another node may have taken its place.
 func holds(kind *Kind, me Node, all []Node, config Config, left func(i int) bool) (bool, error) {
 	p, err := kind.policy(me, config)
 	if err != nil {

@@ -154,7 +154,7 @@ func TestCheckPrefix(t *testing.T) {
 		"odd__": true, "odd-_": true, "odd--": false, "odd_-": false, "__odd--": false,
 		"unfair-": false, "my-unfair-": true,
 	} {
-		kind := Kind{Prefixes: []string{prefix}, Policy: exclusive}
+		kind := Kind{Prefixes: []string{prefix}, Policy: Mutex().Policy}
 		if err := kind.Check(); good != (err == nil) {
 			t.Errorf("%q: %v", prefix, err)
 		}

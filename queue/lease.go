@@ -14,7 +14,7 @@ import (
 )
 
 // Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes held again.
-// The methods may be called by several goroutines at once. They panic if the Lease was not returned by an acquisition.
+// The methods may be called by several goroutines at once.
 type Lease struct {
 	_ misuse.NoCopy
 
@@ -28,10 +28,9 @@ type Lease struct {
 	tell  func(error) // what it has returned; may be nil
 }
 
-// Lease begins a hold of the turn. ctx is that of the caller that gets the lease. back is called once when the lease is
-// released: it hands the turn over or keeps it and returns nil, or it leaves the turn and returns the removal. used is
-// false if the caller of the acquisition has not got the lease, after all: then the turn is not kept. If back is nil, a
-// release leaves the turn.
+// Lease begins a hold of the turn. ctx is that of the caller that gets the lease. A release of the lease calls back once,
+// which hands the turn over or keeps it and returns nil, or leaves it and returns the removal. used is false if no caller
+// has got the lease, after all: then the turn is not kept. If back is nil, a release leaves the turn.
 func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Lease")
@@ -49,7 +48,6 @@ func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bo
 	return l
 }
 
-// made returns l. It panics if l is nil or a zero value.
 func (l *Lease) made() *Lease {
 	if l == nil || l.t == nil {
 		panic("queue: Lease not made by an acquisition")
@@ -60,19 +58,17 @@ func (l *Lease) made() *Lease {
 // Path returns the path of the lease's node.
 func (l *Lease) Path() string { return l.made().t.node.Path }
 
-// Turn returns the turn that the lease has. It is for makers of locks.
+// Turn returns the turn that the lease has. For makers of locks.
 func (l *Lease) Turn() *Turn { return l.made().t }
 
-// Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know of a loss a moment
-// earlier.
+// Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know of a loss earlier.
 func (l *Lease) Done() <-chan struct{} { return l.made().over.wait() }
 
-// AfterEnd calls f in a goroutine of its own when the lease has ended. stop cancels that. It is for makers of locks.
+// AfterEnd calls f in a goroutine of its own when the lease has ended. stop cancels that. For makers of locks.
 func (l *Lease) AfterEnd(f func()) (stop func()) { return l.made().over.after(func() { go f() }) }
 
 // Err returns nil while the lease is held, and [ErrReleased] after its release. After its loss it returns an error that
-// matches [session.ErrLost], or [session.ErrClosed] if the manager was closed. Err looks at the clock at the time of the
-// call.
+// matches [session.ErrLost], or [session.ErrClosed] if the manager was closed. It looks at the clock when it is called.
 func (l *Lease) Err() error {
 	if l.made().over.why() == nil {
 		if cause := cmp.Or(l.t.over.why(), l.t.s.Err()); cause != nil {
@@ -84,29 +80,28 @@ func (l *Lease) Err() error {
 
 // Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of
 // package zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder releases
-// it when that suits the work, or not at all. All leases of a turn hear of it. After that the place is neither kept nor
-// handed over to another goroutine of this process. The context of a Do ends: see [ErrRevoked].
+// it when that suits the work, or not at all. The place is then neither kept nor handed over. The context of a Do ends:
+// see [ErrRevoked].
 //
 // If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called [Lease.Token].
-// A contender that has waited hears of a request at the grant, also of one that came while it waited.
+// A contender that has waited hears at once, also of a request that came while it waited.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.wait() }
 
 // IsRevoked reports whether Revoked is closed.
 func (l *Lease) IsRevoked() bool { return l.made().t.revoked.why() != nil }
 
-// AfterRevoke calls f when Revoked is closed, or at once if it is closed. Until then it takes no goroutine. f must not block.
-// stop cancels that. It is for makers of locks.
+// AfterRevoke calls f when Revoked is closed, or at once if it is closed. f must not block. stop cancels that. For makers
+// of locks.
 func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.after(f) }
 
 // Token returns the fencing token: a number that is higher than the token of each earlier holder. Stores that compare
 // tokens refuse former holders: see package fence.
 //
 // The token is the id of the transaction that created the node (czxid). It grows for as long as the ensemble keeps its
-// data, while sequence numbers start again when the directory is made anew. The leases of a turn that goroutines of this
-// process hand on share a token, and so do a writer and the reader that it becomes.
+// data, while sequence numbers start again when the directory is made anew. Leases that hand one turn on share a token,
+// and so do a writer and the reader that it becomes.
 //
-// If the token is not known yet, Token waits for the server until ctx or the lease ends. The error of a server, such as
-// zk.ErrNoAuth, says that the node may not be read.
+// Token may have to wait for the server, until ctx or the lease ends. It returns what the server refused.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Token")
@@ -121,17 +116,15 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	return token, end(err)
 }
 
-// Guard returns an operation to put first into a [session.Session.Multi]. The Multi then fails with zk.ErrNoNode, and
-// changes nothing, unless the lease's node exists. The leases of one turn have the same node, and so the same guard.
+// Guard returns an operation to put first into a [session.Session.Multi]: that fails with zk.ErrNoNode, and changes
+// nothing, unless the lease's node exists.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: l.made().t.node.Path, Version: -1}
 }
 
-// Context returns a context that ends with parent, or when the lease is released or lost. The cause of its end is then
-// what [Lease.Err] returns. The caller calls the function when the work is done. Err and Done of the context look at the
-// clock at the time of the call, as [WithEnd] says, and a bound of parent's waits ([WithMaxWait]) does not hold in it.
-//
-// [LeaseFrom] returns the lease of this context and of contexts derived from it.
+// Context returns a context that ends with parent, or when the lease is released or lost: then the cause is what
+// [Lease.Err] returns. Its Err and Done look at the clock: see [WithEnd]. [WithMaxWait] of parent does not hold in it.
+// [LeaseFrom] returns its lease. The caller calls the function when the work is done.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "queue: Lease.Context")
@@ -147,8 +140,7 @@ func (l *Lease) info() session.HoldInfo {
 }
 
 // finish ends the lease with a cause, and tells the hooks once the Hold hook has returned. It reports whether this was the
-// first call; others do nothing. A release is told at once, and a loss in a goroutine of the manager: neither a look at
-// the lease nor what follows a loss waits for hooks.
+// first call; others do nothing. A loss is told in a goroutine of the manager: a look at the lease waits for no hook.
 func (l *Lease) finish(cause error) bool {
 	if !l.over.end(cause) {
 		return false
@@ -175,27 +167,25 @@ func (l *Lease) finish(cause error) bool {
 	return true
 }
 
-// Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once. The next contender
-// goes when the server has deleted the node, or at once if the lock is handed over within this process.
+// Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once.
 //
 // Release returns nil when the server has confirmed the delete, or when the lock was handed over or its place is kept. It
-// returns [ErrReleasePending] if ctx or the session ended first: the delete is certain all the same, and needs no further
-// call. After a loss it returns the cause, and after a release [ErrReleased]. An error of the server, such as
-// zk.ErrNoAuth, says that it refuses to delete the node: the session goes on to try.
+// returns [ErrReleasePending] if ctx or the session ended first: the delete is certain all the same, and needs no
+// further call. After a loss it returns the cause, and after a release [ErrReleased]. If the server refuses to delete
+// the node, Release returns its error, such as zk.ErrNoAuth, and the session goes on to try.
 func (l *Lease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
 	return l.StartRelease(ctx, true).Wait(ctx)
 }
 
-// Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and for
-// the given time at most. Without an answer by then it returns nil: the node goes without any further call, and the log and
-// the Release hook are told how it went. If patience is 0, Unlock waits for nothing. It is for makers of locks.
+// Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and
+// for patience at most. Then it returns nil, and the log and the Release hook are told how it went. For makers of locks.
 func (l *Lease) Unlock(patience time.Duration) error {
 	return l.StartRelease(context.Background(), true).Unlock(patience)
 }
 
-// GiveUp is Release for a lease that no caller has got. So the place is not kept. It is for makers of locks.
+// GiveUp is Release for a lease that no caller has got: the place is not kept. For makers of locks.
 func (l *Lease) GiveUp(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.GiveUp")

@@ -23,9 +23,8 @@ import (
 //	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock; a reader has __rlock__
 //	_c_<uuid>-lock--2147483648       any client, past the end of the counter
 //
-// "_c_<uuid>-" is how a client finds its own node again when the reply to a create was lost. The uuid has its 36
-// characters although 22 would do: for a shorter one Curator's public functions (ProtectedUtils) return another name, and
-// no id.
+// "_c_<uuid>-" is how a client finds its own node again when the reply to a create was lost. The uuid has 36 characters
+// although 22 would do: Curator's public functions (ProtectedUtils) do not recognize a shorter one.
 
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (
@@ -58,18 +57,16 @@ type Node struct {
 	Weight   int    // how much it asks for: n if "x<n>-" is before the prefix, otherwise 1
 	Sequence int32  // the only thing that orders nodes
 
-	// MayKeep says that the contender may keep its place while nobody holds the lock, and then leaves
-	// when another contender comes: "keep-" is before the prefix, or before "x<n>-". See
-	// WithLazyRelease of package zklock.
+	// MayKeep says that the contender may keep its place while nobody holds the lock, and then leaves when another one
+	// comes: "keep-" is before the prefix, or before "x<n>-". See WithLazyRelease of package zklock.
 	MayKeep bool
 }
 
 // RevokeMessage is the node data that asks a holder to give up its lease. Curator uses the same.
 const RevokeMessage = "__REVOKE__"
 
-// NodeName returns the name of a contender's node without the sequence number, which the server adds. It is
-// the name that this module gives to nodes, and [ParseNode] parses it. id is a uuid, and weight is at least
-// 1.
+// NodeName returns the name that this module gives to a contender's node, without the sequence number, which the server
+// adds. [ParseNode] parses it. id is a uuid, and weight is at least 1.
 func NodeName(id, prefix string, weight int, mayKeep bool) string {
 	return protected + id + "-" + nodeName(prefix, weight, mayKeep)
 }
@@ -85,8 +82,8 @@ func nodeName(prefix string, weight int, mayKeep bool) string {
 	return prefix
 }
 
-// ParseNode parses the name of a child. It returns false if the child is not a contender: its
-// name has none of the prefixes that are constants here, and none of the further ones.
+// ParseNode parses the name of a child. It returns false if the child is not a contender: its name has none of the
+// prefixes that are constants here, and none of the further ones.
 func ParseNode(name string, further ...string) (Node, bool) {
 	head, seq, ok := cutSequence(name)
 	if !ok {
@@ -140,8 +137,8 @@ func cutSequence(name string) (head string, seq int32, ok bool) {
 	}
 	digits := name[i:]
 	if n, err := strconv.ParseUint(digits, 10, 32); err == nil {
-		// A number of ten digits can be negative, and then the name is one longer. The - before it is
-		// a sign only if the prefix, which ends in - or _, ends before the sign.
+		// A number of ten digits can be negative, and then the name is one longer. The - before it is a sign only if the
+		// prefix, which ends in - or _, ends before the sign.
 		signed := strings.HasSuffix(name[:i], "--") || strings.HasSuffix(name[:i], "_-")
 		if n <= math.MaxInt32 && !(n >= 1e9 && signed) {
 			return name[:i], int32(n), true
@@ -157,7 +154,7 @@ func cutSequence(name string) (head string, seq int32, ok bool) {
 	return "", 0, false
 }
 
-// compareNodes orders by sequence. Two nodes share one after a downgrade. Then any order will do that is the same for all.
+// compareNodes orders by sequence. Two nodes share one after a downgrade: then any order will do that all agree on.
 func compareNodes(a, b Node) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Name, b.Name))
 }

@@ -27,21 +27,18 @@ import (
 //		}
 //	}
 //
-// The first pair has the contender that is the first now. If nobody contends, the Contender is the zero value. The next
-// pair comes when another contender is the first, or none. An error is the last pair: the error of ctx when ctx ends,
+// The first pair has the contender that is the first now, or the zero value if nobody contends. The next pair comes when
+// another contender is the first, or none. An error is the last pair: the error of ctx when ctx ends,
 // [session.ErrClosed] when the manager is closed, [ErrConflict], [session.ErrInvalid] for a bad kind, or what the
-// server refuses. So the loop ends with an error, or by a break or a return in its body.
+// server refuses.
 //
-// Observe goes on across lost connections and sessions. While there is no connection it knows of no change, and the
-// last pair stands. It does not miss the latest change, but it can miss a contender that was soon followed by another.
-// A contender can be at work before Observe tells of it. Observe does not see that a contender becomes a holder if it
-// is the first already, as readers behind a reader and most leases of a semaphore: use [Queue.Contenders] for their
-// kinds.
+// Observe goes on across lost connections and sessions: meanwhile the last pair stands. It can miss a contender that was
+// soon followed by another, but not the latest. A contender can be at work before Observe tells of it. It does not see
+// holders behind the first, such as most leases of a semaphore: use [Queue.Contenders] for their kinds.
 //
-// Observe does not poll. It lists the directory and reads the first node with a watch, and sends nothing until that
-// node changes. Then it reads the next one, so a change costs one or two reads, however many contend. While there is no
-// directory, Observe looks for it once in a session timeout, as servers do not tell of one that the process may not
-// read. It works in the goroutine of the loop. The sequence can be used again, and by several goroutines at once.
+// Observe does not poll. It watches the first node, and then the next one, so a change costs one or two reads, however
+// many contend. While there is no directory, it looks once in a session timeout: servers do not tell of one that the
+// process may not read. It works in the goroutine of the loop. Several goroutines can use the sequence at once.
 func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, error] {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Observe")

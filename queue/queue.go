@@ -27,9 +27,8 @@ type Queue struct {
 }
 
 // New returns the queue at an absolute path. It does no I/O. A nil manager or a bad path is an error that matches
-// [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree /zookeeper (also below a chroot), and a path with
-// an element that is the name of a contender: in the directory of another queue, such a child would be a contender that
-// never leaves.
+// [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree /zookeeper, and a path with an element that is
+// the name of a contender: for another queue, it would be a contender that never leaves.
 func New(m *session.Manager, dir string) (*Queue, error) {
 	err := checkDir(dir)
 	if m == nil {
@@ -59,7 +58,6 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// made returns q. It panics if q is nil or a zero value.
 func (q *Queue) made() *Queue {
 	if q == nil || q.m == nil {
 		panic("queue: Queue not made by New")
@@ -73,10 +71,9 @@ func (q *Queue) Manager() *session.Manager { return q.made().m }
 // Path returns the queue's directory.
 func (q *Queue) Path() string { return q.made().dir }
 
-// Identity returns host/pid of this process. Its nodes have that as their ID, as far as their data is not of another form.
+// Identity returns host/pid of this process: the ID in the data of its nodes, unless that is set otherwise.
 func Identity() string { return nodedata.Identity() }
 
-// nodePath returns the path of a child.
 func (q *Queue) nodePath(name string) string { return path.Join(q.dir, name) }
 
 // inSession calls f with the live session, until it returns an error that another session does not mend.
@@ -97,7 +94,7 @@ func (q *Queue) inSession(
 	}
 }
 
-// Request says what an acquisition asks for. An acquisition fails with [session.ErrInvalid] if its Request is not valid.
+// Request says what an acquisition asks for. If it is not valid, the acquisition fails with [session.ErrInvalid].
 type Request struct {
 	// Kind is the kind of lock. It is required.
 	Kind *Kind
@@ -105,25 +102,25 @@ type Request struct {
 	Prefix string
 	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is 2³¹ − 1.
 	Weight int
-	// Data is the node's data. Default: {"id":"host/pid"} with the id of this process, with the traceparent that the
-	// trace hooks give for the caller's context, and the label of [WithLabel]. A Shared node has neither of the last
-	// two. Data must not be [RevokeMessage].
+	// Data is the node's data. Default: {"id":"host/pid"} of this process, with the traceparent that the trace hooks
+	// give for the caller's context, and the label of [WithLabel]. It must not be [RevokeMessage].
 	Data []byte
-	// Name is a name for metrics and spans: see WithName of package zklock. It is text that can be printed, of at most
-	// 200 bytes. Default: none.
+	// Name is a name for metrics and spans, as in [CheckName]. Default: none.
 	Name string
 
-	// Shared is for makers of locks: several acquisitions use the node after each other, by [Queue.Begin].
+	// The rest is for makers of locks.
+
+	// Shared says that several acquisitions use the node after each other, by [Queue.Begin]. Its default data has neither
+	// label nor traceparent: they would be those of the first acquisition alone.
 	Shared bool
-	// Shown is for makers of locks: it tells others what the acquisition waits for. It may be nil.
+	// Shown tells others what the acquisition waits for. It may be nil.
 	Shown *Waiting
-	// MayKeep is for makers of locks: the place may be kept while nobody holds the lock. The node's name says so, and
-	// the listing that grants the turn watches the children: see [Turn.Undisturbed].
+	// MayKeep says that the place may be kept while nobody holds the lock. The node's name says so, and the listing that
+	// grants the turn watches the children: see [Turn.Undisturbed].
 	MayKeep bool
 }
 
-// Check returns an error that matches [session.ErrInvalid] if acquisitions would refuse the request. It does no I/O, and
-// is for constructors that take parts of a Request from their callers.
+// Check returns an error that matches [session.ErrInvalid] if acquisitions would refuse the request. It does no I/O.
 func (r Request) Check() error { return r.complete() }
 
 // complete sets the defaults, and returns an error if the request is not valid.
@@ -156,8 +153,8 @@ func (r *Request) complete() error {
 
 const longestName = 200 // of a lock, in bytes
 
-// CheckName returns an error that matches [session.ErrInvalid] if text is not a good name for metrics and spans: it is
-// empty, too long, or cannot be printed. It is for constructors of locks.
+// CheckName returns an error that matches [session.ErrInvalid] if text is not a name for metrics and spans: text that can
+// be printed, of at most 200 bytes.
 func CheckName(text string) error {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
@@ -171,9 +168,7 @@ func CheckName(text string) error {
 	return nil
 }
 
-// nodeData returns the data of a new node. A node that several acquisitions use after each other has neither label nor
-// traceparent: the acquisition that creates it has ended by the first hand-over, so a label would not be the holder's, nor a
-// link lead to it.
+// nodeData returns the data of a new node.
 func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
 	d := nodedata.New()
 	if !r.Shared {
@@ -185,8 +180,8 @@ func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
 	return d.Encode()
 }
 
-// valuesFor returns a context that never ends, with the values of ctx for hooks. If there are no hooks that could look at
-// them, it has none, so that they can be freed.
+// valuesFor returns a context that never ends, with the values of ctx for hooks. Without hooks that could look at them, it
+// has none, so that they can be freed.
 func (q *Queue) valuesFor(ctx context.Context) context.Context {
 	t := q.m.Trace()
 	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {

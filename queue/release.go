@@ -11,8 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Releasing is a release under way: see [Lease.StartRelease]. Its caller calls one of the methods, once. It is for makers
-// of locks.
+// Releasing is a release under way. Its caller calls one of the methods, once. For makers of locks.
 type Releasing struct {
 	_ misuse.NoCopy
 
@@ -23,8 +22,8 @@ type Releasing struct {
 }
 
 // StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases can
-// be released right after each other. ctx is for hooks. used is false for a lease that no caller has got: its place is
-// not kept.
+// be released right after each other. ctx is for hooks. used is false for a lease that no caller has got. For makers of
+// locks.
 func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	misuse.Context(ctx, "queue: Lease.StartRelease")
 	r := &Releasing{l: l, lost: l.Err()} // if the clock has run out, the lease was lost before
@@ -47,7 +46,6 @@ func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	return r
 }
 
-// made returns r. It panics if r is nil or a zero value.
 func (r *Releasing) made() *Releasing {
 	if r == nil || r.l == nil {
 		panic("queue: Releasing not made by Lease.StartRelease")
@@ -69,7 +67,7 @@ func (r *Releasing) Wait(ctx context.Context) error {
 	return r.conclude(nil)
 }
 
-// Unlock waits for the servers' answer as [Lease.Unlock] does. It reads no clock if there is nothing to wait for.
+// Unlock waits for the servers' answer as [Lease.Unlock] does.
 func (r *Releasing) Unlock(patience time.Duration) error {
 	removal := r.made().removal
 	switch {
@@ -117,8 +115,8 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	}
 }
 
-// conclude tells the Release hook how the release has ended, and returns the error for the caller. pending is the error if
-// nobody waits for the removal any more; otherwise it has ended.
+// conclude tells the Release hook how the release has ended, and returns the error for the caller. pending is the error
+// if nobody waits for the removal any more; otherwise that has ended.
 func (r *Releasing) conclude(pending error) error {
 	t, err := r.l.t, cmp.Or(r.lost, pending)
 	if err == nil && r.removal != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// view is what a waiting contender knows of those ahead of it. If the wait ends by its context, the error says who they
-// are. That takes no request: the watches tell what the nodes say, and which of them stand. A view does not change, and any
+// view is what a waiting contender knows of those ahead of it, for the error of a wait that ends by its context. That
+// takes no request: the watches tell what the nodes say, and which of them stand. A view does not change, and any
 // goroutine may read it.
 type view struct {
 	Verdict
@@ -36,8 +36,8 @@ func (c *contender) show(v *Verdict, on []*session.Watch) {
 	c.r.Shown.show(c.view)
 }
 
-// Waiting tells what an acquisition waits for to others, which share it: see Shown of [Request], and [Queue.Why]. The zero
-// value is ready for use.
+// Waiting tells others what an acquisition waits for: see Shown of [Request], and [Queue.Why]. The zero value is ready
+// for use. For makers of locks.
 type Waiting struct{ view atomic.Pointer[view] }
 
 // show says what the acquisition waits for; nil: nothing is known. w may be nil.
@@ -47,8 +47,8 @@ func (w *Waiting) show(v *view) {
 	}
 }
 
-// Why returns the reason for which the acquisition that tells w has to wait: a WaitError without its Err. w may be nil: then
-// nothing is known of others. It asks no server, and is for makers of locks.
+// Why returns the reason for which the acquisition that tells w has to wait: a WaitError without its Err. w may be nil:
+// then nothing is known of others. It asks no server. For makers of locks.
 func (q *Queue) Why(w *Waiting) WaitError {
 	q.made()
 	if w == nil {
@@ -104,8 +104,8 @@ func (v *view) forgetBut(keep []*session.Watch) {
 // stands reports whether a node ahead is there, as far as is known: by the listing, or by its watch.
 func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
 
-// named returns the index of the contender that text names, and how many of the watched ones stand. That is the holder if
-// it is known: holds is true then. Otherwise it is the nearest ahead. It returns -1 if none stands.
+// named returns the index of the contender that text names: the holder if it is known (holds is true then), or else the
+// nearest ahead; -1 if none stands. standing is how many of the watched ones stand.
 func (v *view) named() (i int, holds bool, standing int) {
 	i = -1
 	for j := range v.on {
@@ -191,7 +191,7 @@ func (v *view) leases() string {
 // shortName returns the part of a node's name that people can read.
 func shortName(n Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
 
-// whoIs says who a contender is, whose node is n. An ID that is no word such as host/pid or an address is in quotation marks.
+// whoIs says who a contender is, whose node is n. An ID that is no word or address is in quotation marks.
 func whoIs(n Node, c *Contender) string {
 	odd := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+", r)

@@ -13,10 +13,9 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Turn is a node that has come to the front, until it is left, its session ends or its node is deleted. One [Lease] has
-// it, or several do after each other, or at the same time if they are readers: their makers see to that. A Turn is for
-// makers of locks; [Queue.Begin] returns one. The methods may be called by several goroutines at once. No goroutine
-// waits for the end of a turn: the session and the watch on the node call back.
+// Turn is a node that has come to the front, until it is left, its session ends or its node is deleted. [Queue.Begin]
+// returns one. One [Lease] has it, or several do after each other, or at the same time if they are readers. The methods
+// may be called by several goroutines at once. For makers of locks.
 type Turn struct {
 	_ misuse.NoCopy
 
@@ -39,8 +38,7 @@ type Turn struct {
 }
 
 // watchAfter is how long a turn that did not have to wait goes without a watch on its node, which costs a request: most
-// locks are held for less. Until then the holder does not notice that the node was deleted, and does not hear that
-// another client asks for the lock. The watch is set earlier for the token, and when the lock is handed over.
+// locks are held for less. Until then the holder hears neither of a delete nor of a request to give the lock up.
 const watchAfter = 5 * time.Millisecond
 
 // newTurn begins the turn of a contender that was granted.
@@ -61,7 +59,6 @@ func newTurn(ctx context.Context, c *contender) *Turn {
 	return t
 }
 
-// made returns t. It panics if t is nil or a zero value.
 func (t *Turn) made() *Turn {
 	if t == nil || t.q == nil {
 		panic("queue: Turn not made by Queue.Begin")
@@ -97,19 +94,19 @@ func (t *Turn) Done() <-chan struct{} { return t.made().over.wait() }
 // AfterEnd calls f in a goroutine of its own when the turn is over. stop cancels that.
 func (t *Turn) AfterEnd(f func()) (stop func()) { return t.made().over.after(func() { go f() }) }
 
-// Last returns a channel that is closed when the turn must be neither kept nor handed over: another client has asked for
-// the lock, the node has changed in a way that is not known yet, or the holder has become a reader.
+// Last returns a channel that is closed when the turn must be neither kept nor handed over: another client has, or may
+// have, asked for the lock, or the holder becomes a reader.
 func (t *Turn) Last() <-chan struct{} { return t.made().last.wait() }
 
 // IsLast reports whether Last is closed.
 func (t *Turn) IsLast() bool { return t.made().last.why() != nil }
 
-// Undisturbed returns a channel that is closed when another contender may have come that waits for the turn's node. It
-// returns nil if one may have come already, or if that is not known. It costs no request: with MayKeep in the request,
-// the listing that grants the turn sets a watch on the children.
+// Undisturbed returns a channel that is closed when another contender may have come that waits for the turn's node, or
+// nil if one may have come already. It costs no request: the listing that has granted the turn has set a watch on the
+// children, if the request has MayKeep.
 //
-// A server that takes the right to read the directory away drops the event without a word. So the channel counts for a
-// session timeout after [Turn.Entered], and no longer: the caller sees to that.
+// A server that takes the right to read the directory away drops the event without a word. So the caller lets the
+// channel count for a session timeout after [Turn.Entered], and no longer.
 func (t *Turn) Undisturbed() <-chan struct{} {
 	if t.made().children == nil || t.children.Event() != session.WatchPending {
 		return nil
@@ -117,13 +114,12 @@ func (t *Turn) Undisturbed() <-chan struct{} {
 	return t.children.Done()
 }
 
-// maxCrowd is how many children there may be for LookAround. Each one that comes or leaves makes each of those that look
-// list again.
+// maxCrowd is how many children there may be for LookAround. Each that comes or leaves makes all who look list again.
 const maxCrowd = 16
 
-// LookAround lists the directory again, with a new watch on the children, and returns such a channel as
-// [Turn.Undisturbed] does. It counts for a session timeout after the call. LookAround returns nil if somebody waits for
-// the turn's node, if there are more than 16 children, or if the listing fails, as it does when the turn is over.
+// LookAround returns a new channel as that of [Turn.Undisturbed], which counts for a session timeout after the call. It
+// lists the directory. It returns nil if somebody waits for the turn's node, if there are more than 16 children, or if
+// the listing fails, as it does when the turn is over.
 func (t *Turn) LookAround() <-chan struct{} {
 	t.made()
 	ctx, cancel := t.during()
@@ -139,8 +135,8 @@ func (t *Turn) LookAround() <-chan struct{} {
 	return l.Children.Done()
 }
 
-// Leave ends the turn, and has its node removed. It returns nil if the turn was over. It waits for nothing. ctx is for
-// the hooks of the delete, which Leave calls: its caller holds no mutex that a hook may need.
+// Leave ends the turn, and has its node removed. It returns nil if the turn was over. It waits for nothing. It calls
+// hooks, with ctx: the caller holds no mutex that they may need.
 func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Leave")
@@ -154,7 +150,7 @@ func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	return t.remove(ctx)
 }
 
-// lose ends the turn by a loss, and its leases by that with which the turn has ended. It returns how many holds were lost.
+// lose ends the turn by a loss, and its leases by what has ended the turn. It returns how many holds were lost.
 func (t *Turn) lose(cause error) (lost int) {
 	t.mu.Lock()
 	if t.over.why() == nil {
@@ -164,8 +160,7 @@ func (t *Turn) lose(cause error) (lost int) {
 	t.mu.Unlock()
 	deleted := errors.Is(cause, errDeleted)
 	if deleted && t.over.why() == nil {
-		// The session counts the node until a delete of ours has found that it is gone. A contender that enters because
-		// the turn is over needs that room.
+		// The session counts the node until a delete of ours has found that it is gone. The next contender needs that room.
 		t.remove(t.ctx)
 	}
 	if t.over.end(failed("lock", t.q.dir, cause)) && deleted {
@@ -184,8 +179,7 @@ func (t *Turn) lose(cause error) (lost int) {
 	return lost
 }
 
-// loseNode ends the turn because its node was deleted, and returns why it is over. After a release the delete was ours,
-// and loseNode changes nothing.
+// loseNode ends the turn because its node was deleted, and returns why it is over: after a release, that.
 func (t *Turn) loseNode() error {
 	t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted))
 	return t.over.why()
@@ -199,19 +193,18 @@ func (t *Turn) Holder() Contender {
 	return c
 }
 
-// Beside takes another turn of the same queue next to t, for the holder of t's lease held: at once, in the same session,
-// with the same sequence number and token. It is for a writer that becomes a reader, with no other writer in between: r
-// is that of the reader, and the policy of t's kind says, by Replaces, that the node may leave another in its place.
+// Beside takes another turn next to t, with the same session, sequence number and token, for the holder of t's lease
+// held: a writer that becomes a reader, with no other writer in between. r is that of the reader. The policy of t's kind
+// says, by Replaces, that the node may leave another in its place.
 //
-// From the call on, t is neither kept nor handed over: a release of held leaves it. Beside returns when a listing has
-// shown both nodes. After that the new turn does not depend on held and t any more. Beside calls no hooks, as
-// [Queue.Begin]. It fails with ctx's error, why held has ended, and as Begin does. Then it leaves no node.
+// From the call on, t is neither kept nor handed over. Beside returns when a listing has shown both nodes: then the new
+// turn does not depend on t any more. It fails as [Queue.Begin] does, and with the reason why held has ended.
 func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Beside")
 	t.last.end(errTold) // before the look at held
-	// The second node is younger than the waiters behind the place, so the token is that of the first. If the servers
-	// refuse to tell it, the reader learns of that when it asks.
+	// The token is that of the first node: the second is younger than the waiters behind the place. The reader that asks
+	// for it learns of a refusal.
 	_, _ = t.awaitToken(ctx, &held.over)
 	if err := held.Err(); err != nil {
 		return nil, Effort{Position: -1}, err
@@ -222,7 +215,7 @@ func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effor
 	return beside, Effort{Attempts: 1, Position: c.position}, err
 }
 
-// WatchNow sets the first watch on the node, which is set a few milliseconds after the grant otherwise.
+// WatchNow sets the first watch on the node, which is set 5 ms after the grant otherwise.
 func (t *Turn) WatchNow() {
 	if delay := t.made().delay; delay != nil && delay.Stop() {
 		go t.watchOwn()
@@ -250,18 +243,18 @@ func (t *Turn) watchOwn() {
 	}
 }
 
-// during returns a context for what the turn waits for. It ends with the turn, with its cause.
+// during returns a context that ends with the turn.
 func (t *Turn) during() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	stop := t.over.after(func() { cancel(t.over.why()) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// follow takes note of what a watch has told when it was set, and says what happens when it ends.
+// follow takes what a watch has told when it was set, and says what happens when it ends.
 func (t *Turn) follow(own *session.Watch) {
 	if data, stat := own.Data(); stat != nil {
 		t.setToken(stat.Czxid, nil)
-		if string(data) == RevokeMessage { // the holders learn of it, and nobody else gets the turn after them
+		if string(data) == RevokeMessage {
 			t.last.end(errTold)
 			t.revoked.end(failed("lock", t.q.dir, ErrRevoked))
 		}
@@ -273,7 +266,7 @@ func (t *Turn) follow(own *session.Watch) {
 		case own.Event() == session.WatchDeleted:
 			t.loseNode()
 		default:
-			t.last.end(errTold) // another client may have asked for the lock: nobody else gets it before that is known
+			t.last.end(errTold) // another client may have asked for the lock
 			if t.pace == nil {
 				t.pace = rounds.NewPace(t.q.m.Backoff())
 			}
@@ -283,7 +276,7 @@ func (t *Turn) follow(own *session.Watch) {
 	})
 }
 
-// setToken takes note of the token, or of the refusal to tell it, once.
+// setToken sets the token, or the refusal to tell it, once.
 func (t *Turn) setToken(czxid int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// watch sets watches on our own node, on those ahead that v names, and on the directory if that has a configuration. It
-// returns when all are answered, so that what they tell can grant the turn. The request for our own node leaves first:
-// events of one connection come in order, so if our node goes before one ahead does, its watch ends first.
+// watch sets watches on our own node and on those ahead that v names. It returns when all are answered, so that what
+// they tell can grant the turn. The request for our own node leaves first: events of one connection come in order, so if
+// our node goes before one ahead does, its watch ends first.
 //
 // A watch of the last wait stays in use if it is pending, or has told that the node is gone: the listing may still show
 // it, since the two answers cross when a holder leaves at once. To ask again would cost a round trip.
 func (c *contender) watch(ctx context.Context, v *Verdict) error {
-	// Nodes ahead only leave, so each listing should show fewer. Now and then it does not: data has changed, or the connection
-	// was lost. The pace keeps the contender from spinning if a server says that each time.
+	// Each listing should show fewer ahead. Now and then it does not: data has changed, or the connection was lost. The
+	// pace keeps the contender from spinning if a server says that each time.
 	if ahead := v.Count(); ahead < c.least {
 		c.least = ahead
 		c.pace.Reset()
@@ -54,8 +54,8 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 	return nil
 }
 
-// wait waits until the watches say that the contender may go (free), or that only a listing tells. It fails when its node is
-// gone, when ctx ends, and with ErrBusy when the patience of a try is over.
+// wait waits until the watches say that the contender may go (free), or that only a listing tells. It fails when its
+// node is gone, when ctx ends, and with ErrBusy when the patience of a try is over.
 func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (free bool, err error) {
 	wake := make(chan struct{}, 1)
 	stir := func() {
@@ -115,9 +115,8 @@ func (c *contender) look() Next {
 // fewAhead is how many nodes are asked for by name at most. To ask for more costs more than a listing.
 const fewAhead = 8
 
-// allThere reports whether all nodes that are watched are still there. It returns false if there are too many to ask for,
-// so that the contender lists. To ask for a few nodes by name keeps the contenders of a long queue from listing it all the
-// time.
+// allThere reports whether all nodes that are watched are still there. To ask for a few by name keeps the contenders of a
+// long queue from listing it all the time. If there are more, allThere returns false, so that the contender lists.
 func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil
@@ -146,8 +145,7 @@ func (c *contender) warnOfOrphans() {
 	}
 }
 
-// watching calls the Watch hook during a wait, for one node after another: the one ahead that the error of the wait would
-// name.
+// watching calls the Watch hook during a wait, for one node after another: that which the error of the wait would name.
 type watching struct {
 	q      *Queue
 	v      *view

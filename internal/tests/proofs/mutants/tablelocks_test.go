@@ -72,7 +72,7 @@ var locks = []mutant{
 	{
 		"counting does not start again near the end of the numbers",
 		"past the end all contenders have one number, and each holds",
-		one("queue", "(*place).remove", never(test("p.nearEnd()"))), by("queue", "TestCountingStartsAgain"),
+		one("queue", "(*place).remove", never(test("p.restart"))), by("queue", "TestCountingStartsAgain"),
 	},
 
 	{
