@@ -65,8 +65,7 @@ func (q *Queue) acquire(ctx context.Context, r Request, how Mode) (l *Lease, err
 // Mode says for which others an acquisition waits. For makers of locks.
 type Mode byte
 
-// AtOnce and TriesInside are for one of several locks that are taken at once, or not at all. Who does not look enters at
-// once.
+// AtOnce and TriesInside are for one of several locks that are taken at once, or not at all.
 const (
 	Waits       Mode = iota // for all that are ahead
 	Tries                   // it looks first, and then waits for places that may be kept: see [Queue.TryAcquire]
@@ -80,10 +79,9 @@ type Effort struct {
 	Position int // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
 }
 
-// StartAcquiring begins an acquisition: it checks r and completes it, bounds the wait ([WithMaxWait]) and calls the
-// hooks. It fails if ctx has ended. The caller gets the lease within inside, and calls end once, which tells the hooks
-// and returns the lease, or the error for its caller. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and
-// the end. For makers of locks.
+// StartAcquiring begins an acquisition: it completes r, bounds the wait ([WithMaxWait]) and calls the hooks. It fails if
+// ctx has ended. The caller gets the lease within inside, and calls end once, which tells the hooks and returns the lease,
+// or the error for its caller. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and end. For makers of locks.
 func (q *Queue) StartAcquiring(
 	ctx context.Context, r *Request, try bool,
 ) (inside context.Context, end func(*Lease, Effort, error) (*Lease, error), err error) {
@@ -132,8 +130,7 @@ func withCause(ctx context.Context, err error) error {
 }
 
 // Begin is Acquire, or TryAcquire with [Tries], for a turn. It takes one node after another through the queue, until one
-// is granted. It calls no hooks of the acquisition, and its errors do not name the lock: [Queue.StartAcquiring] does
-// both. It completes r. For makers of locks.
+// is granted. Its errors do not name the lock. It completes r. For makers of locks.
 func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (t *Turn, effort Effort, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
@@ -184,11 +181,11 @@ func (c *contender) lookFirst(ctx context.Context) error {
 	if err == nil && c.policy.Slack >= 0 && c.isBusy(l.Names) {
 		return ErrBusy
 	}
-	return nil // a bad policy is told by the entry: it has a configuration that is not older than its node
+	return nil // the entry tells of a bad policy, by a configuration that is not older than its node
 }
 
 // isBusy reports whether a try gives up by a listing: it would wait for more than nodes that are about to be deleted,
-// and places that nobody uses. That is said by a place's name, unless this process holds it.
+// and places that nobody uses, as their names say. Of a place of ours this process knows it.
 func (c *contender) isBusy(names []string) bool {
 	removing := func(name string) bool { return c.s.Removing(c.q.nodePath(name)) }
 	v := Decide(c.kind, c.policy, c.me, slices.DeleteFunc(slices.Clone(names), removing))
@@ -205,7 +202,6 @@ func (c *contender) isBusy(names []string) bool {
 	return true
 }
 
-// keptPatience is how long a try waits for kept places to leave, once it has entered. A keeper needs one round trip for
-// the news of the try's node and its delete, and one more for a listing in between if it reads. So 250 ms are enough if
-// all round trips take 100 ms: the caller needs one and a half, to watch the places and for the news that they are gone.
+// keptPatience is how long a try waits for kept places to leave, once it has entered: enough for round trips of 100 ms. A
+// keeper needs one for the news and its delete, a reader one more, and the caller half a one to hear of that.
 const keptPatience = 250 * time.Millisecond

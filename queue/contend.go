@@ -48,7 +48,6 @@ type contender struct {
 	least    int         // contenders ahead at the best listing so far
 }
 
-// newContender returns a contender that has not entered. r is complete.
 func (q *Queue) newContender(s *session.Session, r *Request) *contender {
 	return &contender{
 		place: place{q: q, s: s, kind: r.Kind, lock: r.Name}, r: r,
@@ -56,8 +55,8 @@ func (q *Queue) newContender(s *session.Session, r *Request) *contender {
 	}
 }
 
-// contend is the life of a contender: it takes one node through the queue. It returns the turn when nobody is in the way
-// any more, or leaves nothing behind. The error is a loss (isLoss) if another node can go on.
+// contend is the life of a contender. It returns the turn when nobody is in the way any more, or leaves nothing behind.
+// The error is a loss (isLoss) if another node can go on.
 func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) {
 	if how == Tries {
 		if err := c.lookFirst(ctx); err != nil {
@@ -90,7 +89,7 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 			defer timer.Stop()
 			patience = timer.C
 		}
-		names, c.children = nil, nil // they can be freed; and who goes ahead uses the watch up
+		names, c.children = nil, nil // who goes ahead uses the watch up
 		if err := c.watch(ctx, &v); err != nil {
 			return nil, err
 		}
@@ -142,8 +141,8 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// read returns the names of a listing by which the contender may decide. The session has seen our node, so a listing
-// without it says that it was deleted. A server that lags behind can still show it after our watch has told.
+// read returns the names of a listing by which the contender may decide. A listing without our node says that it was
+// deleted. A server that lags behind can still show it after our watch has told.
 func (c *contender) read(ctx context.Context, l *session.Listing, err error) ([]string, error) {
 	if err == nil && c.kind.Configuration != nil {
 		l, err = c.configured(ctx, l)
@@ -158,14 +157,13 @@ func (c *contender) read(ctx context.Context, l *session.Listing, err error) ([]
 }
 
 // configured returns a listing with a configuration that is not older: contenders may have come or gone by a newer one.
-// A configuration that is newer is fine, since those ahead only leave. The first contender, which finds none, sets it
-// for all.
+// A newer configuration is fine, since those ahead only leave. The first contender, which finds none, sets it.
 func (c *contender) configured(ctx context.Context, l *session.Listing) (*session.Listing, error) {
 	pace := rounds.NewPace(c.q.m.Backoff())
 	for tries := 1; ; tries++ {
 		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
 			if c.limit != nil {
-				c.limit.Forget() // it may be the same, which this contender has once more now
+				c.limit.Forget() // it may be the same, once more
 			}
 			c.limit = l.Directory
 		}
@@ -197,8 +195,8 @@ func configOf(data []byte, stat *zk.Stat) Config {
 }
 
 // meetRivals fails with ErrConflict if contenders of another kind of lock are in one of the directories that the kind
-// names. Both make their nodes before they look, so at least one of the two sees the other. Directories that our listing
-// did not show are listed too: a rival can have moved from one into the next since.
+// names. Both make their nodes before they look, so at least one of the two sees the other. A rival can have moved from
+// one into the next since our listing, so it looks into all of them.
 func (c *contender) meetRivals(ctx context.Context, names []string) error {
 	rivals := c.kind.Configuration.Rivals
 	if !slices.ContainsFunc(rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
@@ -217,7 +215,6 @@ func (c *contender) meetRivals(ctx context.Context, names []string) error {
 	return nil
 }
 
-// decide reads a listing.
 func (c *contender) decide(names []string) (v Verdict, err error) {
 	if c.policy, err = c.kind.policy(c.me, c.config); err != nil {
 		return v, err
@@ -241,9 +238,8 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 	return v, nil
 }
 
-// grant begins the turn. If our own node has changed during the wait, another client may have asked for the lock, which
-// the lease has to know from its beginning. A holder that may not read its node hears of nothing. The clock is asked
-// last: listings and events count only while the session is certain.
+// grant begins the turn. If our own node has changed during the wait, another client may have asked for the lock. The
+// clock is asked last: listings and events count only while the session is certain.
 func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	if c.own != nil && c.own.Event() != session.WatchPending {
 		_, _, own, err := c.s.Watch(ctx, c.node.Path)
@@ -262,8 +258,8 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	return newTurn(ctx, c), nil
 }
 
-// leave removes the node, for certain. It is the only way out of the queue but a grant. A call that was answered waits
-// for the removal, as long as ctx allows, so that the next one finds nothing.
+// leave is the only way out of the queue but a grant. A call that was answered waits for the removal of its node, as long
+// as ctx allows, so that the next one finds nothing.
 func (c *contender) leave(ctx context.Context, why error) {
 	c.r.Shown.show(nil)
 	removal := c.remove(ctx)
@@ -283,8 +279,8 @@ func (c *contender) leave(ctx context.Context, why error) {
 }
 
 // RestartFrom is the sequence number from which on the client that leaves the directory empty deletes it, so that
-// counting starts again. The counter has 32 bits and a sign: past its end, servers repeat a number or go negative, and
-// two contenders can hold at once, whatever library they use. It is a variable for tests.
+// counting starts again. Past the end of the counter, 2³¹ - 1, servers repeat a number or go negative, and two contenders
+// can hold at once. It is a variable for tests.
 var RestartFrom int32 = 1 << 30
 
 // remove has the node removed for certain. ctx is for hooks alone.

@@ -31,8 +31,8 @@ type Contender struct {
 	Traceparent string // the W3C traceparent of the acquisition, or ""
 	// Since is when the node was created, by the clock of the ensemble's leader. A holder may have got the lock later.
 	Since time.Time
-	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that is not ephemeral: it
-	// was left by hand, and stays until somebody deletes it.
+	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that was left by hand, and
+	// stays until somebody deletes it.
 	Session int64
 	// Token is the fencing token of the node: see [Lease.Token]. A reader that was a writer has that of the writer's node.
 	Token int64
@@ -127,7 +127,6 @@ func (c *Contender) fill(s *session.Session, data []byte, stat *zk.Stat) {
 	}
 }
 
-// describe adds what the node's data and stat say.
 func describe(c *Contender, data []byte, stat *zk.Stat) {
 	who := nodedata.Of(data)
 	c.Data, c.ID, c.Label, c.Traceparent = data, who.ID, who.Label, who.Traceparent

@@ -32,7 +32,6 @@ func WithLabel(ctx context.Context, text string) context.Context {
 	return context.WithValue(ctx, labelKey{}, tidy(text))
 }
 
-// labelOf returns the label of ctx, or "".
 func labelOf(ctx context.Context) string {
 	text, _ := ctx.Value(labelKey{}).(string)
 	return text
@@ -201,13 +200,11 @@ func (c *endContext) look() {
 	}
 }
 
-// Err is that of context.Context.
 func (c *endContext) Err() error {
 	c.look()
 	return c.Context.Err()
 }
 
-// Done is that of context.Context.
 func (c *endContext) Done() <-chan struct{} {
 	c.look()
 	return c.Context.Done()

@@ -76,7 +76,6 @@ func (e *OpError) Error() string {
 // Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// failed returns err as the failure of an operation on a lock.
 func failed(op, path string, err error) error { return &OpError{Op: op, Path: path, Err: err} }
 
 // WaitError says why a call gave up waiting for a lock, and what was in its way.
@@ -103,7 +102,6 @@ func (e *WaitError) Error() string {
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// called returns the kind's name with its article.
 func called(k *Kind) string {
 	if k.Name != "" && strings.Contains("aeiou", k.Name[:1]) {
 		return "an " + k.Name
@@ -111,7 +109,6 @@ func called(k *Kind) string {
 	return "a " + k.Name
 }
 
-// conflictOf returns the error of a kind for a contender of another kind of lock.
 func conflictOf(k *Kind, n Node) error {
 	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, called(k), n.Name)
 }
@@ -128,5 +125,4 @@ func ignoreNoNode(err error) error {
 // isLoss reports whether another node, perhaps in another session, can go on.
 func isLoss(err error) bool { return errors.Is(err, session.ErrLost) || errors.Is(err, errDeleted) }
 
-// errQueue marks an error of a constructor as one of this package.
 func errQueue(err error) error { return fmt.Errorf("queue: %w", err) }

@@ -90,7 +90,6 @@ func (k *Kind) Check() error {
 	return nil
 }
 
-// policy returns the policy of a contender under a configuration, which kinds with a Policy ignore.
 func (k *Kind) policy(n Node, c Config) (Policy, error) {
 	if k.Configuration != nil {
 		return k.Configuration.Policy(n, c)
@@ -98,7 +97,6 @@ func (k *Kind) policy(n Node, c Config) (Policy, error) {
 	return k.Policy(n), nil
 }
 
-// weigh returns what a node ahead weighs, 0 if it is not in the way.
 func (p *Policy) weigh(ahead Node) int {
 	if p.Weight == nil {
 		return 1
@@ -164,7 +162,6 @@ func LeasePolicy(me Node, maxLeases int) Policy {
 	return Policy{Weight: func(ahead Node) int { return ahead.Weight }, Slack: maxLeases - me.Weight}
 }
 
-// readWrite lets readers wait for writers, and writers for all.
 func readWrite(me Node) Policy {
 	p := Policy{Weight: func(ahead Node) int {
 		if writes(me) || writes(ahead) {

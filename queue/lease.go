@@ -131,7 +131,6 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 	return WithEnd(context.WithValue(parent, leaseKey{}, l), l.Err, l.over.after)
 }
 
-// info says for hooks what is held.
 func (l *Lease) info() session.HoldInfo {
 	t := l.t
 	return session.HoldInfo{

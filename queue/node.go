@@ -56,10 +56,7 @@ type Node struct {
 	Prefix   string // one of the constants, or of the kind's prefixes
 	Weight   int    // how much it asks for: n if "x<n>-" is before the prefix, otherwise 1
 	Sequence int32  // the only thing that orders nodes
-
-	// MayKeep says that the contender may keep its place while nobody holds the lock, and then leaves when another one
-	// comes: "keep-" is before the prefix, or before "x<n>-". See WithLazyRelease of package zklock.
-	MayKeep bool
+	MayKeep  bool   // the place may be kept while nobody holds the lock: "keep-" is before the prefix and "x<n>-"
 }
 
 // RevokeMessage is the node data that asks a holder to give up its lease. Curator uses the same.
@@ -71,7 +68,6 @@ func NodeName(id, prefix string, weight int, mayKeep bool) string {
 	return protected + id + "-" + nodeName(prefix, weight, mayKeep)
 }
 
-// nodeName is NodeName without the part that has the id.
 func nodeName(prefix string, weight int, mayKeep bool) string {
 	if weight > 1 {
 		prefix = "x" + strconv.Itoa(weight) + "-" + prefix
@@ -82,8 +78,8 @@ func nodeName(prefix string, weight int, mayKeep bool) string {
 	return prefix
 }
 
-// ParseNode parses the name of a child. It returns false if the child is not a contender: its name has none of the
-// prefixes that are constants here, and none of the further ones.
+// ParseNode parses the name of a child. It returns false if the name has none of the prefixes that are constants here,
+// and none of the further ones: then the child is not a contender.
 func ParseNode(name string, further ...string) (Node, bool) {
 	head, seq, ok := cutSequence(name)
 	if !ok {
@@ -159,7 +155,6 @@ func compareNodes(a, b Node) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Name, b.Name))
 }
 
-// parseNodes returns the contenders in a listing, in order.
 func parseNodes(names []string, further ...string) []Node {
 	nodes := make([]Node, 0, len(names))
 	for _, name := range names {

@@ -102,21 +102,20 @@ type Request struct {
 	Prefix string
 	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is 2³¹ − 1.
 	Weight int
-	// Data is the node's data. Default: {"id":"host/pid"} of this process, with the traceparent that the trace hooks
-	// give for the caller's context, and the label of [WithLabel]. It must not be [RevokeMessage].
+	// Data is the node's data, and not [RevokeMessage]. Default: {"id":"host/pid"} of this process, with the traceparent
+	// that the trace hooks give for the caller's context, and the label of [WithLabel].
 	Data []byte
 	// Name is a name for metrics and spans, as in [CheckName]. Default: none.
 	Name string
 
 	// The rest is for makers of locks.
 
-	// Shared says that several acquisitions use the node after each other, by [Queue.Begin]. Its default data has neither
-	// label nor traceparent: they would be those of the first acquisition alone.
+	// Shared says that several acquisitions use the node. Its default data has neither label nor traceparent, which would
+	// be those of the first one alone.
 	Shared bool
 	// Shown tells others what the acquisition waits for. It may be nil.
 	Shown *Waiting
-	// MayKeep says that the place may be kept while nobody holds the lock. The node's name says so, and the listing that
-	// grants the turn watches the children: see [Turn.Undisturbed].
+	// MayKeep says that the place may be kept while nobody holds the lock: see [Turn.Undisturbed].
 	MayKeep bool
 }
 
@@ -168,7 +167,6 @@ func CheckName(text string) error {
 	return nil
 }
 
-// nodeData returns the data of a new node.
 func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
 	d := nodedata.New()
 	if !r.Shared {

@@ -168,7 +168,6 @@ func (v *view) reason(now time.Time) (out WaitError) {
 	return out
 }
 
-// leases says how many leases of a semaphore are taken, as far as is known.
 func (v *view) leases() string {
 	switch {
 	case v.limit < 2:
@@ -188,7 +187,6 @@ func (v *view) leases() string {
 	return fmt.Sprintf("%d of %d leases taken; ", taken, v.limit)
 }
 
-// shortName returns the part of a node's name that people can read.
 func shortName(n Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
 
 // whoIs says who a contender is, whose node is n. An ID that is no word or address is in quotation marks.

@@ -41,7 +41,6 @@ type Turn struct {
 // locks are held for less. Until then the holder hears neither of a delete nor of a request to give the lock up.
 const watchAfter = 5 * time.Millisecond
 
-// newTurn begins the turn of a contender that was granted.
 func newTurn(ctx context.Context, c *contender) *Turn {
 	t := &Turn{place: c.place, ctx: c.q.valuesFor(ctx)}
 	if c.beside != nil { // the place has one token, that of the first node
@@ -160,7 +159,7 @@ func (t *Turn) lose(cause error) (lost int) {
 	t.mu.Unlock()
 	deleted := errors.Is(cause, errDeleted)
 	if deleted && t.over.why() == nil {
-		// The session counts the node until a delete of ours has found that it is gone. The next contender needs that room.
+		// The session counts the node until a delete of ours has found that it is gone.
 		t.remove(t.ctx)
 	}
 	if t.over.end(failed("lock", t.q.dir, cause)) && deleted {
@@ -203,8 +202,7 @@ func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effor
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Beside")
 	t.last.end(errTold) // before the look at held
-	// The token is that of the first node: the second is younger than the waiters behind the place. The reader that asks
-	// for it learns of a refusal.
+	// The token is that of the first node: the second is younger than the waiters behind the place.
 	_, _ = t.awaitToken(ctx, &held.over)
 	if err := held.Err(); err != nil {
 		return nil, Effort{Position: -1}, err

@@ -14,8 +14,7 @@ import (
 // [Queue.Contenders] knows since when a node of ours is held.
 var turns = turnTable{sessions: make(map[*session.Session]map[string]*Turn)}
 
-// namedLosses is how many of the locks that are lost together the log names.
-const namedLosses = 5
+const namedLosses = 5 // locks that the log names
 
 type turnTable struct {
 	mu       sync.Mutex
@@ -64,8 +63,7 @@ func (h *turnTable) end(s *session.Session, log *slog.Logger) {
 	}
 }
 
-// lookUp returns when the present hold of a node has begun, and whether its place is kept without a hold. It returns
-// zero values if this session has no turn by that node.
+// lookUp returns when the present hold of a node of ours has begun, and whether its place is kept without a hold.
 func (h *turnTable) lookUp(s *session.Session, node string) (since time.Time, kept bool) {
 	h.mu.Lock()
 	t := h.sessions[s][node]

@@ -15,10 +15,10 @@ import (
 // our node goes before one ahead does, its watch ends first.
 //
 // A watch of the last wait stays in use if it is pending, or has told that the node is gone: the listing may still show
-// it, since the two answers cross when a holder leaves at once. To ask again would cost a round trip.
+// it. To ask again would cost a round trip.
 func (c *contender) watch(ctx context.Context, v *Verdict) error {
-	// Each listing should show fewer ahead. Now and then it does not: data has changed, or the connection was lost. The
-	// pace keeps the contender from spinning if a server says that each time.
+	// Each listing should show fewer ahead, unless data has changed, or the connection was lost. The pace keeps the
+	// contender from spinning if a server says that each time.
 	if ahead := v.Count(); ahead < c.least {
 		c.least = ahead
 		c.pace.Reset()
@@ -40,7 +40,7 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 		}
 	}
 	last.forgetBut(watches)
-	c.show(v, slices.Clone(watches)) // with those that leave has to forget if the others fail
+	c.show(v, slices.Clone(watches)) // leave forgets them if the others fail
 	all, err := c.s.WatchNodes(ctx, paths...)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (free b
 		within := told.follow(ctx)
 		select {
 		case <-wake:
-		case <-tick.C: // no wake-up is lost as far as we know; if one is all the same, it costs a session timeout
+		case <-tick.C: // a wake-up that is lost all the same costs a session timeout
 			if there, err := c.allThere(within); err != nil || !there {
 				return false, err
 			}
@@ -116,7 +116,7 @@ func (c *contender) look() Next {
 const fewAhead = 8
 
 // allThere reports whether all nodes that are watched are still there. To ask for a few by name keeps the contenders of a
-// long queue from listing it all the time. If there are more, allThere returns false, so that the contender lists.
+// long queue from listing it all the time. If there are more, it returns false.
 func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil
@@ -188,7 +188,6 @@ func (o *watching) follow(ctx context.Context) context.Context {
 	return o.within
 }
 
-// end ends the present call, if there is one.
 func (o *watching) end(err error) {
 	if o.done != nil {
 		o.done(err)
