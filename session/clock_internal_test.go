@@ -30,7 +30,7 @@ func unwatched(t *testing.T, granted time.Duration) *Session {
 	}
 	m := &Manager{cfg: cfg, dialer: dial.New(dial.Config{})}
 	m.open, m.shut = context.WithCancel(t.Context())
-	m.outage.log = cfg.log
+	m.outage.cfg = cfg
 	m.closer.init(m)
 	s := newSession(m)
 	if err := greet(s, granted); err != nil {
@@ -261,20 +261,23 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestWhyOut tells a process that stood still from one whose servers did not answer. (The test of a process that is really
-// stopped is that of package zklock.)
-func TestWhyOut(t *testing.T) {
+// The error of a loss tells a process that stood still from one whose servers did not answer. (The test of a process that is
+// really stopped is that of package zklock.)
+func TestWhyLost(t *testing.T) {
 	const timeout = 10 * time.Second
 	for late, want := range map[time.Duration]string{
 		0:               "no answer through the leader",
 		timeout/4 - 1e9: "no answer through the leader",
 		timeout/4 + 1e9: "this process stood still for 3.5",
 	} {
-		s := &Session{lookAt: clock.Now().Add(-late)}
-		s.greeting.TimeoutMillis = int32(timeout.Milliseconds())
-		if got := s.whyOut(); !strings.HasPrefix(got.Error(), want) {
-			t.Errorf("late by %v: %v", late, got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s := unwatched(t, timeout)
+			time.Sleep(timeout) // of the fake clock
+			s.lookAt = clock.Now().Add(-late)
+			if got := s.Err(); !strings.HasPrefix(reasonOf(got).Error(), want) {
+				t.Errorf("late by %v: %v", late, got)
+			}
+		})
 	}
 }
 

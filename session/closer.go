@@ -17,8 +17,8 @@ import (
 )
 
 // closer closes the sessions of a manager that have ended on the servers, however long an outage lasts. A session that was
-// lost here can live on there, and its nodes would block all waiters: also for a timeout more after an outage, because a
-// new leader counts timeouts anew. One goroutine closes all of them, for as long as there are some.
+// lost here can live on there, and its nodes block all waiters, also for a timeout more after an outage: a new leader counts
+// timeouts anew. One goroutine closes all of them.
 //
 // A handshake touches the session, so an attempt that breaks could lengthen its life. Therefore closer begins when the loop
 // cannot greet the session any more, dials the server first that has greeted a session after it, and asks for the shortest
@@ -26,35 +26,30 @@ import (
 type closer struct {
 	m       *Manager
 	life    context.Context // ends with the time that Close has
-	end     context.CancelFunc
-	running sync.WaitGroup // the goroutine, and that of learnTick
+	running sync.WaitGroup  // the goroutine, and that of learnTick
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	left    []*lostSession
+	left    []*Session
 	active  bool
 	ending  bool        // the manager has ended
 	greeted dial.Target // has greeted a session since the last one of left has ended
 }
 
-type lostSession struct {
-	*Session
-	unidentified bool // the servers have refused an identity: it is closed without. Of the goroutine
-}
-
 func (c *closer) init(m *Manager) {
-	c.m, c.wake = m, make(chan struct{}, 1)
-	c.life, c.end = context.WithCancel(context.Background())
+	life, end := context.WithCancel(context.Background())
+	c.m, c.wake, c.life = m, make(chan struct{}, 1), life
+	context.AfterFunc(m.open, func() { time.AfterFunc(closeTime, end) })
 }
 
-// add takes a session that has ended, unless it is gone from the servers.
+// add takes a session that has ended.
 func (c *closer) add(s *Session) {
 	if s.isGone() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left, c.greeted = append(c.left, &lostSession{Session: s}), dial.Target{}
+	c.left, c.greeted = append(c.left, s), dial.Target{}
 	if !c.active {
 		c.active = true
 		c.running.Go(c.run)
@@ -118,14 +113,14 @@ func (c *closer) run() {
 		if gone {
 			tries = 0
 			waits.Reset()
-			continue
+		} else {
+			_ = rounds.Until(c.life, nil, waits.Next())
 		}
-		_ = rounds.Until(c.life, nil, waits.Next())
 	}
 }
 
-// finish waits until all sessions are closed on the servers, or until ctx ends. Then its error says which are not.
-func (c *closer) finish(ctx context.Context) error {
+// finish waits until all sessions are closed on the servers, for as long as Close may take. Its error says which are not.
+func (c *closer) finish() error {
 	c.mu.Lock()
 	c.ending = true
 	c.mu.Unlock()
@@ -136,12 +131,8 @@ func (c *closer) finish(ctx context.Context) error {
 	}()
 	select {
 	case <-ended:
-	case <-ctx.Done():
-	}
-	c.end()
-	select {
-	case <-ended:
-	case <-time.After(flushTime): // a function of the program does not return
+	case <-c.life.Done():
+		_ = rounds.Until(context.Background(), ended, flushTime) // a function of the program need not return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,20 +144,19 @@ func (c *closer) finish(ctx context.Context) error {
 }
 
 // closeOnServer closes a session over a connection of its own. It reports whether the session is gone.
-func (m *Manager) closeOnServer(ctx context.Context, s *lostSession, first dial.Target) bool {
+func (m *Manager) closeOnServer(ctx context.Context, s *Session, first dial.Target) bool {
 	s.mu.Lock()
-	hello := codec.Hello{TimeoutMillis: 1, Session: s.greeting.Session, Password: s.greeting.Password[:], LastZxid: 0}
-	s.unidentified = s.unidentified || errors.Is(s.err, zk.ErrAuthFailed)
+	hello := codec.Hello{TimeoutMillis: 1, Session: s.greeting.Session, Password: s.greeting.Password[:]}
+	identify := !s.unidentified && !errors.Is(s.err, zk.ErrAuthFailed)
 	s.mu.Unlock()
-	out := m.visit(ctx, first, hello, !s.unidentified)
-	s.unidentified = s.unidentified || out.Refused
+	out := m.visit(ctx, first, hello, identify)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone = s.gone || out.Gone
+	s.unidentified, s.gone = s.unidentified || out.Refused, s.gone || out.Gone
 	return s.gone
 }
 
-// visit makes a connection of its own to close a session. It bounds the time for one server.
+// visit makes a connection of its own. It bounds the time for one server.
 func (m *Manager) visit(ctx context.Context, first dial.Target, hello codec.Hello, identify bool) (out wire.Outcome) {
 	c, to, err := m.dialer.DialNow(ctx, first)
 	if err != nil {

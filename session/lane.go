@@ -3,27 +3,35 @@ package session
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// lane runs functions in order, in a goroutine that lives as long as there are some. It is for functions of the program,
-// which may block. One that ends its goroutine does not end the lane.
+// lane runs functions of the program in order, in a goroutine that lives as long as there are some. They may block. One
+// that ends its goroutine does not end the lane.
 type lane struct {
 	mu      sync.Mutex
 	queue   []func()
 	running bool
 }
 
-func (l *lane) add(f func()) {
+// add runs f later, unless there are most functions that have not begun.
+func (l *lane) add(most int, f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.queue) >= most {
+		return false
+	}
 	l.queue = append(l.queue, f)
 	if !l.running {
 		l.running = true
 		go l.run()
 	}
+	return true
 }
 
 func (l *lane) run() {
@@ -49,13 +57,6 @@ func (l *lane) run() {
 	}
 }
 
-// waiting returns how many functions have not begun.
-func (l *lane) waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.queue)
-}
-
 // subscriber is told of changes of state. It has a lane of its own, so a slow one delays no other.
 type subscriber struct {
 	f    func(Change)
@@ -64,7 +65,7 @@ type subscriber struct {
 }
 
 func (s *subscriber) put(c Change) {
-	s.lane.add(func() {
+	s.lane.add(math.MaxInt, func() {
 		if !s.over.Load() {
 			s.f(c)
 		}
@@ -74,26 +75,20 @@ func (s *subscriber) put(c Change) {
 // mostLines bounds the lines that wait for a handler that hangs.
 const mostLines = 1000
 
-// queued returns a logger that hands its lines on to log in a goroutine of its own, and the queue in between. The handler
-// of log is the program's. It can be slow, hang or end its goroutine, and none of that may delay a lock, a dial or a
-// delete. The queue keeps the order of the lines. If it is full, it drops lines, and a line says how many.
-func queued(log *slog.Logger) (*slog.Logger, *logLines) {
-	q := new(logLines)
-	return slog.New(queueHandler{log.Handler(), q}), q
+// logQueue has lines for a handler of the program, which can be slow, hang or end its goroutine: none of that may delay a
+// lock, a dial or a delete. If the queue is full, lines are dropped.
+type logQueue struct {
+	lane
+	dropped atomic.Int64 // since the last note that says how many
 }
 
+// queueHandler puts lines into a queue. It does not ask the handler behind it whether it is enabled: the lane does.
 type queueHandler struct {
 	to slog.Handler
-	q  *logLines
+	q  *logQueue
 }
 
-// Enabled does not ask the program's handler, which is asked in the goroutine.
 func (h queueHandler) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h queueHandler) Handle(ctx context.Context, r slog.Record) error {
-	h.q.put(logLine{context.WithoutCancel(ctx), h.to, r.Clone()})
-	return nil
-}
 
 func (h queueHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return queueHandler{h.to.WithAttrs(attrs), h.q}
@@ -103,69 +98,26 @@ func (h queueHandler) WithGroup(name string) slog.Handler {
 	return queueHandler{h.to.WithGroup(name), h.q}
 }
 
-// logLines has the lines of a logger that are not written yet.
-type logLines struct {
-	lane lane
-
-	mu      sync.Mutex
-	waiting int
-	dropped int     // lines for which there was no room since the last one that waits
-	last    logLine // the last of the dropped lines
-}
-
-type logLine struct {
-	ctx    context.Context
-	to     slog.Handler
-	record slog.Record
-}
-
-func (q *logLines) put(l logLine) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.waiting >= mostLines {
-		q.dropped, q.last = q.dropped+1, l
-		return
-	}
-	q.noteDroppedLocked()
-	q.addLocked(l)
-}
-
-func (q *logLines) addLocked(l logLine) {
-	q.waiting++
-	q.lane.add(func() {
-		q.mu.Lock()
-		if q.waiting--; q.waiting == 0 {
-			q.noteDroppedLocked()
+func (h queueHandler) Handle(ctx context.Context, r slog.Record) error {
+	ctx, r = context.WithoutCancel(ctx), r.Clone()
+	write := func(r slog.Record) {
+		if h.to.Enabled(ctx, r.Level) {
+			_ = h.to.Handle(ctx, r)
 		}
-		q.mu.Unlock()
-		if l.to.Enabled(l.ctx, l.record.Level) {
-			_ = l.to.Handle(l.ctx, l.record)
-		}
-	})
-}
-
-// noteDroppedLocked puts a line about the dropped lines into the queue, in their place.
-func (q *logLines) noteDroppedLocked() {
-	if q.dropped == 0 {
-		return
 	}
-	note := q.last
-	note.record = slog.NewRecord(note.record.Time, slog.LevelWarn, "lines were dropped because the log is slow", 0)
-	note.record.AddAttrs(slog.Int("dropped", q.dropped))
-	q.dropped, q.last = 0, logLine{}
-	q.addLocked(note)
+	if !h.q.add(mostLines, func() { write(r) }) && h.q.dropped.Add(1) == 1 {
+		h.q.add(math.MaxInt, func() { // in the place of the first that was dropped
+			note := slog.NewRecord(r.Time, slog.LevelWarn, "lines were dropped because the log is slow", 0)
+			note.AddAttrs(slog.Int64("dropped", h.q.dropped.Swap(0)))
+			write(note)
+		})
+	}
+	return nil
 }
 
 // flush waits until all lines are written, but no longer than d.
-func (q *logLines) flush(d time.Duration) {
+func (q *logQueue) flush(d time.Duration) {
 	written := make(chan struct{})
-	q.lane.add(func() {
-		q.lane.add(func() { close(written) }) // behind a note about dropped lines, if that comes last
-	})
-	limit := time.NewTimer(d)
-	defer limit.Stop()
-	select {
-	case <-written:
-	case <-limit.C:
-	}
+	q.add(math.MaxInt, func() { close(written) })
+	_ = rounds.Until(context.Background(), written, d)
 }

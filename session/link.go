@@ -23,8 +23,7 @@ type link struct {
 	over chan struct{} // closed when all of its calls have ended
 }
 
-// Session timeouts that no server grants unless it is asked for them. With a timeout of weeks the clock would never run
-// out. A timeout of a millisecond is over at once.
+// Session timeouts that no server grants unless it is asked for them. With one of weeks the clock would never run out.
 const (
 	longestGrant  = time.Hour
 	shortestGrant = 10 * time.Millisecond
@@ -45,8 +44,8 @@ func (s *Session) newLink(c net.Conn, to dial.Target) *link {
 	})}
 }
 
-// serve serves the connection until it has ended. The watches break before anything else is told of that, and the calls
-// without an answer end last: with the loss, if this is one.
+// serve serves the connection until it has ended. Then the watches break before anything else is told, and the calls without
+// an answer end last: with the loss, if this is one.
 func (l *link) serve(s *Session) {
 	defer close(l.over)
 	defer l.conn.Forsake()
@@ -90,7 +89,7 @@ func (l *link) serve(s *Session) {
 	s.disconnected(l, why)
 }
 
-// greeted takes the answer to a handshake. It compares the session id every time: a different id is a loss.
+// greeted takes the answer to a handshake. A different session id is a loss.
 func (s *Session) greeted(g codec.Greeting, sent time.Time, by dial.Target) error {
 	if granted := g.Timeout(); granted > max(s.cfg.timeout, longestGrant) || granted < min(s.cfg.timeout, shortestGrant) {
 		return fmt.Errorf("%w: a session timeout of %v, after %v was asked for", codec.ErrBadFrame, granted, s.cfg.timeout)
@@ -120,8 +119,8 @@ func (s *Session) greeted(g codec.Greeting, sent time.Time, by dial.Target) erro
 	return s.Err() // the connection may have come back too late
 }
 
-// grant takes the timeout of a greeting if it is the first, or if it is less than the present one. A server that has
-// restarted can have another limit, and the session expires by it from now on.
+// grant takes the timeout of the first greeting, and a shorter one of a later greeting: a server that has restarted can have
+// another limit, and the session expires by it from now on.
 func (s *Session) grant(g codec.Greeting, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +137,7 @@ func (s *Session) grant(g codec.Greeting, first bool) error {
 	if !ok {
 		return &shortLease{timeout, margin, half}
 	}
-	s.m.outage.terms(s.cfg, g.Session, s.to, timeout, margin)
+	s.m.outage.terms(g.Session, s.to, timeout, margin)
 	return nil
 }
 
@@ -161,15 +160,15 @@ func (s *Session) connected(l *link) {
 	}
 }
 
-// accepted takes that the session is live on the present connection: requests may be sent.
+// accepted takes that requests may be sent over the present connection.
 func (s *Session) accepted() {
 	s.mu.Lock()
-	if s.now == nil || s.err != nil || s.upLocked() {
+	if s.now == nil || s.err != nil || s.isUp {
 		s.mu.Unlock()
 		return
 	}
 	again := s.live
-	s.live = true
+	s.live, s.isUp = true, true
 	close(s.up)
 	s.mu.Unlock()
 	s.m.outage.connected(s, again)
@@ -177,26 +176,15 @@ func (s *Session) accepted() {
 	s.m.learnTick()
 }
 
-// upLocked reports whether requests may be sent.
-func (s *Session) upLocked() bool {
-	select {
-	case <-s.up:
-		return true
-	default:
-		return false
-	}
-}
-
 // disconnected takes that the connection has ended.
 func (s *Session) disconnected(l *link, why error) {
 	s.mu.Lock()
-	had := s.now == l
-	if had {
-		if s.now = nil; s.upLocked() {
-			s.up = make(chan struct{})
+	changed := s.now == l && s.live && s.err == nil
+	if s.now == l {
+		if s.now = nil; s.isUp {
+			s.isUp, s.up = false, make(chan struct{})
 		}
 	}
-	changed := had && s.live && s.err == nil
 	s.mu.Unlock()
 	failure := &dial.Failure{Step: dial.StepConnected, To: l.to, Err: cmp.Or(why, net.ErrClosed)}
 	s.watches.breakAll() // no watch is trusted across a reconnect: events may have come and gone
@@ -207,7 +195,7 @@ func (s *Session) disconnected(l *link, why error) {
 		s.lose(fmt.Errorf("%w: %w", lossSuspend, failure))
 	default:
 		s.cfg.log.Log(context.Background(), s.m.outage.breakLevel(), "zookeeper session suspended", "session", hex(s.ID()),
-			"server", l.to.String(), "cause", failure.Reason(), "remaining", s.Remaining().Round(time.Millisecond).String())
+			"server", l.to.String(), "cause", failure.Reason(), "remaining", rounded(s.Remaining()))
 		s.m.transition(Suspended, s, failure)
 	}
 }
@@ -238,7 +226,7 @@ func (s *Session) take(n wire.News) error {
 	return nil
 }
 
-// expired takes that a server says that the session has expired. If the session was of use, that server is too. So the next
+// expired takes that a server says that the session has expired. If the session was of use, that server is too, and the next
 // session need not wait before it dials.
 func (s *Session) expired() {
 	if s.latest.Load() > 0 {

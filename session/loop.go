@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -45,10 +44,8 @@ func (m *Manager) run() {
 	}
 	m.transition(Closed, nil, ErrClosed)
 	m.outage.end()
-	ctx, cancel := context.WithDeadline(context.Background(), cmp.Or(m.closeBy, time.Now().Add(closeTime)))
-	defer cancel()
-	m.closeErr = m.closer.finish(ctx)
-	m.dialer.Close(ctx)
+	m.closeErr = m.closer.finish()
+	m.dialer.Close(m.closer.life)
 	switch {
 	case m.closeErr != nil:
 		m.cfg.log.Warn("zookeeper session not closed on the servers", "err", m.closeErr)
@@ -66,13 +63,10 @@ func (m *Manager) hurry(s *Session) time.Duration {
 	return s.stake()
 }
 
-// askTime bounds how long the loop waits for a connection whose session has ended: for the answer to closeSession, and
-// then for the connection's goroutines. The connection can be the program's, whose methods need not return.
-const askTime = time.Second
-
-// serve serves a connection in a goroutine, which reads from it, until it has ended. It leaves the goroutine behind if that
-// does not end with the session.
+// serve serves a connection until it has ended, in a goroutine that reads from it. If that does not end with the session, it
+// is left behind: the connection can be the program's, whose methods need not return.
 func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
+	const patience = time.Second // for the answer to closeSession, and then for the goroutine
 	l := s.newLink(c, to)
 	m.outage.waits(to)
 	go l.serve(s)
@@ -81,15 +75,12 @@ func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
 		return
 	case <-s.life.Done():
 	}
-	if m.open.Err() != nil {
-		m.closeBy = time.Now().Add(closeTime)
-	}
 	if m.open.Err() != nil && s.link() == l {
 		l.conn.CloseSession()
-		_ = rounds.Until(context.Background(), l.over, askTime)
+		_ = rounds.Until(context.Background(), l.over, patience)
 	}
 	go l.conn.Cut(net.ErrClosed)
-	_ = rounds.Until(context.Background(), l.over, askTime)
+	_ = rounds.Until(context.Background(), l.over, patience)
 }
 
 // tick is what a manager knows of the servers' tick.
@@ -99,8 +90,8 @@ type tick struct {
 	shortest atomic.Int64 // the shortest session timeout that a server grants, or 0 if not known yet
 }
 
-// shortestHalf is the shortest half tick that is learned: half of ZooKeeper's default tick. An operator may have set
-// minSessionTimeout below two ticks. WithTickTime can set a shorter one.
+// shortestHalf is the shortest half tick that is learned, half of ZooKeeper's default tick, because an operator may have set
+// minSessionTimeout below two ticks.
 const shortestHalf = time.Second
 
 // half returns half a tick, or more, for a session with the given timeout.
@@ -114,8 +105,8 @@ func (t *tick) half(timeout time.Duration) time.Duration {
 	return timeout / 4
 }
 
-// learnTick asks for a session timeout of 1 ms, once per manager. Servers raise that to their minSessionTimeout, which is
-// two ticks by default. It tries until a server has answered.
+// learnTick asks for a session timeout of 1 ms, once per manager and until a server has answered. Servers raise that to their
+// minSessionTimeout, which is two ticks by default.
 func (m *Manager) learnTick() {
 	if m.tick.told > 0 || m.tick.learning.Swap(true) {
 		return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,7 @@ import (
 )
 
 // Manager keeps a session open: it connects, and opens another session when one is lost. Make one Manager per process and
-// ensemble with [Connect] or [Open]. All methods may be called by any number of goroutines at once. They panic if neither
-// of the two has made the Manager.
+// ensemble with [Connect] or [Open]. Methods panic if neither of the two has made the Manager.
 type Manager struct {
 	cfg    *config
 	dialer *dial.Dialer
@@ -31,7 +31,6 @@ type Manager struct {
 	open     context.Context // ended by Close
 	shut     context.CancelFunc
 	stopped  chan struct{} // closed when the manager has ended
-	closeBy  time.Time     // when Close gives up, if the loop had to wait for a connection since Close; the loop's
 	closeErr error         // no server has confirmed the end of a session; read once stopped is closed
 
 	mu      sync.Mutex
@@ -53,14 +52,14 @@ const (
 	notableSilence = time.Second
 )
 
-// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot". It consists of hosts
-// with or without ports (default 2181), with IPv6 addresses in brackets, and an optional path. All nodes lie below that
-// path, which is created when needed.
+// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot": hosts with or without ports
+// (default 2181), with IPv6 addresses in brackets, and an optional path. All nodes lie below that path, which is created when
+// needed.
 //
 // Connect returns when a session is live. It fails when ctx has ended, with an error that matches ctx.Err() and says why
 // there was no session. It fails at once with an error that matches [ErrInvalid] if servers or an option cannot work, or if
 // the servers grant a session timeout that is too short (see [WithMargin]), and with [zk.ErrAuthFailed] if the servers
-// refuse an identity. ctx bounds Connect only. Close ends the manager. [Open] does not wait.
+// refuse an identity. ctx bounds Connect only.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
@@ -81,13 +80,9 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 	return m, nil
 }
 
-// Open is Connect for programs that start without ZooKeeper: it does not wait for a session. It returns a manager in state
-// [Connecting], which goes on to try until a session is live or the manager is closed. [Manager.Session] and the locks wait
-// for that session. Until there is one, the log says why: see [WithLogger].
-//
-// Open fails only if servers or an option cannot work, with an error that matches [ErrInvalid]. If the servers refuse an
-// identity, or grant a session timeout that is too short, [Manager.Session] and the locks return that error, and the
-// manager goes on to ask for a session.
+// Open is Connect for programs that start without ZooKeeper. It does not wait, and fails only if servers or an option cannot
+// work, with an error that matches [ErrInvalid]. The manager is in state [Connecting], and tries until a session is live.
+// [Manager.Session] and the locks wait for that, and until then the log says why there is none: see [WithLogger].
 func Open(servers string, opts ...Option) (*Manager, error) {
 	cfg, err := newConfig(servers, opts)
 	if err != nil {
@@ -97,13 +92,15 @@ func Open(servers string, opts ...Option) (*Manager, error) {
 }
 
 func start(cfg *config) *Manager {
-	m := &Manager{cfg: cfg, tick: tick{told: cfg.tick}, stopped: make(chan struct{}), changed: make(chan struct{})}
-	m.subs = make(map[*subscriber]struct{})
+	m := &Manager{
+		cfg: cfg, tick: tick{told: cfg.tick}, stopped: make(chan struct{}), changed: make(chan struct{}),
+		subs: make(map[*subscriber]struct{}),
+	}
 	m.open, m.shut = context.WithCancel(context.Background())
 	m.dialer = dial.New(dial.Config{
 		Servers: cfg.servers, Resolve: cfg.resolve, Dial: cfg.dial, TLS: cfg.tls, Timeout: cfg.timeout, Waits: cfg.waits,
 	})
-	m.outage.log, m.outage.unresolved = cfg.log, m.dialer.Unresolved
+	m.outage.cfg, m.outage.unresolved = cfg, m.dialer.Unresolved
 	m.closer.init(m)
 	m.trace.now.Store(new(Trace))
 	for _, t := range cfg.traces {
@@ -123,10 +120,10 @@ func (m *Manager) check() *Manager {
 	return m
 }
 
-// Session returns the live session. If there is none, it waits for one. It fails when ctx ends, with an error that matches
-// ctx.Err() and says why there is no connection. It fails with an error that matches [ErrClosed] if the manager is closed,
-// with [zk.ErrAuthFailed] for as long as the servers refuse an identity, and with [ErrInvalid] for as long as they grant a
-// session timeout that is too short. The manager goes on to ask for a session.
+// Session returns the live session, or waits for one. It fails when ctx ends, with an error that matches ctx.Err() and says why
+// there is no connection. The error matches [ErrClosed] if the manager is closed, [zk.ErrAuthFailed] for as long as the servers
+// refuse an identity, and [ErrInvalid] for as long as they grant a session timeout that is too short. The manager goes on to
+// ask for a session.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	misuse.Context(ctx, "session: Manager.Session")
 	m.check()
@@ -170,7 +167,7 @@ func (m *Manager) State() State {
 	return state
 }
 
-// present returns the state, and the session that the manager has at present, or nil. The session may have ended.
+// present returns the state and the session, which may be nil or have ended.
 func (m *Manager) present() (State, *Session) {
 	m.mu.Lock()
 	state, s := m.state, m.session
@@ -181,10 +178,9 @@ func (m *Manager) present() (State, *Session) {
 	return state, s
 }
 
-// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of its own. The first change
-// tells the present state: its From and To are both that state. f may block, and may call anything in this package. If f
-// ends its goroutine by runtime.Goexit, another goroutine goes on with the next change. cancel ends the subscription
-// without waiting for f. The subscription also ends after the change to Closed. A nil f panics.
+// Subscribe calls f with each change of state, in order, from a goroutine of its own. The first change tells the present state:
+// its From and To are both that state. f may block, and may call anything in this package. cancel ends the subscription without
+// waiting for f. The subscription also ends after the change to Closed. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.check()
 	if f == nil {
@@ -215,16 +211,11 @@ type Status struct {
 	Servers string        // the connect string
 	Session *Session      // the live one; nil if there is none
 	Timeout time.Duration // the session timeout that the manager asks the servers for
-	// Server is the host and port of the server that the session is connected to, or was connected to last, as in the
-	// connect string. It is "" if there is no session.
-	Server string
-	// Failure says why there is no connection, or which server has not answered for how long. It is nil if nothing is
-	// wrong, and as long as nothing is known.
-	Failure error
+	Server  string        // of the present or last connection, as in the connect string; "" if there is no session
+	Failure error         // why there is no connection, or which server is silent for how long; nil if nothing is known
 }
 
-// Status returns what the manager knows of its connection, for pages and health checks. It sends nothing, and waits for
-// nothing.
+// Status returns what the manager knows of its connection. It sends nothing, and waits for nothing.
 func (m *Manager) Status() Status {
 	state, s := m.check().present()
 	out := Status{State: state, Servers: m.cfg.named, Timeout: m.cfg.timeout}
@@ -250,9 +241,8 @@ func (m *Manager) Status() Status {
 	return out
 }
 
-// AddTrace adds hooks to those of [WithTrace], for a package that is given a manager and watches its locks. They are called
-// after those that are there, until the manager is closed. They are not told how a thing ends that had begun before. The
-// first call of a State hook tells the present state, as that of Subscribe does.
+// AddTrace adds hooks behind those of [WithTrace], for a package that is given a manager and watches its locks. They are not
+// told how a thing ends that had begun before. The first call of a State hook tells the present state, as that of Subscribe does.
 func (m *Manager) AddTrace(t Trace) {
 	m.check().trace.add(t)
 	if t.State != nil {
@@ -260,28 +250,23 @@ func (m *Manager) AddTrace(t Trace) {
 	}
 }
 
-// Trace returns the hooks to call at present: those of [WithTrace] and those of AddTrace, together. It is for packages that
-// make locks. It never returns nil, and nobody may change the result.
+// Trace returns the hooks to call at present, for packages that make locks. It is never nil, and nobody may change it.
 func (m *Manager) Trace() *Trace { return m.check().trace.now.Load() }
 
-// TellLoss has f called later, by the goroutine of the manager that tells of losses. It returns at once. All calls are made
-// in the order of TellLoss. It is for packages that make locks: f calls the hooks for a lock that was lost, so hooks that
-// block delay no other lock. If f blocks, a bounded number of calls waits, and further ones are dropped, which the log tells.
-// A nil f panics.
+// TellLoss has one goroutine of the manager call f, behind the functions of earlier calls. It returns at once. It is for packages
+// that make locks: f calls the hooks for a lock that was lost, and hooks that block delay no other lock. Then a bounded number of
+// calls waits, and further ones are dropped, which the log tells. A nil f panics.
 func (m *Manager) TellLoss(f func()) {
 	m.check()
 	if f == nil {
 		panic("session: Manager.TellLoss: nil function")
 	}
-	if m.losses.waiting() >= mostLosses {
+	if !m.losses.add(mostLosses, f) {
 		m.cfg.log.Error("a hook of a lost lock blocks, so a loss is not told")
-		return
 	}
-	m.losses.add(f)
 }
 
-// Logger returns the logger of [WithLogger], or the default. The lines go to it by the goroutine that hands on those of the
-// manager.
+// Logger returns the logger of [WithLogger], behind the queue that all lines go through.
 func (m *Manager) Logger() *slog.Logger { return m.check().cfg.log }
 
 // Backoff returns the bounds of the waits between tries: those of [WithBackoff], or the default.
@@ -295,10 +280,9 @@ func (m *Manager) MaxNodes() int { return m.check().cfg.maxNodes }
 // Chroot returns the path of the connect string below which all nodes lie, or "/" if it has none.
 func (m *Manager) Chroot() string { return m.check().cfg.outward("/") }
 
-// Close gives up everything held under the session, closes the session on the servers, and ends all goroutines of the
-// manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by then,
-// Close returns an error, and the servers free the locks when they expire the session. Close may be called more than once
-// and always returns the same error.
+// Close gives up everything held under the session, closes the session on the servers, and ends all goroutines of the manager.
+// Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by then, it returns an
+// error, and the servers free the locks when they expire the session. Further calls return the same error.
 func (m *Manager) Close() error {
 	m.check().shut()
 	<-m.stopped
@@ -306,12 +290,20 @@ func (m *Manager) Close() error {
 	return m.closeErr
 }
 
+// mayFollow has the states that each state can change to.
+var mayFollow = map[State][]State{
+	Connecting: {Connected, Closed},
+	Connected:  {Suspended, Lost, Closed},
+	Suspended:  {Connected, Lost, Closed},
+	Lost:       {Connecting, Closed},
+}
+
 // transition is the only function that changes the state. It refuses late news of a session that is gone.
 func (m *Manager) transition(to State, s *Session, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case !canFollow(m.state, to):
+	case !slices.Contains(mayFollow[m.state], to):
 		return
 	case to == Connected && s.Err() != nil, to == Suspended && s != m.session: // the loop can be at the next session already
 		return
@@ -331,24 +323,6 @@ func (m *Manager) transition(to State, s *Session, why error) {
 		clear(m.subs)
 	}
 	m.wakeLocked()
-}
-
-func canFollow(from, to State) bool {
-	switch {
-	case from == Closed || from == to:
-		return false
-	case to == Closed:
-		return true
-	}
-	switch from {
-	case Connecting:
-		return to == Connected
-	case Connected:
-		return to == Suspended || to == Lost
-	case Suspended:
-		return to == Connected || to == Lost
-	}
-	return from == Lost && to == Connecting
 }
 
 func (m *Manager) wakeLocked() {

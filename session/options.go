@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,13 +23,24 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an
-// error that matches [ErrInvalid].
+// Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an error that matches
+// [ErrInvalid].
 type Option interface{ apply(c *config) error }
 
 type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
+
+// setting returns an option that sets something, or fails with a text if the value is not ok.
+func setting(ok bool, set func(*config), format string, values ...any) Option {
+	return option(func(c *config) error {
+		if !ok {
+			return misuse.Invalidf(format, values...)
+		}
+		set(c)
+		return nil
+	})
+}
 
 // config is the result of all options.
 type config struct {
@@ -47,7 +60,7 @@ type config struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 	resolve func(ctx context.Context) ([]string, error)
 	log     *slog.Logger
-	lines   *logLines // of log
+	lines   *logQueue // of log
 	traces  []Trace
 }
 
@@ -56,8 +69,8 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	c := &config{
 		named: servers, timeout: 10 * time.Second, maxNodes: 8192, maxNodeBytes: 1 << 20, log: slog.Default(), acl: zk.WorldACL(zk.PermAll),
 	}
-	list, chroot, err := dial.Parse(servers)
-	c.servers, c.chroot = list, chroot
+	var err error
+	c.servers, c.chroot, err = dial.Parse(servers)
 	errs := []error{err}
 	for _, o := range opts {
 		if o == nil {
@@ -66,35 +79,24 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		}
 		errs = append(errs, o.apply(c))
 	}
-	if err == nil && len(list) == 0 && c.resolve == nil {
+	if err == nil && len(c.servers) == 0 && c.resolve == nil {
 		errs = append(errs, misuse.Invalidf("connect string %q names no server", servers))
 	}
 	if c.margin >= c.timeout {
 		errs = append(errs, misuse.Invalidf("margin %v is not below the session timeout %v", c.margin, c.timeout))
+	} else if c.tick > 0 { // without the tick, only the timeout that is granted tells whether there is room for heartbeats
+		timeout, half := max(c.timeout, 2*c.tick), c.tick/2
+		if margin, ok := clock.Margin(c.margin, timeout, half); !ok || c.margin > 0 && margin != c.margin {
+			short := &shortLease{timeout, cmp.Or(c.margin, margin), half}
+			errs = append(errs, misuse.Invalidf("%v (WithTimeout, WithMargin, WithTickTime)", short))
+		}
 	}
-	errs = append(errs, c.checkLease())
 	if c.waits.First == 0 { // a client without a connection dials less often than it would send heartbeats
 		c.waits.First, c.waits.Most = 50*time.Millisecond, min(15*time.Second, c.timeout/2)
 	}
-	c.log, c.lines = queued(c.log)
+	c.lines = new(logQueue)
+	c.log = slog.New(queueHandler{c.log.Handler(), c.lines})
 	return c, errors.Join(errs...)
-}
-
-// checkLease fails if the options alone tell that every session which owns a node would be lost. Without the tick they do
-// not tell, so a session is checked again when it is granted.
-func (c *config) checkLease() error {
-	if c.tick == 0 || c.margin >= c.timeout {
-		return nil
-	}
-	timeout, half := max(c.timeout, 2*c.tick), c.tick/2
-	margin, ok := clock.Margin(c.margin, timeout, half)
-	if ok && (c.margin == 0 || margin == c.margin) {
-		return nil
-	}
-	if c.margin > 0 {
-		margin = c.margin
-	}
-	return misuse.Invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
 }
 
 // outward adds the chroot to a path, and inward removes it.
@@ -112,199 +114,139 @@ func (c *config) inward(path string) string {
 	return "/"
 }
 
-// WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A
-// holder that is cut off learns that it has lost its locks before the timeout has passed, and other
-// clients get them soon after.
+// WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A holder that is cut off
+// learns that it has lost its locks before the timeout has passed, and other clients get them soon after.
 //
-// The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be
-// longer than 0.57 s, or less if the tick is told and short. The protocol counts in milliseconds.
-// Default: 10 s.
+// The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be longer than 0.57 s, or
+// less if the tick is told and short. The protocol counts in milliseconds. Default: 10 s.
 func WithTimeout(d time.Duration) Option {
-	return option(func(c *config) error {
-		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
-			return misuse.Invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
-		}
-		c.timeout = d
-		return nil
-	})
+	const most = math.MaxInt32 * time.Millisecond
+	return setting(d >= time.Millisecond && d <= most, func(c *config) { c.timeout = d },
+		"session timeout %v is not between 1 ms and %v", d, most)
 }
 
-// WithTickTime sets how long a tick of the servers is: tickTime in their configuration. A leader
-// hears of the clients of other servers only twice a tick, so every lease is shorter by half a
-// tick. The right tick makes leases longer. A tick that is too short makes them wrong: a session
-// can then report itself live after the servers have expired it.
+// WithTickTime sets how long a tick of the servers is: tickTime in their configuration. A leader hears of the clients of other
+// servers only twice a tick, so every lease is shorter by half a tick. A tick that is too short is wrong: a session can then
+// report itself live after the servers have expired it.
 //
-// Default: the manager learns the tick from the shortest session timeout that the servers grant.
-// It opens a short session of its own for that. Until then it assumes that half a tick is a
-// quarter of the session timeout.
+// Default: the manager learns the tick from the shortest session timeout that the servers grant, for which it opens a short
+// session of its own. Until then it takes a quarter of the session timeout for half a tick.
 func WithTickTime(d time.Duration) Option {
-	return option(func(c *config) error {
-		if d < time.Millisecond || d > time.Hour {
-			return misuse.Invalidf("tick %v is not between 1 ms and 1 h", d)
-		}
-		c.tick = d
-		return nil
-	})
+	return setting(d >= time.Millisecond && d <= time.Hour, func(c *config) { c.tick = d }, "tick %v is not between 1 ms and 1 h", d)
 }
 
-// WithMargin sets how early a session counts as lost, before the servers could expire it. The margin
-// covers clocks that run at different rates, and threads that run late. Half a tick of the servers is
-// subtracted as well: see [WithTickTime].
+// WithMargin sets how early a session counts as lost, before the servers could expire it. The margin covers clocks that run at
+// different rates, and threads that run late. Half a tick of the servers is subtracted as well: see [WithTickTime].
 //
-// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. They need 0.6
-// of the timeout and 100 ms, and more if a tick is longer than half the timeout. If the tick is told and the margin leaves less, Connect fails with the
-// numbers. If only the timeout that the servers grant, or a tick that is not told, makes the margin too
-// long, the session has a shorter one, and the log warns of it. If not even a tenth of the timeout is left
-// for the margin, there is no session: Connect and [Manager.Session] say why, with an error that matches
-// [ErrInvalid]. Default: a tenth of the granted timeout.
+// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. They need 0.6 of the timeout and
+// 100 ms, and more if a tick is longer than half the timeout. If the tick is told and the margin leaves less, Connect fails. If
+// the servers grant a shorter timeout, or the tick is not told, such a margin is shortened, and the log warns of it. If not even
+// a tenth of the timeout is left for it, there is no session, and the error matches [ErrInvalid]. Default: a tenth of the
+// granted timeout.
 func WithMargin(d time.Duration) Option {
-	return option(func(c *config) error {
-		if d <= 0 {
-			return misuse.Invalidf("margin %v is not positive", d)
-		}
-		c.margin = d
-		return nil
-	})
+	return setting(d > 0, func(c *config) { c.margin = d }, "margin %v is not positive", d)
 }
 
-// WithAuth presents an identity to the servers on every connection, before anything else. An
-// example is ("digest", []byte("user:password")). It may be given more than once, for several
-// identities. Without
-// [WithTLS] the credential crosses the network in the clear.
+// WithAuth presents an identity to the servers on every connection, before anything else. An example is ("digest",
+// []byte("user:password")). It may be given more than once. Without [WithTLS] the credential crosses the network in the clear.
 //
-// A server does not know which passwords are right. With a wrong password, requests fail with
-// [zk.ErrNoAuth]. If the server refuses the identity itself, for example because it does not have
-// the scheme, Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost.
-// Default: none.
+// A server does not know which passwords are right: with a wrong one, requests fail with [zk.ErrNoAuth]. If the server refuses
+// the identity itself, for example because it does not have the scheme, Connect fails with [zk.ErrAuthFailed], and a session
+// that exists already is lost. Default: none.
 func WithAuth(scheme string, credential []byte) Option {
 	return option(func(c *config) error {
-		if scheme == "" {
+		switch {
+		case scheme == "":
 			return misuse.Invalidf("empty auth scheme")
-		}
-		if scheme == "digest" && !strings.Contains(string(credential), ":") {
+		case scheme == "digest" && !bytes.Contains(credential, []byte(":")):
 			return misuse.Invalidf("the credential of the scheme digest is user:password, and this one has no colon")
 		}
-		c.auths = append(c.auths, codec.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
+		c.auths = append(c.auths, codec.Identity{Scheme: scheme, Credential: bytes.Clone(credential)})
 		return nil
 	})
 }
 
-// WithACL sets the access control list of every node that the library creates, parents included.
-// It does not change the list of a directory that exists already.
+// WithACL sets the access control list of every node that the library creates, parents included. It does not change the list
+// of a directory that exists already.
 //
-// ZooKeeper asks a node's parent for the right to delete the node. So a client that may delete in
-// a lock's directory can break its locks. A client that may not read the directory cannot list
-// its contenders. Whether it can see that the directory exists and how many children it has depends on
-// the server's version: ZooKeeper before 3.8.4 and 3.9.0 to 3.9.1 tell that to everybody, and later
-// versions only to clients with the READ permission (ZOOKEEPER-2590).
-//
-// Default: everybody may do everything.
+// ZooKeeper asks a node's parent for the right to delete the node. So a client that may delete in a lock's directory can break
+// its locks. A client that may not read the directory cannot list its contenders. ZooKeeper before 3.8.4 and 3.9.0 to 3.9.1
+// tell everybody whether it exists and how many children it has, and later versions only clients that may read it
+// (ZOOKEEPER-2590). Default: everybody may do everything.
 func WithACL(acl ...zk.ACL) Option {
+	const needed = int32(zk.PermCreate | zk.PermDelete)
 	return option(func(c *config) error {
-		if len(acl) == 0 {
-			return misuse.Invalidf("empty ACL")
+		var all int32
+		for _, one := range acl {
+			all |= one.Perms
 		}
-		if err := checkACL(acl); err != nil {
-			return err
+		switch {
+		case len(acl) == 0:
+			return misuse.Invalidf("empty ACL")
+		case all&needed != needed:
+			return misuse.Invalidf("an ACL with which nobody could both create and delete nodes: locks need these rights")
 		}
 		c.acl = slices.Clone(acl)
 		return nil
 	})
 }
 
-// WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect
-// string is verified. A server that fails verification, or refuses our certificate, is tried
-// again like a server that does not answer. Connect and [Manager.Session] report the reason when
-// their context ends.
+// WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect string is verified. A server that
+// fails verification, or refuses our certificate, is tried again like one that does not answer.
 //
-// The config is copied, and used for every connection. So certificates that are renewed while the program runs come from
-// functions of it, which each handshake calls: GetClientCertificate for the client's own, and VerifyConnection, with
-// InsecureSkipVerify, where the authorities of the servers change. A connection goes on with the certificates that it
-// began with, also past their end: ZooKeeper looks at them in the handshake only. Default: plain TCP.
+// The config is copied, and used for every connection. Certificates that are renewed while the program runs come from functions
+// of it, which each handshake calls: GetClientCertificate for the client's own, and VerifyConnection, with InsecureSkipVerify,
+// where the authorities of the servers change. A connection goes on with the certificates that it began with, also past their
+// end. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
-	return option(func(c *config) error {
-		if cfg == nil {
-			return misuse.Invalidf("nil TLS config")
-		}
-		c.tls = cfg.Clone()
-		return nil
-	})
+	return setting(cfg != nil, func(c *config) { c.tls = cfg.Clone() }, "nil TLS config")
 }
 
-// WithResolver has the manager ask which servers there are, for example in DNS (SRV records), in Consul, or in a
-// file. The servers are written as in a connect string: a host, with or without a port. With [WithTLS], the host is
-// what is verified, so names are better than addresses. Servers that cannot be one are left out, and the log names
-// them.
+// WithResolver has the manager ask which servers there are, for example in DNS (SRV records), in Consul, or in a file. The
+// servers are written as in a connect string: a host, with or without a port. With [WithTLS] the host is verified, so names are
+// better than addresses. Servers that cannot be one are left out, and the log names them. The connect string may be empty then,
+// or have only a chroot, such as "/app". Servers that it has are used until the resolver has answered for the first time.
 //
-// The connect string may be empty then, or have only a chroot, such as "/app". Servers that it has are used until the
-// resolver has answered for the first time.
+// The manager asks when it dials: for the first connection, after each disconnection, and again whenever it has tried all
+// servers or has dialled for 10 s. So a server that was added or removed counts from the next dial on.
 //
-// The manager asks when it dials: for the first connection, after each disconnection, and again whenever it has tried
-// all servers or has dialled for 10 s. While it is connected, it does not ask. So a server that was added or removed
-// counts from the next dial on.
-//
-// The context of the call ends after 10 s. The resolver should return then. It is called by
-// one goroutine at a time. If it fails or names no server, or has not answered after half a second, the last
-// servers that it named are dialled. If there are none, the manager asks again after a wait of [WithBackoff]. The log,
-// and the errors of [Connect] and [Manager.Session], say why. A resolver that panics ends the program.
-//
+// One goroutine at a time calls the resolver, with a context that ends after 10 s. The resolver should return then. If it fails
+// or names no server, or has not answered after half a second, the last servers that it named are dialled. If there are none,
+// the manager asks again after a wait of [WithBackoff]. The log, and the errors of [Connect] and [Manager.Session], say why.
 // Default: the servers of the connect string.
 func WithResolver(resolve func(ctx context.Context) ([]string, error)) Option {
-	return option(func(c *config) error {
-		if resolve == nil {
-			return misuse.Invalidf("nil resolver")
-		}
-		c.resolve = resolve
-		return nil
-	})
+	return setting(resolve != nil, func(c *config) { c.resolve = resolve }, "nil resolver")
 }
 
-// WithDialer replaces the TCP dialer. dial gets a host and port of the connect string,
-// unresolved, and must return when ctx ends. Several calls can run at once. The connections need
-// not support deadlines.
+// WithDialer replaces the TCP dialer. dial gets a host and port of the connect string, unresolved, and must return when ctx
+// ends. Several calls can run at once. The connections need not support deadlines.
 //
-// Default: each address is dialled by [net.Dialer]. Names are resolved again in each round
-// through the servers and after each disconnection.
+// Default: each address is dialled by [net.Dialer]. Names are resolved again in each round through the servers and after each
+// disconnection.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return option(func(c *config) error {
-		if dial == nil {
-			return misuse.Invalidf("nil dialer")
-		}
-		c.dial = dial
-		return nil
-	})
+	return setting(dial != nil, func(c *config) { c.dial = dial }, "nil dialer")
 }
 
 // WithLogger sets the logger. Its lines are:
 //
 //   - Information: a session is opened, reconnected or closed, and which server it is connected to.
-//   - Warning: a session is suspended or lost, with the cause, and for how long its locks stay
-//     certain. There has been no connection for 2 s, with the last failure of each server: further
-//     lines follow after waits that double from 4 s to 10 minutes. The servers refuse an identity, or
-//     grant a timeout that is too short. They grant another session timeout than the one asked for, or
-//     one that leaves room for a part of [WithMargin] only.
+//   - Warning: a session is suspended or lost, with the cause. There has been no connection for 2 s, with the last failure of
+//     each server: further lines follow after waits that double from 4 s to 10 minutes. The servers refuse an identity, or grant
+//     another timeout than the one asked for, or one with which the margin is shorter.
 //   - Error: a server refuses to remove a node. A hook of a lost lock blocks.
 //   - Debug: each dial that fails, and why each connection has ended.
 //
-// If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug.
-// Lines about losses always have their level. A logger that is slow or hangs delays nothing: a goroutine
-// hands the lines on to it, and drops lines when 1000 wait. The key session is a session id as the servers
-// log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
+// If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug. A logger that is slow or
+// hangs delays nothing: a goroutine hands the lines on to it, and drops lines when 1000 wait. The key session is a session id as
+// the servers log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
 // [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
-	return option(func(c *config) error {
-		if log == nil || log.Handler() == nil {
-			return misuse.Invalidf("nil logger, or one without a handler")
-		}
-		c.log = log
-		return nil
-	})
+	return setting(log != nil && log.Handler() != nil, func(c *config) { c.log = log }, "nil logger, or one without a handler")
 }
 
-// WithTrace adds hooks to call. It may be given more than once: each hook is called, in the order of
-// the options, with the context that the hook before it returned. The functions that they return
-// are called in the opposite order. Of several Traceparent hooks, the first one that returns a word
-// decides. Default: none.
+// WithTrace adds hooks to call. It may be given more than once: the hooks are called in the order of the options, each with the
+// context that the one before it returned, and the functions that they return in the opposite order. Of several Traceparent
+// hooks, the first one that returns a word decides. Default: none.
 func WithTrace(t Trace) Option {
 	return option(func(c *config) error {
 		c.traces = append(c.traces, t)
@@ -312,9 +254,9 @@ func WithTrace(t Trace) Option {
 	})
 }
 
-// WithLossOnSuspend makes every disconnection a loss of the session, like Curator's
-// StandardErrorPolicy. It is for programs that must stop work as soon as they are cut off. Default: a
-// session survives a disconnection for as long as its clock is certain.
+// WithLossOnSuspend makes every disconnection a loss of the session, like Curator's StandardErrorPolicy. It is for programs
+// that must stop work as soon as they are cut off. Default: a session survives a disconnection for as long as its clock is
+// certain.
 func WithLossOnSuspend() Option {
 	return option(func(c *config) error {
 		c.lossOnSuspend = true
@@ -323,48 +265,24 @@ func WithLossOnSuspend() Option {
 }
 
 // WithBackoff sets the waits before a request is tried again, and before each dial. Each wait is drawn from zero to a bound,
-// which doubles from first to most. The first dial after a disconnection goes to another server at once. The waits are also
-// those of a lock that repeats a step which a server has undone more than twice in a row, for example by deleting the
-// lock's node. Requests give up when their context or the session ends, and never before.
+// which doubles from first to most. The first dial after a disconnection goes to another server at once. Requests give up when
+// their context or the session ends, and never before.
 //
 // While there is a session to lose, waits between dials are below a second and below an eighth of the session's remaining
 // time. Default: from 50 ms to half the session timeout, but at most 15 s.
 func WithBackoff(first, most time.Duration) Option {
-	return option(func(c *config) error {
-		if first <= 0 || most < first {
-			return misuse.Invalidf("backoff from %v to %v", first, most)
-		}
-		c.waits.First, c.waits.Most = first, most
-		return nil
-	})
+	return setting(first > 0 && most >= first, func(c *config) { c.waits.First, c.waits.Most = first, most },
+		"backoff from %v to %v", first, most)
 }
 
 // WithNodeLimits bounds the number of ephemeral nodes that one session owns, and the bytes of their paths, with the chroot
 // and four bytes for each. A create beyond a bound fails with [ErrTooManyNodes].
 //
-// When a session ends, a server deletes its nodes in one transaction, which lists these paths. A transaction that is too
-// large has brought ensembles down: servers write it at any length, but cannot read more than jute.maxbuffer plus
-// zookeeper.jute.maxbuffer.extrasize, 2 MB by default, neither from their leader nor from their own log. Then all servers
-// stop, and do not start again. So bytes must be at most the smallest jute.maxbuffer of any server. Default: 8192 nodes and
-// 1 MiB, which is 8,192 paths of 124 bytes.
+// When a session ends, a server deletes its nodes in one transaction, which lists these paths. One that is too large has brought
+// ensembles down: servers write it at any length, but cannot read more than jute.maxbuffer plus zookeeper.jute.maxbuffer.extrasize,
+// 2 MB by default, neither from their leader nor from their own log, and do not start again. So bytes must be at most the
+// smallest jute.maxbuffer of any server. Default: 8192 nodes and 1 MiB, which is 8,192 paths of 124 bytes.
 func WithNodeLimits(nodes, bytes int) Option {
-	return option(func(c *config) error {
-		if nodes <= 0 || bytes <= 0 {
-			return misuse.Invalidf("limits of %d nodes and %d bytes: both must be positive", nodes, bytes)
-		}
-		c.maxNodes, c.maxNodeBytes = nodes, bytes
-		return nil
-	})
-}
-
-// checkACL fails for a list with which nobody could create a node in a directory, or delete one: no lock could work.
-func checkACL(acl []zk.ACL) error {
-	var all int32
-	for _, one := range acl {
-		all |= one.Perms
-	}
-	if needed := int32(zk.PermCreate | zk.PermDelete); all&needed != needed {
-		return misuse.Invalidf("an ACL with which nobody could both create and delete nodes: locks need these rights")
-	}
-	return nil
+	return setting(nodes > 0 && bytes > 0, func(c *config) { c.maxNodes, c.maxNodeBytes = nodes, bytes },
+		"limits of %d nodes and %d bytes: both must be positive", nodes, bytes)
 }

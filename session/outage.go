@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 // outage is a time without a connection that has the session. It keeps why there is none, and the log tells that after a
 // while, and again after gaps that grow.
 type outage struct {
-	log        *slog.Logger
+	cfg        *config
 	unresolved func() error // what is wrong with names
 
 	mu      sync.Mutex
@@ -75,15 +76,13 @@ func (o *outage) waits(to dial.Target) {
 
 // failed takes why an attempt to get a connection has failed, or why one has ended.
 func (o *outage) failed(to dial.Target, why error) {
-	o.log.Debug("zookeeper dial failed", "err", why)
+	o.cfg.log.Debug("zookeeper dial failed", "err", why)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.began.IsZero() {
-		return
+	if !o.began.IsZero() {
+		o.last, o.why[to.String()] = why, why
+		o.dials++
 	}
-	o.last = why
-	o.why[to.String()] = why
-	o.dials++
 }
 
 // failure returns why there is no connection, as far as that is known, or nil.
@@ -107,32 +106,32 @@ func (o *outage) warn() {
 	for _, server := range slices.Sorted(maps.Keys(o.why)) {
 		all = append(all, o.why[server].Error())
 	}
-	if len(all) == 0 {
-		all = []string{"no answer"}
-	}
-	o.log.Warn("no connection to zookeeper", "err", errors.New(strings.Join(all, "; ")), "dials", o.dials,
-		"outage", time.Since(o.began).Round(time.Millisecond).String())
+	o.cfg.log.Warn("no connection to zookeeper", "err", errors.New(cmp.Or(strings.Join(all, "; "), "no answer")),
+		"dials", o.dials, "outage", rounded(time.Since(o.began)))
 	o.timer.Reset(o.gap)
 	o.gap = min(2*o.gap, mostGap)
 }
 
+// rounded is for lines of the log.
+func rounded(d time.Duration) string { return d.Round(time.Millisecond).String() }
+
 // connected ends the outage, and has the log tell of a session that is opened or reconnected.
 func (o *outage) connected(s *Session, again bool) {
-	text := "zookeeper session opened"
-	if again {
-		text = "zookeeper session reconnected"
-	}
 	attrs := []any{"session", hex(s.ID()), "server", s.server().String(), "timeout", s.Timeout().String()}
 	took := o.end()
 	if again || took >= firstWarning {
-		attrs = append(attrs, "outage", took.Round(time.Millisecond).String())
+		attrs = append(attrs, "outage", rounded(took))
+	}
+	if !again {
+		o.cfg.log.Info("zookeeper session opened", attrs...)
+		return
 	}
 	level := slog.LevelInfo
-	if o.mu.Lock(); again && took < firstWarning && o.breaks > mostBreaks {
+	if o.mu.Lock(); took < firstWarning && o.breaks > mostBreaks {
 		level = slog.LevelDebug
 	}
 	o.mu.Unlock()
-	o.log.Log(context.Background(), level, text, attrs...)
+	o.cfg.log.Log(context.Background(), level, "zookeeper session reconnected", attrs...)
 }
 
 // end returns how long the outage was.
@@ -147,13 +146,12 @@ func (o *outage) end() (took time.Duration) {
 	return took
 }
 
-// terms warns if the servers have granted another timeout than was asked for, or one that leaves room for a part of the
-// margin only: once for each value.
-func (o *outage) terms(cfg *config, session int64, to dial.Target, granted, margin time.Duration) {
+// terms warns of a timeout other than the one asked for, and of a margin that it leaves no room for: once for each value.
+func (o *outage) terms(session int64, to dial.Target, granted, margin time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	log := o.log.With("session", hex(session), "server", to.String())
-	if asked := cfg.timeout.Truncate(time.Millisecond); granted != asked && granted != o.granted {
+	log := o.cfg.log.With("session", hex(session), "server", to.String())
+	if asked := o.cfg.timeout.Truncate(time.Millisecond); granted != asked && granted != o.granted {
 		o.granted = granted
 		advice := fmt.Sprintf("ask for %v or less (WithTimeout), or raise maxSessionTimeout on every server: "+
 			"it is 20 ticks by default", granted)
@@ -164,8 +162,8 @@ func (o *outage) terms(cfg *config, session int64, to dial.Target, granted, marg
 		log.Warn("zookeeper granted another session timeout than asked for", "asked", asked.String(), "granted", granted.String(),
 			"advice", advice)
 	}
-	if margin < cfg.margin && margin != o.margin {
+	if margin < o.cfg.margin && margin != o.margin {
 		o.margin = margin
-		log.Warn("zookeeper session has a shorter margin than asked for", "asked", cfg.margin.String(), "margin", margin.String())
+		log.Warn("zookeeper session has a shorter margin than asked for", "asked", o.cfg.margin.String(), "margin", margin.String())
 	}
 }

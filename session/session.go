@@ -12,10 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/dial"
 )
 
-// Session is exactly one ZooKeeper session. [Manager.Session] returns it once it is live. A session that has ended stays
-// ended.
-//
-// All methods may be called by any number of goroutines at once. They panic if no Manager has made the Session.
+// Session is exactly one ZooKeeper session, which [Manager.Session] returns once it is live. A session that has ended stays
+// ended. Methods panic if no Manager has made the Session.
 type Session struct {
 	m           *Manager
 	cfg         *config
@@ -26,7 +24,7 @@ type Session struct {
 	fixed       fixedNames
 	directories shared[string, error]    // that are being made, by path with the chroot
 	searches    shared[searchKey, found] // listings behind a write that are under way
-	latest      atomic.Int64             // transaction of an answer that came through the leader; 0 before the first
+	latest      atomic.Int64             // transaction of an answer that came through the leader; 0 before
 	seen        atomic.Int64             // see wire.Config
 
 	life    context.Context
@@ -36,13 +34,16 @@ type Session struct {
 	mu       sync.Mutex
 	greeting codec.Greeting
 	live     bool          // a server has greeted the session and has accepted its identities, once
-	now      *link         // the connection that has the session; nil while there is none
-	up       chan struct{} // closed while requests may be sent over it: deletes that are owed have gone ahead
+	now      *link         // the connection that has the session, or nil
+	isUp     bool          // requests may be sent over it: deletes that are owed have gone ahead
+	up       chan struct{} // closed while isUp
 	to       dial.Target   // the server of the present or last connection
 	cutAt    time.Time     // the clock's Latest when a connection was last cut
-	gone     bool          // a server has confirmed closeSession, or the expiry
 	lookAt   time.Time     // when the next look is due
-	err      error         // why the session ended; nil while it is live
+	err      error         // why the session has ended, or nil
+	gone     bool          // a server has confirmed closeSession, or the expiry
+
+	unidentified bool // the servers have refused an identity of a connection that was to close the session
 }
 
 func newSession(m *Manager) *Session {
@@ -81,8 +82,8 @@ func (s *Session) Timeout() time.Duration {
 	return s.greeting.Timeout()
 }
 
-// Remaining returns how long the locks of this session stay held if no server answers from now on. It computes that at the
-// time of the call. It returns 0 once the session has ended.
+// Remaining returns how long the locks of this session stay held if no server answers from now on, and 0 once the session
+// has ended.
 func (s *Session) Remaining() time.Duration {
 	if s.Err() != nil {
 		return 0
@@ -90,12 +91,12 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, s.remaining())
 }
 
-// Done returns a channel that is closed when the session has ended: when it was lost, or closed with its manager.
-// [Session.Err] can report the end earlier.
+// Done returns a channel that is closed when the session was lost, or closed with its manager. [Session.Err] can report the
+// end earlier.
 func (s *Session) Done() <-chan struct{} { return s.check().life.Done() }
 
-// AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it has ended. Until then it takes no
-// goroutine. stop cancels that, and reports whether f will not be called. It does not wait for f. A nil f panics.
+// AfterEnd calls f in a goroutine of its own when the session has ended. Until then it takes no goroutine. stop cancels that,
+// and reports whether f will not be called. It does not wait for f. A nil f panics.
 func (s *Session) AfterEnd(f func()) (stop func() bool) {
 	s.check()
 	if f == nil {
@@ -105,16 +106,20 @@ func (s *Session) AfterEnd(f func()) (stop func() bool) {
 }
 
 // Err returns nil while the session is certain, and after that an error that matches [ErrLost] or [ErrClosed]. It reads
-// the clock at the time of the call, and does not depend on a timer. It calls no hook, and waits for nothing.
+// the clock at the time of the call. It calls no hook, and waits for nothing.
 func (s *Session) Err() error {
 	s.check()
 	s.mu.Lock()
-	err, id := s.err, s.greeting.Session
+	err, id, lookAt, timeout := s.err, s.greeting.Session, s.lookAt, s.greeting.Timeout()
 	s.mu.Unlock()
-	if err == nil && id != 0 && s.remaining() <= 0 {
-		return s.mark(&endError{id, s.whyOut()})
+	if err != nil || id == 0 || s.remaining() > 0 {
+		return err
 	}
-	return err
+	why := error(lossClock)
+	if late := clock.Now().Sub(lookAt); late > timeout/stillPerTimeout { // a look was due: nothing in this process ran
+		why = stoodStill(late)
+	}
+	return s.mark(&endError{id, why})
 }
 
 // remaining reads the clock. A session whose nodes are there has to prove more. A create in flight does not count: its
@@ -123,8 +128,8 @@ func (s *Session) remaining() time.Duration {
 	return s.clock.Remaining(clock.Now(), s.room.there.Load() > 0)
 }
 
-// mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes back. The
-// line in the log goes before that of each lock that is lost with the session, because nobody knows of the end before.
+// mark notes why the session has ended. The first cause stays, and mark returns it. The line in the log goes before those of
+// the locks that are lost, because nobody knows of the end before.
 func (s *Session) mark(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +150,7 @@ func (s *Session) mark(cause error) error {
 // lose marks the end of the session for a reason that the server or the network gave.
 func (s *Session) lose(why error) { _ = s.mark(&endError{s.ID(), why}) }
 
-// isGone reports whether the session is gone from the servers, as far as they have said, or never was there.
+// isGone reports whether the servers have said that the session is gone, or it never was there.
 func (s *Session) isGone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +195,7 @@ func (s *Session) ready(ctx context.Context) (*link, error) {
 			return nil, err
 		}
 		s.mu.Lock()
-		now, up, isUp := s.now, s.up, s.upLocked() // of one moment: now is nil before up is closed
+		now, up, isUp := s.now, s.up, s.isUp
 		s.mu.Unlock()
 		if isUp {
 			return now, nil
@@ -201,7 +206,7 @@ func (s *Session) ready(ctx context.Context) (*link, error) {
 	}
 }
 
-// await waits until something is done. It returns the error of ctx or of the session if that ends first.
+// await waits until something is done, or until ctx or the session ends. Then it returns their error.
 func (s *Session) await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done: // also if the others have ended
@@ -230,26 +235,13 @@ type sharedCall[V any] struct {
 	gaveUp bool // its caller has gone, so another one calls
 }
 
-// do returns the result of f, or of another call with the key that is under way. It fails if ctx or the session ends while it
-// waits for that one.
+// do returns the result of f, or that of a call with the same key that is under way.
 func (all *shared[K, V]) do(ctx context.Context, s *Session, key K, f func() V) (result V, err error) {
 	for {
 		all.mu.Lock()
 		one := all.m[key]
 		if one == nil {
-			one = &sharedCall[V]{ended: make(chan struct{})}
-			if all.m == nil {
-				all.m = make(map[K]*sharedCall[V])
-			}
-			all.m[key] = one
-			all.mu.Unlock()
-			one.result = f()
-			one.gaveUp = ctx.Err() != nil
-			all.mu.Lock()
-			delete(all.m, key)
-			all.mu.Unlock()
-			close(one.ended)
-			return one.result, nil
+			break
 		}
 		all.mu.Unlock()
 		if err := s.await(ctx, one.ended); err != nil {
@@ -259,6 +251,19 @@ func (all *shared[K, V]) do(ctx context.Context, s *Session, key K, f func() V) 
 			return one.result, nil
 		}
 	}
+	one := &sharedCall[V]{ended: make(chan struct{})}
+	if all.m == nil {
+		all.m = make(map[K]*sharedCall[V])
+	}
+	all.m[key] = one
+	all.mu.Unlock()
+	one.result = f()
+	one.gaveUp = ctx.Err() != nil
+	all.mu.Lock()
+	delete(all.m, key)
+	all.mu.Unlock()
+	close(one.ended)
+	return one.result, nil
 }
 
 const (
@@ -302,14 +307,4 @@ func (s *Session) look() {
 func (s *Session) lookInLocked(d time.Duration) {
 	s.lookAt = clock.Now().Add(d)
 	s.timer.Reset(d)
-}
-
-// whyOut returns why the clock has run out. A look is always due by then. If it is late, nothing in this process ran.
-func (s *Session) whyOut() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if late := clock.Now().Sub(s.lookAt); late > s.greeting.Timeout()/stillPerTimeout {
-		return stoodStill(late)
-	}
-	return lossClock
 }
