@@ -16,13 +16,13 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// closer closes the sessions of a manager that have ended on the servers, however long an outage lasts. A session that was
-// lost here can live on there, and its nodes block all waiters, also for a timeout more after an outage: a new leader counts
-// timeouts anew. One goroutine closes all of them.
+// closer closes the sessions of a manager that have ended on the servers, however long an outage lasts. A session that
+// was lost here can live on there, and its nodes block all waiters, also for a timeout more after an outage: a new
+// leader counts timeouts anew. One goroutine closes all of them.
 //
-// A handshake touches the session, so an attempt that breaks could lengthen its life. Therefore closer begins when the loop
-// cannot greet the session any more, dials the server first that has greeted a session after it, and asks for the shortest
-// timeout: then the touch shortens the life.
+// A handshake touches the session, so an attempt that breaks could lengthen its life. Therefore closer begins when the
+// loop cannot greet the session any more, dials the server first that has greeted a session after it, and asks for the
+// shortest timeout: then the touch shortens the life.
 type closer struct {
 	m       *Manager
 	life    context.Context // ends with the time that Close has
@@ -119,7 +119,8 @@ func (c *closer) run() {
 	}
 }
 
-// finish waits until all sessions are closed on the servers, for as long as Close may take. Its error says which are not.
+// finish waits until all sessions are closed on the servers, for as long as Close may take. Its error says which are
+// not.
 func (c *closer) finish() error {
 	c.mu.Lock()
 	c.ending = true

@@ -1,9 +1,9 @@
-// Package session connects a program to ZooKeeper. It keeps one session open, reconnects to any of
-// the servers, and reports the session lost before the servers can expire it.
+// Package session connects a program to ZooKeeper. It keeps one session open, reconnects to any of the servers, and
+// reports the session lost before the servers can expire it.
 //
-// A [Manager] lives as long as the process and owns the connection. It hands out a [Session],
-// which is exactly one ZooKeeper session. When that session is lost, everything held under it is
-// lost too, and the manager opens another session.
+// A [Manager] lives as long as the process and owns the connection. It hands out a [Session], which is exactly one
+// ZooKeeper session. When that session is lost, everything held under it is lost too, and the manager opens another
+// session.
 //
 //	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
@@ -17,14 +17,11 @@
 //	// The node is there for as long as the session is.
 //	node, err := s.Enter(ctx, session.NewNode{Dir: "/workers", Name: "host7", Fixed: true})
 //
-// Programs that only want locks pass the Manager to package zklock, rwlock or semaphore, and need
-// nothing else from here. [Connect] waits for a session. [Open] does not, for services that start
-// while ZooKeeper is away.
+// Programs that only want locks pass the Manager to package zklock, rwlock or semaphore. [Connect] waits for a session.
+// [Open] does not, for services that start while ZooKeeper is away.
 //
-// The servers have to be ZooKeeper 3.5.5 or later.
-//
-// Parts of the API are types of another module. Package zk is github.com/go-zookeeper/zk: errors
-// of servers such as zk.ErrNoAuth, access control lists, and the operations of [Session.Multi].
+// The servers have to be ZooKeeper 3.5.5 or later. Package zk, whose errors, access control lists and operations of
+// [Session.Multi] are part of the API, is github.com/go-zookeeper/zk.
 //
 // # States
 //
@@ -39,65 +36,46 @@
 //
 //	any state ── Close ──► Closed
 //
-// A Session is handed out in state Connected. It survives any number of steps between Connected
-// and Suspended. It ends once, when the manager goes to Lost or Closed:
+// A Session is handed out in state Connected, and survives any number of steps between that and Suspended. It ends
+// once, when the manager goes to Lost or Closed. From then on Err matches ErrLost or ErrClosed, Remaining is 0, and
+// Done is closed.
 //
-//	           Connect or Manager.Session returns it
-//	opening ─────────────────────────────────────────► live ──► ended
-//
-//	live:  Err() is nil, Remaining() > 0, Done() is open
-//	ended: Err() matches ErrLost or ErrClosed, Remaining() is 0, Done() is closed
-//
-// A session ends when one of these happens:
-//
-//   - its clock runs out, because no answer proves in time that the servers still have it, or because
-//     this process stood still,
-//   - a server says that it has expired,
-//   - another session answers on its connection,
-//   - the servers refuse an identity of [WithAuth],
-//   - the manager is closed,
-//   - its connection is lost, with [WithLossOnSuspend].
+// A session ends when its clock runs out, because no answer proves in time that the servers still have it, or because
+// this process stood still. It also ends when a server says that it has expired, when another session answers on its
+// connection, when the servers refuse an identity of [WithAuth], when the manager is closed, and with
+// [WithLossOnSuspend] when its connection is lost.
 //
 // # What is guaranteed
 //
-//   - A session reports itself lost before the ensemble can have expired it. A leader hears of
-//     the clients of other servers only twice a tick. So the session does not count its timeout
-//     from the last request that was answered. It counts from an earlier request, of which the
-//     leader has certainly heard. While the session owns nodes, only a write that a quorum has
-//     agreed to proves that: a server that has lost touch with the others can answer everything
-//     else alone. "The lease clock" in docs/reliability.md has more.
-//   - [Session.Err] and [Session.Remaining] read the clock when they are called. So the first call
-//     after a long pause of the process is right.
-//   - A lost session never comes back, even if its connection does. The manager closes it on the
-//     server in the background, which deletes its nodes.
-//   - A request waits for a connection, for as long as its context lasts. If the reply is lost, a read
-//     or a Sync is sent again. A Create, Set, Delete or Multi is sent once, and fails then, because the
-//     server may have carried it out. The error matches [ErrUncertain].
-//   - [Session.Enter] makes one ephemeral node, or none. If the reply is lost, it finds out what became
-//     of the node. If it fails or its context ends, whatever it has made is removed in the background.
+//   - A session reports itself lost before the ensemble can have expired it. It counts its timeout from a request of
+//     which the leader has certainly heard, and while it owns nodes only a write that a quorum has agreed to proves
+//     that. "The lease clock" in docs/reliability.md has more.
+//   - [Session.Err] and [Session.Remaining] read the clock when they are called, so the first call after a long pause
+//     is right.
+//   - A lost session never comes back. The manager closes it on the server in the background, which deletes its nodes.
+//   - A request waits for a connection, for as long as its context lasts. If the reply is lost, a read or a Sync is
+//     sent again. A Create, Set, Delete or Multi is sent once, and fails then with an error that matches
+//     [ErrUncertain].
+//   - [Session.Enter] makes one ephemeral node, or none, also if the reply is lost. If it fails or its context ends,
+//     whatever it has made is removed in the background.
 //   - [Session.Remove] and [Node.Remove] delete a node for certain, however often the connection is lost.
-//   - A call returns at once when its context ends.
-//   - [Manager.Close] takes at most 5 seconds. No function that the program supplies can make it hang.
+//   - A call returns at once when its context ends. [Manager.Close] takes at most 5 seconds, whatever functions of the
+//     program do.
 //
 // # What is not guaranteed
 //
-//   - The lease clock assumes that the clock of this machine runs at the rate of the leader's, to
-//     within the margin. On Linux, macOS and Windows the clock counts the time for which the machine
-//     was suspended. On other systems, and in a virtual machine that its host stops without telling it,
-//     a holder may believe in its lock for too long. If a write to another system must never come
-//     from a former holder, use a fencing token: see package [github.com/turnstile-go/turnstile/fence].
-//   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default. If it is
-//     not, set the tick with [WithTickTime]. Set the tick in any case if you know it: until a
-//     manager has learned the tick, its sessions survive shorter outages.
-//   - Do not change tickTime, minSessionTimeout or maxSessionTimeout under running clients. A
-//     manager learns the tick only once. A server can come back with a lower limit on session
-//     timeouts, and the greeting that says so can be lost.
-//   - If the servers use TLS among each other, set leader.closeSocketAsync. Otherwise the leader's
-//     pinging thread can hang. Observers behind observer masters are not supported.
-//   - The ensemble may keep the nodes of an expired session for longer than the timeout. The clock is
-//     a lower bound, not a prediction.
-//   - If an operator deletes a node or expires a session by hand, the client learns of it when the
-//     server says so, and not before.
+//   - The lease clock assumes that the clock of this machine runs at the rate of the leader's, to within the margin. On
+//     Linux, macOS and Windows it counts the time for which the machine was suspended. On other systems, and in a
+//     virtual machine that its host stops without telling it, a holder may believe in its lock for too long. Where that
+//     must not do harm, use a fencing token: see package [github.com/turnstile-go/turnstile/fence].
+//   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default. If it is not, set the tick
+//     with [WithTickTime]. Until a manager knows the tick, its sessions survive shorter outages.
+//   - Do not change tickTime, minSessionTimeout or maxSessionTimeout under running clients. A manager learns the tick
+//     only once, and the greeting that tells of a lower limit can be lost.
+//   - If the servers use TLS among each other, set leader.closeSocketAsync: otherwise the leader's pinging thread can
+//     hang. Observers behind observer masters are not supported.
+//   - The ensemble may keep the nodes of an expired session for longer than the timeout. If an operator deletes a node
+//     or expires a session by hand, the client learns of it when the server says so.
 //
 // # Logs
 //
@@ -115,6 +93,5 @@
 //
 // # Concurrency
 //
-// A Manager, its sessions and everything they return may be used by any number of goroutines at
-// once. A nil context panics.
+// Any number of goroutines may use a Manager, its sessions and everything they return at once. A nil context panics.
 package session

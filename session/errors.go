@@ -14,73 +14,55 @@ import (
 )
 
 var (
-	// ErrLost is returned by everything that depends on a session, once the session cannot be trusted any more. Either the
-	// server has expired it, or the server could have expired it by now, or (with [WithLossOnSuspend]) the connection broke.
+	// ErrLost is returned by everything that depends on a session, once the session cannot be trusted any more: a
+	// server has expired it, or could have expired it by now, or (with [WithLossOnSuspend]) the connection broke.
 	ErrLost = errors.New("lost")
 	// ErrClosed is returned by calls on a closed [Manager] and on its sessions.
 	ErrClosed = errors.New("session manager closed")
-	// ErrUncertain is matched by the error of a Create, Set, Delete or Multi that was sent, or may have been, and was not
-	// answered: the connection or the session was lost, the manager was closed, or ctx has ended. The error also matches
-	// the reason. The servers may have carried the request out, or may do so in a moment. Its caller knows what that
-	// means: it reads what the request should have changed, or sends it again if that does no harm. If the error of one of
-	// these calls does not match ErrUncertain, the request has changed nothing.
+	// ErrUncertain is matched by the error of a Create, Set, Delete or Multi that was sent, or may have been, and was
+	// not answered. The error also matches the reason: a lost connection or session, a closed manager, the end of ctx.
+	// The servers may have carried the request out, or may do so in a moment. Its caller reads what the request should
+	// have changed, or sends it again if that does no harm. If an error of these calls does not match, the request has
+	// changed nothing.
 	ErrUncertain = errors.New("nobody knows whether the servers have carried it out")
-	// ErrTooManyNodes is returned by [Session.Enter], and so by a lock, if the session has no room for the node: it owns as
-	// many nodes, or nodes with paths as long, as [WithNodeLimits] allows. The text says which. Nodes that are being created
-	// count, and so do nodes whose create was not answered. Nodes whose delete has left do not count as long as the
-	// connection lasts. Nothing was sent.
+	// ErrTooManyNodes is returned by [Session.Enter], and so by a lock, if the session has no room for the node: see
+	// [WithNodeLimits]. Nodes that are being created count, and so do nodes whose create was not answered. Nodes whose
+	// delete has left do not count as long as the connection lasts. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many nodes")
-	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by [Session.Enter] if the request is probably
-	// longer than the servers take (jute.maxbuffer): three connections in a row were lost with it. Requests that are sent once
-	// match [ErrUncertain] then, and the text says so.
+	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by [Session.Enter] if the request is
+	// probably longer than the servers take (jute.maxbuffer): three connections in a row were lost with it. Requests
+	// that are sent once match [ErrUncertain] then, and the text says so.
 	ErrTooLong = wire.ErrTooLong
-	// ErrUnimplemented is returned if the server does not implement a request. Servers do not create nodes with a TTL unless
-	// that is enabled on them (extendedTypesEnabled). Many servers close the connection after they have said so.
+	// ErrUnimplemented is returned if the server does not implement a request, such as a create with a TTL unless that
+	// is enabled (extendedTypesEnabled). Many servers close the connection after they have said so.
 	ErrUnimplemented = errors.New("the server does not implement this request")
-	// ErrSequence is returned by [Session.Enter] when the sequence counter of the directory is used up, after 2³¹ nodes.
-	// Counting starts again when the directory is deleted. Enter does so when it leaves it empty.
+	// ErrSequence is returned by [Session.Enter] when the sequence counter of the directory is used up, after 2³¹
+	// nodes. Counting starts again when the directory is deleted. Enter does so when it leaves it empty.
 	ErrSequence = errors.New("sequence counter of the directory is used up")
-	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that cannot work. It is also
-	// returned for as long as the servers grant a session timeout that is too short for locks: see [WithMargin].
+	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that cannot work. It is
+	// also returned for as long as the servers grant a session timeout that is too short for locks: see [WithMargin].
 	ErrInvalid = misuse.ErrInvalid
 )
 
-// lossReason is why a session ended.
-type lossReason string
+// lossReason is why a session ended: a text, and the value of error.type for telemetry.
+type lossReason struct{ text, kind string }
 
-func (r lossReason) Error() string { return string(r) }
+func (r lossReason) Error() string     { return r.text }
+func (r lossReason) ErrorType() string { return r.kind }
 
-// ErrorType is the value of error.type for telemetry.
-func (r lossReason) ErrorType() string {
-	switch r {
-	case lossExpired:
-		return "session_expired"
-	case lossClock:
-		return "session_uncertain"
-	case lossReplaced:
-		return "session_replaced"
-	case lossSuspend:
-		return "session_suspended"
-	}
-	return "_OTHER"
-}
-
-const (
-	lossExpired  lossReason = "expired by the server"
-	lossClock    lossReason = "no answer through the leader for so long that the servers may have expired it"
-	lossReplaced lossReason = "another session answered on the connection"
-	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
+var (
+	lossExpired  = lossReason{"expired by the server", "session_expired"}
+	lossClock    = lossReason{"no answer through the leader for so long that the servers may have expired it", "session_uncertain"}
+	lossReplaced = lossReason{"another session answered on the connection", "session_replaced"}
+	lossSuspend  = lossReason{"connection lost, and WithLossOnSuspend is set", "session_suspended"}
 )
 
-// stoodStill is why a session ended whose process did not run for so long: it was stopped, or its machine was, or was busy.
-type stoodStill time.Duration
-
-func (d stoodStill) Error() string {
-	return fmt.Sprintf("this process stood still for %v, so the servers may have expired it", time.Duration(d).Round(time.Millisecond))
+// stoodStill returns why a session ended whose process did not run for so long: it or its machine was stopped, or was
+// busy.
+func stoodStill(d time.Duration) lossReason {
+	text := fmt.Sprintf("this process stood still for %v, so the servers may have expired it", d.Round(time.Millisecond))
+	return lossReason{text, lossClock.kind}
 }
-
-// ErrorType is the value of error.type for telemetry.
-func (stoodStill) ErrorType() string { return lossClock.ErrorType() }
 
 // endError is the error of a session that was lost.
 type endError struct {
@@ -159,8 +141,7 @@ func (e codeError) Error() string {
 	return fmt.Sprintf("unknown error: %d", int32(e)) // the text of go-zookeeper
 }
 
-// codeNames are the other codes of KeeperException.Code in ZooKeeper 3.5 to 3.9, by the names that
-// ZooKeeper gives them, and what they mean.
+// codeNames are the other codes of KeeperException.Code in ZooKeeper 3.5 to 3.9.
 var codeNames = map[codeError]string{
 	codec.CodeSystemError:          "SystemError: the server has failed",
 	codec.CodeRuntimeInconsistency: "RuntimeInconsistency: another operation of the transaction was refused",
@@ -209,14 +190,13 @@ const (
 // outcomeOf returns what an error of a request means.
 func outcomeOf(err error) outcome {
 	var code codeError
+	errors.As(err, &code)
 	switch {
-	case errors.As(err, &code) && code == codec.CodeThrottled, errors.Is(err, zk.ErrSessionMoved), errors.Is(err, errNotSent):
+	case code == codec.CodeThrottled, errors.Is(err, zk.ErrSessionMoved), errors.Is(err, errNotSent):
 		return unsent
-	case errors.As(err, &code) && (code == codec.CodeConnectionLoss || code == codec.CodeOperationTimeout):
-		return inDoubt
 	case errors.Is(err, zk.ErrSessionExpired):
 		return expired
-	case errors.Is(err, zk.ErrConnectionClosed):
+	case code == codec.CodeConnectionLoss, code == codec.CodeOperationTimeout, errors.Is(err, zk.ErrConnectionClosed):
 		return inDoubt
 	}
 	return answered

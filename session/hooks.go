@@ -1,64 +1,56 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Trace is a set of hooks, each of which may be nil. A hook runs in place, on the goroutine that has something to tell, and
-// must not block: as with [net/http/httptrace], what calls it waits until it returns. Hooks run in any number of goroutines
-// at once. No lock of this module is held meanwhile, so a hook may look at locks and sessions (Err, Held, Remaining, State
-// …), since looking calls no hook. It must not wait for a lock or a request of this module.
+// Trace is a set of hooks, each of which may be nil. A hook runs in place, on the goroutine that has something to tell,
+// and must not block: as with [net/http/httptrace], what calls it waits until it returns. Hooks run in any number of
+// goroutines at once. No mutex of this module is held meanwhile, so a hook may look at locks and sessions (Err, Held,
+// Remaining, State …), but it must not wait for a lock or a request.
 //
-// The hooks of a lock that was lost are the exception: Loss, and then the function that Hold has returned. The call
-// that looks first can find the loss, so these run in one goroutine of the manager, one after the other in the order of
-// the losses. Nothing waits for them. If one of them blocks, at most 65,536 losses wait, and the hooks for further ones are not called,
-// which the log tells. A hook that blocks never makes a lock count as held past its time.
+// The hooks of a lost lock are the exception: Loss, and then the function that Hold has returned. One goroutine of the
+// manager calls them, in the order of the losses. If one blocks, at most 65,536 losses wait, and the log tells of those
+// that are dropped. A hook that blocks never makes a lock count as held past its time.
 //
-// A hook that begins something returns the context to go on with, and a function. The function is called once, with the
-// outcome, when the thing has ended. It may be nil.
+// A hook that begins something returns the context to go on with, and a function, which is called once with the
+// outcome. Either may be nil. The context should end with the one that the hook got, and not before.
 //
-// Hooks see what the module does, and change no request: with them a session sends what it sends without them. Only what
-// Traceparent returns is added to the data of a node. A context that a hook returns should end with the one that the hook
-// got, and not before.
+// Hooks change no request. Only what Traceparent returns is added to the data of a node.
 type Trace struct {
-	// Traceparent returns the W3C traceparent for the node data of a contender, or "" for none.
-	// It is called before the first node of each acquisition is created. A node that goroutines
-	// of this process hand on to each other has no traceparent, whatever the hook returns.
-	// If other hooks come after these, it is also called for what they are told: see AcquireInfo.
+	// Traceparent returns the W3C traceparent for the node data of a contender, or "". It is called before the first
+	// node of each acquisition, and for AcquireInfo of hooks that come after these. A node that goroutines hand on to
+	// each other has none.
 	Traceparent func(ctx context.Context) string
 
 	// Request surrounds one request to the server. Each try is a request of its own.
 	Request func(ctx context.Context, r RequestInfo) (context.Context, func(error))
 
-	// Watch surrounds a contender's wait for nodes ahead of it, for as long as one of them stands:
-	// the one that WatchInfo describes. If that node goes and the contender still waits for others,
-	// the first call has ended and another begins.
+	// Watch surrounds a contender's wait for nodes ahead of it, for as long as the one that WatchInfo describes stands.
+	// If that goes and the contender still waits for others, another call begins.
 	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
 
-	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a
-	// MultiLock of package zklock is an acquisition, and those whose creates leave in one flight begin
-	// together.
+	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a MultiLock of package
+	// zklock is an acquisition, and those whose creates leave in one flight begin together.
 	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
 
-	// Release surrounds a release, from the call to its confirmation. It also surrounds the
-	// release of a lost hold, and the cause of the loss is then the outcome. ctx is the context
-	// of the release, which can have nothing to do with the holder's, because Unlock takes none.
-	// holder is the holder's context. Unlock returns before the confirmation if that takes more than
-	// a second, if there is no connection, or with WithAsyncRelease of the lock. Then only this hook
-	// and the log are told of a refusal.
+	// Release surrounds a release, from the call to its confirmation. That of a lost hold ends with the cause of the
+	// loss. holder is the holder's context. ctx is that of the release: Unlock takes none. Unlock returns before the
+	// confirmation if that takes more than a second, without a connection, or with WithAsyncRelease. Then only this
+	// hook and the log are told of a refusal.
 	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
 
-	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
-	// lease. The returned function is called at the end of the hold, with nil for a release and
-	// the cause for a loss. A release ends the hold, calls this function and the Release hook, and then hands
-	// the lock on or sends the delete.
+	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the lease. The returned
+	// function is called at the end of the hold, with nil for a release and the cause for a loss. A release ends the
+	// hold, calls this function and the Release hook, and then hands the lock on or sends the delete.
 	Hold func(ctx context.Context, h HoldInfo) func(error)
 
-	// Loss is called when a hold is lost, with the holder's context, and before the function that
-	// Hold has returned.
+	// Loss is called when a hold is lost, with the holder's context, and before the function that Hold has returned.
 	Loss func(ctx context.Context, h HoldInfo, cause error)
 
 	// Retry is called before a request, or an acquisition, is tried again.
@@ -73,9 +65,8 @@ type RequestInfo struct {
 	Op     string // ZooKeeper's name: create, getChildren, getData, delete, sync …
 	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // below the chroot
-	Server string // host:port, as in the connect string, of the connection; "" if not known yet
+	Server string // host:port of the connection, as in the connect string; "" if not known yet
 	Peer   string // its address: ip:port, or the address given to the dialer of [WithDialer]
-
 }
 
 // RetryInfo describes a request or an acquisition that is tried again.
@@ -85,8 +76,7 @@ type RetryInfo struct {
 	Cause error  // how the last try ended
 }
 
-// WatchInfo describes the part of a wait during which one node ahead stands. It is the node that the error
-// of the wait would name: that of the holder if the contender knows which one that is, and otherwise the
+// WatchInfo describes the part of a wait during which one node ahead stands: the holder's if that is known, else the
 // nearest.
 type WatchInfo struct {
 	Chroot string // the path of the connect string; "/" if it has none
@@ -94,20 +84,19 @@ type WatchInfo struct {
 	Nodes  int    // how many nodes ahead are watched, including this one
 	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
 
-	// Known returns what the wait knows of the node when Known is called. A wait asks for that when it begins. ok is
-	// false while it is not known, which takes a round trip, and for ever if the client may not read the node. Known
-	// sends nothing, and may be called at any time and by any number of goroutines, also when the wait has ended.
+	// Known returns what the wait knows of the node by now. ok is false while that is nothing, which takes a round
+	// trip, and for ever if the client may not read the node. Known sends nothing, and may be called at any time.
 	Known func() (n NodeInfo, ok bool)
 
-	// Holds reports whether the wait knows, when Holds is called, that the node is a holder's. For a node that has
-	// gone it tells whether it was one to the end. It may be called as Known may.
+	// Holds reports whether the wait knows that the node is a holder's, or was to its end. It may be called as Known
+	// may.
 	Holds func() bool
 }
 
 // NodeInfo is what the node of a contender says about it.
 type NodeInfo struct {
 	Data        []byte // a copy
-	ID          string // who contends, as ID of a queue.Contender: host/pid, the id of a candidate, or other short text; "" if that is not known
+	ID          string // who contends, as ID of a queue.Contender; "" if that is not known
 	Label       string // the label of its acquisition, or ""
 	Traceparent string // the W3C traceparent of its acquisition, or ""
 	Session     int64  // the session that owns the node; 0 if it is not ephemeral
@@ -124,8 +113,8 @@ type AcquireInfo struct {
 	Local  bool   // goroutines of this process hand the lock on to each other, and wait as one contender
 	Label  string // the label of the acquisition, or ""
 
-	// Traceparent is the W3C traceparent of the acquisition, as the Traceparent hook of a Trace that comes before this
-	// one returns it, and "" if there is none. A Trace of [Manager.AddTrace] comes after those of the options.
+	// Traceparent is what the Traceparent hook of a Trace that comes before this one has returned, or "". A Trace of
+	// [Manager.AddTrace] comes after those of the options.
 	Traceparent string
 }
 
@@ -134,7 +123,10 @@ type AcquireResult struct {
 	Err      error
 	Busy     bool // Try found the lock taken; Err is nil then
 	Position int  // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
-	Attempts int  // to enter, each with a node unless a try was busy at its look: more than 1 after a lost session or node, or if a MultiLock gave the first up; 0 for a node that a goroutine of this process handed on, or kept
+	// Attempts counts the tries to enter, each with a node unless a try was busy at its look. There is more than one
+	// after a lost session or node, or if a MultiLock gave the first up, and none for a node that was handed on or
+	// kept.
+	Attempts int
 }
 
 // HoldInfo describes a hold.
@@ -155,11 +147,9 @@ const (
 	Connecting State = iota
 	// Connected: there is a session, and a connection to a server that has it.
 	Connected
-	// Suspended: there is a session but no connection. Locks held under the
-	// session stay held for [Session.Remaining].
+	// Suspended: there is a session but no connection. Locks stay held for [Session.Remaining].
 	Suspended
-	// Lost: the session is gone, with everything that was held under it.
-	// Connecting follows.
+	// Lost: the session is gone, with everything that was held under it. Connecting follows.
 	Lost
 	// Closed: Close was called. Nothing follows.
 	Closed
@@ -167,35 +157,25 @@ const (
 
 // String returns the state's name in lower case, as lockz and otelzk show it: connected.
 func (s State) String() string {
-	switch s {
-	case Connecting:
-		return "connecting"
-	case Connected:
-		return "connected"
-	case Suspended:
-		return "suspended"
-	case Lost:
-		return "lost"
-	case Closed:
-		return "closed"
+	names := []string{"connecting", "connected", "suspended", "lost", "closed"}
+	if s < 0 || int(s) >= len(names) {
+		return "unknown"
 	}
-	return "unknown"
+	return names[s]
 }
 
 // Change is a step of a [Manager] from one state to another.
 type Change struct {
 	From, To State
-	// Session is the id of the session that the change is about, or 0 if there is none.
-	Session int64
-	// Err is the cause of a change to Suspended, Lost or Closed, and nil otherwise. That of a
-	// change to Suspended says which server the connection was to, and how it ended.
+	Session  int64 // the id of the session that the change is about, or 0
+	// Err is the cause of a change to Suspended, Lost or Closed, and nil otherwise. That of a change to Suspended says
+	// which server the connection was to, and how it ended.
 	Err error
-	// At is the time of the change.
-	At time.Time
+	At  time.Time
 }
 
-// traces are the hooks of a manager: those of WithTrace, and those that AddTrace adds later, combined to one. That one does
-// not change: hooks that are added later make a new Trace.
+// traces are the hooks of a manager, combined to one Trace. That does not change: hooks that are added later make a new
+// one.
 type traces struct {
 	adding sync.Mutex
 	now    atomic.Pointer[Trace] // never nil
@@ -210,21 +190,30 @@ func (h *traces) add(t Trace) {
 
 // combine returns hooks that call those of a, and then those of b with the context that a returned. The functions that
 // they return are called in the opposite order, like deferred calls. State is not combined: each State hook is a
-// subscriber of its own.
+// subscriber.
 func combine(a, b Trace) Trace {
-	all := Trace{
+	acquire := b.Acquire
+	if a.Traceparent != nil && acquire != nil {
+		acquire = func(ctx context.Context, info AcquireInfo) (context.Context, func(AcquireResult)) {
+			info.Traceparent = a.Traceparent(ctx)
+			return b.Acquire(ctx, info)
+		}
+	}
+	return Trace{
 		Traceparent: merge(a.Traceparent, b.Traceparent, func(ctx context.Context) string {
 			if word := a.Traceparent(ctx); word != "" {
 				return word
 			}
 			return b.Traceparent(ctx)
 		}),
-		Request: nest(a.Request, b.Request),
-		Watch:   nest(a.Watch, b.Watch),
+		Request: merge(a.Request, b.Request, nest(a.Request, b.Request)),
+		Watch:   merge(a.Watch, b.Watch, nest(a.Watch, b.Watch)),
+		Acquire: merge(a.Acquire, acquire, nest(a.Acquire, acquire)),
 		Release: merge(a.Release, b.Release, func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error)) {
-			ctx, endA := orSame[error](ctx)(a.Release(ctx, holder, h))
-			ctx, endB := orSame[error](ctx)(b.Release(ctx, holder, h))
-			return ctx, inTurn(endB, endA)
+			next, endA := a.Release(ctx, holder, h)
+			ctx = cmp.Or(next, ctx)
+			next, endB := b.Release(ctx, holder, h)
+			return cmp.Or(next, ctx), inTurn(endB, endA)
 		}),
 		Hold: merge(a.Hold, b.Hold, func(ctx context.Context, h HoldInfo) func(error) {
 			endA := a.Hold(ctx, h)
@@ -239,56 +228,25 @@ func combine(a, b Trace) Trace {
 			b.Retry(ctx, r)
 		}),
 	}
-	acquire := b.Acquire
-	if a.Traceparent != nil && acquire != nil { // it is told the traceparent that an earlier set of hooks has
-		acquire = func(ctx context.Context, info AcquireInfo) (context.Context, func(AcquireResult)) {
-			info.Traceparent = a.Traceparent(ctx)
-			return b.Acquire(ctx, info)
-		}
-	}
-	all.Acquire = nest(a.Acquire, acquire)
-	return all
 }
 
-// merge returns both, which calls a and b, or the only one that there is.
-func merge[F func(context.Context) string | releaseHook | holdHook | lossHook | retryHook](a, b, both F) F {
+// merge returns both, which calls a and b, or the only one of them that is not nil.
+func merge[F any](a, b, both F) F {
 	switch {
-	case a == nil:
+	case reflect.ValueOf(a).IsNil():
 		return b
-	case b == nil:
+	case reflect.ValueOf(b).IsNil():
 		return a
 	}
 	return both
 }
 
-type (
-	releaseHook = func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
-	holdHook    = func(context.Context, HoldInfo) func(error)
-	lossHook    = func(context.Context, HoldInfo, error)
-	retryHook   = func(context.Context, RetryInfo)
-)
-
 func nest[I, R any](a, b func(context.Context, I) (context.Context, func(R))) func(context.Context, I) (context.Context, func(R)) {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
 	return func(ctx context.Context, info I) (context.Context, func(R)) {
-		ctx, endA := orSame[R](ctx)(a(ctx, info))
-		ctx, endB := orSame[R](ctx)(b(ctx, info))
-		return ctx, inTurn(endB, endA)
-	}
-}
-
-// orSame replaces the context that a hook has not returned by the one that it got.
-func orSame[R any](had context.Context) func(context.Context, func(R)) (context.Context, func(R)) {
-	return func(ctx context.Context, end func(R)) (context.Context, func(R)) {
-		if ctx == nil {
-			ctx = had
-		}
-		return ctx, end
+		next, endA := a(ctx, info)
+		ctx = cmp.Or(next, ctx)
+		next, endB := b(ctx, info)
+		return cmp.Or(next, ctx), inTurn(endB, endA)
 	}
 }
 

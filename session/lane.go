@@ -75,8 +75,8 @@ func (s *subscriber) put(c Change) {
 // mostLines bounds the lines that wait for a handler that hangs.
 const mostLines = 1000
 
-// logQueue has lines for a handler of the program, which can be slow, hang or end its goroutine: none of that may delay a
-// lock, a dial or a delete. If the queue is full, lines are dropped.
+// logQueue has lines for a handler of the program, which can be slow, hang or end its goroutine: none of that may delay
+// a lock, a dial or a delete. If the queue is full, lines are dropped.
 type logQueue struct {
 	lane
 	dropped atomic.Int64 // since the last note that says how many

@@ -44,8 +44,8 @@ func (s *Session) newLink(c net.Conn, to dial.Target) *link {
 	})}
 }
 
-// serve serves the connection until it has ended. Then the watches break before anything else is told, and the calls without
-// an answer end last: with the loss, if this is one.
+// serve serves the connection until it has ended. Then the watches break before anything else is told, and the calls
+// without an answer end last: with the loss, if this is one.
 func (l *link) serve(s *Session) {
 	defer close(l.over)
 	defer l.conn.Forsake()
@@ -119,8 +119,8 @@ func (s *Session) greeted(g codec.Greeting, sent time.Time, by dial.Target) erro
 	return s.Err() // the connection may have come back too late
 }
 
-// grant takes the timeout of the first greeting, and a shorter one of a later greeting: a server that has restarted can have
-// another limit, and the session expires by it from now on.
+// grant takes the timeout of the first greeting, and a shorter one of a later greeting: a server that has restarted can
+// have another limit, and the session expires by it from now on.
 func (s *Session) grant(g codec.Greeting, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,8 @@ func (s *Session) grant(g codec.Greeting, first bool) error {
 	return nil
 }
 
-// connected takes that the connection has the session. Deletes that are owed are its first calls. A session with identities
-// is live when a server has accepted them.
+// connected takes that the connection has the session. Deletes that are owed are its first calls. A session with
+// identities is live when a server has accepted them.
 func (s *Session) connected(l *link) {
 	s.mu.Lock()
 	over := s.err != nil
@@ -226,8 +226,8 @@ func (s *Session) take(n wire.News) error {
 	return nil
 }
 
-// expired takes that a server says that the session has expired. If the session was of use, that server is too, and the next
-// session need not wait before it dials.
+// expired takes that a server says that the session has expired. If the session was of use, that server is too, and the
+// next session need not wait before it dials.
 func (s *Session) expired() {
 	if s.latest.Load() > 0 {
 		s.m.dialer.Useful()

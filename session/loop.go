@@ -54,8 +54,8 @@ func (m *Manager) run() {
 	}
 }
 
-// hurry is the stake of a session for the waits between dials. They are short also while a lost session may live on, because
-// it is closed when a server has greeted the next one.
+// hurry is the stake of a session for the waits between dials. They are short also for a lost session that may live on,
+// which is closed when a server has greeted the next one.
 func (m *Manager) hurry(s *Session) time.Duration {
 	if s.ID() == 0 && m.closer.hasWork() {
 		return m.cfg.timeout
@@ -63,8 +63,8 @@ func (m *Manager) hurry(s *Session) time.Duration {
 	return s.stake()
 }
 
-// serve serves a connection until it has ended, in a goroutine that reads from it. If that does not end with the session, it
-// is left behind: the connection can be the program's, whose methods need not return.
+// serve serves a connection until it has ended, in a goroutine that reads from it. If that does not end with the
+// session, it is left behind: the connection can be the program's, whose methods need not return.
 func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
 	const patience = time.Second // for the answer to closeSession, and then for the goroutine
 	l := s.newLink(c, to)
@@ -90,8 +90,8 @@ type tick struct {
 	shortest atomic.Int64 // the shortest session timeout that a server grants, or 0 if not known yet
 }
 
-// shortestHalf is the shortest half tick that is learned, half of ZooKeeper's default tick, because an operator may have set
-// minSessionTimeout below two ticks.
+// shortestHalf is the shortest half tick that is learned, half of ZooKeeper's default tick, because an operator may
+// have set minSessionTimeout below two ticks.
 const shortestHalf = time.Second
 
 // half returns half a tick, or more, for a session with the given timeout.
@@ -105,8 +105,8 @@ func (t *tick) half(timeout time.Duration) time.Duration {
 	return timeout / 4
 }
 
-// learnTick asks for a session timeout of 1 ms, once per manager and until a server has answered. Servers raise that to their
-// minSessionTimeout, which is two ticks by default.
+// learnTick asks for a session timeout of 1 ms, once per manager and until a server has answered. Servers raise that to
+// their minSessionTimeout, which is two ticks by default.
 func (m *Manager) learnTick() {
 	if m.tick.told > 0 || m.tick.learning.Swap(true) {
 		return

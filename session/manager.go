@@ -17,8 +17,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Manager keeps a session open: it connects, and opens another session when one is lost. Make one Manager per process and
-// ensemble with [Connect] or [Open]. Methods panic if neither of the two has made the Manager.
+// Manager keeps a session open: it connects, and opens another session when one is lost. Make one Manager per process
+// and ensemble with [Connect] or [Open]. Methods panic if neither of the two has made the Manager.
 type Manager struct {
 	cfg    *config
 	dialer *dial.Dialer
@@ -42,7 +42,8 @@ type Manager struct {
 }
 
 const (
-	// closeTime bounds how long Close waits for the servers. With what it waits for functions of the program, it takes 5 s.
+	// closeTime bounds how long Close waits for the servers. With what it waits for functions of the program, it takes
+	// 5 s.
 	closeTime = 5*time.Second - 2*flushTime
 	// flushTime bounds how long Close waits for functions of the program that do not return, and for the log.
 	flushTime = 100 * time.Millisecond
@@ -52,14 +53,14 @@ const (
 	notableSilence = time.Second
 )
 
-// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot": hosts with or without ports
-// (default 2181), with IPv6 addresses in brackets, and an optional path. All nodes lie below that path, which is created when
-// needed.
+// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot": hosts with or without
+// ports (default 2181), with IPv6 addresses in brackets, and an optional path. All nodes lie below that path, which is
+// created when needed.
 //
-// Connect returns when a session is live. It fails when ctx has ended, with an error that matches ctx.Err() and says why
-// there was no session. It fails at once with an error that matches [ErrInvalid] if servers or an option cannot work, or if
-// the servers grant a session timeout that is too short (see [WithMargin]), and with [zk.ErrAuthFailed] if the servers
-// refuse an identity. ctx bounds Connect only.
+// Connect returns when a session is live. It fails when ctx has ended, with an error that matches ctx.Err() and says
+// why there was no session. It fails at once with [ErrInvalid] if servers or an option cannot work, or the servers
+// grant a session timeout that is too short (see [WithMargin]), and with [zk.ErrAuthFailed] if they refuse an identity.
+// ctx bounds Connect only.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
@@ -80,9 +81,10 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 	return m, nil
 }
 
-// Open is Connect for programs that start without ZooKeeper. It does not wait, and fails only if servers or an option cannot
-// work, with an error that matches [ErrInvalid]. The manager is in state [Connecting], and tries until a session is live.
-// [Manager.Session] and the locks wait for that, and until then the log says why there is none: see [WithLogger].
+// Open is Connect for programs that start without ZooKeeper. It does not wait, and fails only if servers or an option
+// cannot work, with an error that matches [ErrInvalid]. The manager is in state [Connecting], and tries until a session
+// is live. [Manager.Session] and the locks wait for that, and until then the log says why there is none: see
+// [WithLogger].
 func Open(servers string, opts ...Option) (*Manager, error) {
 	cfg, err := newConfig(servers, opts)
 	if err != nil {
@@ -120,10 +122,9 @@ func (m *Manager) check() *Manager {
 	return m
 }
 
-// Session returns the live session, or waits for one. It fails when ctx ends, with an error that matches ctx.Err() and says why
-// there is no connection. The error matches [ErrClosed] if the manager is closed, [zk.ErrAuthFailed] for as long as the servers
-// refuse an identity, and [ErrInvalid] for as long as they grant a session timeout that is too short. The manager goes on to
-// ask for a session.
+// Session returns the live session, or waits for one. It fails when ctx ends, with an error that matches ctx.Err() and
+// says why there is no connection. Otherwise it fails as Connect does, for as long as the servers refuse, or with
+// [ErrClosed] if the manager is closed. The manager goes on to ask for a session.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	misuse.Context(ctx, "session: Manager.Session")
 	m.check()
@@ -178,9 +179,9 @@ func (m *Manager) present() (State, *Session) {
 	return state, s
 }
 
-// Subscribe calls f with each change of state, in order, from a goroutine of its own. The first change tells the present state:
-// its From and To are both that state. f may block, and may call anything in this package. cancel ends the subscription without
-// waiting for f. The subscription also ends after the change to Closed. A nil f panics.
+// Subscribe calls f with each change of state, in order, from a goroutine of its own. In the first change From and To
+// are the present state, and the change to Closed is the last. f may block, and may call anything in this package.
+// cancel ends the subscription without waiting for f. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.check()
 	if f == nil {
@@ -241,8 +242,8 @@ func (m *Manager) Status() Status {
 	return out
 }
 
-// AddTrace adds hooks behind those of [WithTrace], for a package that is given a manager and watches its locks. They are not
-// told how a thing ends that had begun before. The first call of a State hook tells the present state, as that of Subscribe does.
+// AddTrace adds hooks behind those of [WithTrace], for a package that is given a manager and watches its locks. They
+// are not told how a thing ends that had begun before. The first call of a State hook tells the present state.
 func (m *Manager) AddTrace(t Trace) {
 	m.check().trace.add(t)
 	if t.State != nil {
@@ -253,9 +254,9 @@ func (m *Manager) AddTrace(t Trace) {
 // Trace returns the hooks to call at present, for packages that make locks. It is never nil, and nobody may change it.
 func (m *Manager) Trace() *Trace { return m.check().trace.now.Load() }
 
-// TellLoss has one goroutine of the manager call f, behind the functions of earlier calls. It returns at once. It is for packages
-// that make locks: f calls the hooks for a lock that was lost, and hooks that block delay no other lock. Then a bounded number of
-// calls waits, and further ones are dropped, which the log tells. A nil f panics.
+// TellLoss has a goroutine of the manager call f, behind the functions of earlier calls. It returns at once. Packages
+// that make locks call the hooks of a loss by it. If f blocks, a bounded number of calls waits, and further ones are
+// dropped, which the log tells. A nil f panics.
 func (m *Manager) TellLoss(f func()) {
 	m.check()
 	if f == nil {
@@ -280,9 +281,10 @@ func (m *Manager) MaxNodes() int { return m.check().cfg.maxNodes }
 // Chroot returns the path of the connect string below which all nodes lie, or "/" if it has none.
 func (m *Manager) Chroot() string { return m.check().cfg.outward("/") }
 
-// Close gives up everything held under the session, closes the session on the servers, and ends all goroutines of the manager.
-// Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by then, it returns an
-// error, and the servers free the locks when they expire the session. Further calls return the same error.
+// Close gives up everything held under the session, closes the session on the servers, and ends all goroutines of the
+// manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by then,
+// it returns an error, and the servers free the locks when they expire the session. Further calls return the same
+// error.
 func (m *Manager) Close() error {
 	m.check().shut()
 	<-m.stopped

@@ -67,7 +67,8 @@ type config struct {
 // newConfig returns the result of all options. Its error names everything that is wrong.
 func newConfig(servers string, opts []Option) (*config, error) {
 	c := &config{
-		named: servers, timeout: 10 * time.Second, maxNodes: 8192, maxNodeBytes: 1 << 20, log: slog.Default(), acl: zk.WorldACL(zk.PermAll),
+		named: servers, timeout: 10 * time.Second, maxNodes: 8192, maxNodeBytes: 1 << 20, log: slog.Default(),
+		acl: zk.WorldACL(zk.PermAll),
 	}
 	var err error
 	c.servers, c.chroot, err = dial.Parse(servers)
@@ -84,7 +85,7 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	}
 	if c.margin >= c.timeout {
 		errs = append(errs, misuse.Invalidf("margin %v is not below the session timeout %v", c.margin, c.timeout))
-	} else if c.tick > 0 { // without the tick, only the timeout that is granted tells whether there is room for heartbeats
+	} else if c.tick > 0 { // without it, only the timeout that is granted tells whether there is room for heartbeats
 		timeout, half := max(c.timeout, 2*c.tick), c.tick/2
 		if margin, ok := clock.Margin(c.margin, timeout, half); !ok || c.margin > 0 && margin != c.margin {
 			short := &shortLease{timeout, cmp.Or(c.margin, margin), half}
@@ -114,45 +115,45 @@ func (c *config) inward(path string) string {
 	return "/"
 }
 
-// WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A holder that is cut off
-// learns that it has lost its locks before the timeout has passed, and other clients get them soon after.
-//
-// The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be longer than 0.57 s, or
-// less if the tick is told and short. The protocol counts in milliseconds. Default: 10 s.
+// WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A holder that is
+// cut off learns that it has lost its locks before the timeout has passed, and other clients get them soon after. The
+// timeout has to leave room for heartbeats (see [WithMargin]): with the default margin it has to be longer than 0.57 s.
+// Default: 10 s.
 func WithTimeout(d time.Duration) Option {
 	const most = math.MaxInt32 * time.Millisecond
 	return setting(d >= time.Millisecond && d <= most, func(c *config) { c.timeout = d },
 		"session timeout %v is not between 1 ms and %v", d, most)
 }
 
-// WithTickTime sets how long a tick of the servers is: tickTime in their configuration. A leader hears of the clients of other
-// servers only twice a tick, so every lease is shorter by half a tick. A tick that is too short is wrong: a session can then
-// report itself live after the servers have expired it.
+// WithTickTime sets how long a tick of the servers is: tickTime in their configuration. A leader hears of the clients
+// of other servers only twice a tick, so every lease is shorter by half a tick. With a tick that is too short, a
+// session can report itself live after the servers have expired it.
 //
-// Default: the manager learns the tick from the shortest session timeout that the servers grant, for which it opens a short
-// session of its own. Until then it takes a quarter of the session timeout for half a tick.
+// Default: the manager learns the tick from the shortest session timeout that the servers grant, for which it opens a
+// short session of its own. Until then it takes a quarter of the session timeout for half a tick.
 func WithTickTime(d time.Duration) Option {
-	return setting(d >= time.Millisecond && d <= time.Hour, func(c *config) { c.tick = d }, "tick %v is not between 1 ms and 1 h", d)
+	return setting(d >= time.Millisecond && d <= time.Hour, func(c *config) { c.tick = d },
+		"tick %v is not between 1 ms and 1 h", d)
 }
 
-// WithMargin sets how early a session counts as lost, before the servers could expire it. The margin covers clocks that run at
-// different rates, and threads that run late. Half a tick of the servers is subtracted as well: see [WithTickTime].
+// WithMargin sets how early a session counts as lost, before the servers could expire it. The margin covers clocks that
+// run at different rates, and threads that run late.
 //
-// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. They need 0.6 of the timeout and
-// 100 ms, and more if a tick is longer than half the timeout. If the tick is told and the margin leaves less, Connect fails. If
-// the servers grant a shorter timeout, or the tick is not told, such a margin is shortened, and the log warns of it. If not even
-// a tenth of the timeout is left for it, there is no session, and the error matches [ErrInvalid]. Default: a tenth of the
-// granted timeout.
+// What the margin leaves of the timeout has to be enough for the heartbeats of a session that owns nodes: 0.6 of the
+// timeout and 100 ms, or more if a tick is longer than half the timeout. If the tick is told and it is not enough,
+// Connect fails. If that comes to light when the servers grant a timeout, the session has a shorter margin, which the
+// log warns of, or if not even a tenth of the timeout is left, there is no session. The error matches [ErrInvalid].
+// Default: a tenth of the granted timeout.
 func WithMargin(d time.Duration) Option {
 	return setting(d > 0, func(c *config) { c.margin = d }, "margin %v is not positive", d)
 }
 
-// WithAuth presents an identity to the servers on every connection, before anything else. An example is ("digest",
-// []byte("user:password")). It may be given more than once. Without [WithTLS] the credential crosses the network in the clear.
+// WithAuth presents an identity to the servers on every connection, such as ("digest", []byte("user:password")). It may
+// be given more than once. Without [WithTLS] the credential crosses the network in the clear.
 //
-// A server does not know which passwords are right: with a wrong one, requests fail with [zk.ErrNoAuth]. If the server refuses
-// the identity itself, for example because it does not have the scheme, Connect fails with [zk.ErrAuthFailed], and a session
-// that exists already is lost. Default: none.
+// A server does not know which passwords are right: with a wrong one, requests fail with [zk.ErrNoAuth]. If the server
+// refuses the identity itself, for example because it does not have the scheme, Connect fails with [zk.ErrAuthFailed],
+// and a session that exists already is lost. Default: none.
 func WithAuth(scheme string, credential []byte) Option {
 	return option(func(c *config) error {
 		switch {
@@ -166,13 +167,10 @@ func WithAuth(scheme string, credential []byte) Option {
 	})
 }
 
-// WithACL sets the access control list of every node that the library creates, parents included. It does not change the list
-// of a directory that exists already.
-//
-// ZooKeeper asks a node's parent for the right to delete the node. So a client that may delete in a lock's directory can break
-// its locks. A client that may not read the directory cannot list its contenders. ZooKeeper before 3.8.4 and 3.9.0 to 3.9.1
-// tell everybody whether it exists and how many children it has, and later versions only clients that may read it
-// (ZOOKEEPER-2590). Default: everybody may do everything.
+// WithACL sets the access control list of every node that the library creates, parents included, and not that of a
+// directory which exists already. A client that may delete in a lock's directory can break its locks. One that may not
+// read the directory cannot list its contenders, but ZooKeeper before 3.8.4 and 3.9.0 to 3.9.1 tell it how many there
+// are (ZOOKEEPER-2590). Default: everybody may do everything.
 func WithACL(acl ...zk.ACL) Option {
 	const needed = int32(zk.PermCreate | zk.PermDelete)
 	return option(func(c *config) error {
@@ -191,38 +189,35 @@ func WithACL(acl ...zk.ACL) Option {
 	})
 }
 
-// WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect string is verified. A server that
-// fails verification, or refuses our certificate, is tried again like one that does not answer.
+// WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect string is verified. A
+// server that fails verification, or refuses our certificate, is tried again like one that does not answer.
 //
-// The config is copied, and used for every connection. Certificates that are renewed while the program runs come from functions
-// of it, which each handshake calls: GetClientCertificate for the client's own, and VerifyConnection, with InsecureSkipVerify,
-// where the authorities of the servers change. A connection goes on with the certificates that it began with, also past their
+// The config is copied. Certificates that are renewed while the program runs come from functions of it, which each
+// handshake calls: GetClientCertificate for the client's own, and VerifyConnection, with InsecureSkipVerify, where the
+// authorities of the servers change. A connection goes on with the certificates that it began with, also past their
 // end. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
 	return setting(cfg != nil, func(c *config) { c.tls = cfg.Clone() }, "nil TLS config")
 }
 
-// WithResolver has the manager ask which servers there are, for example in DNS (SRV records), in Consul, or in a file. The
-// servers are written as in a connect string: a host, with or without a port. With [WithTLS] the host is verified, so names are
-// better than addresses. Servers that cannot be one are left out, and the log names them. The connect string may be empty then,
-// or have only a chroot, such as "/app". Servers that it has are used until the resolver has answered for the first time.
+// WithResolver has the manager ask which servers there are, for example in DNS (SRV records), in Consul, or in a file.
+// Each is a host with or without a port, as in a connect string. With [WithTLS] the host is verified, so names are
+// better than addresses. Those that cannot be servers are left out, and the log names them. The connect string may be
+// empty then, or have only a chroot, such as "/app". Servers that it has are used until the resolver has answered for
+// the first time.
 //
-// The manager asks when it dials: for the first connection, after each disconnection, and again whenever it has tried all
-// servers or has dialled for 10 s. So a server that was added or removed counts from the next dial on.
-//
-// One goroutine at a time calls the resolver, with a context that ends after 10 s. The resolver should return then. If it fails
-// or names no server, or has not answered after half a second, the last servers that it named are dialled. If there are none,
-// the manager asks again after a wait of [WithBackoff]. The log, and the errors of [Connect] and [Manager.Session], say why.
+// The manager asks when it dials: for the first connection, after each disconnection, and whenever it has tried all
+// servers or has dialled for 10 s. It makes one call at a time, whose context ends after 10 s. If the resolver fails,
+// names no server, or has not answered after half a second, the last servers that it named are dialled. If there are
+// none, the manager asks again after a wait of [WithBackoff], and the log and the error of [Manager.Session] say why.
 // Default: the servers of the connect string.
 func WithResolver(resolve func(ctx context.Context) ([]string, error)) Option {
 	return setting(resolve != nil, func(c *config) { c.resolve = resolve }, "nil resolver")
 }
 
-// WithDialer replaces the TCP dialer. dial gets a host and port of the connect string, unresolved, and must return when ctx
-// ends. Several calls can run at once. The connections need not support deadlines.
-//
-// Default: each address is dialled by [net.Dialer]. Names are resolved again in each round through the servers and after each
-// disconnection.
+// WithDialer replaces the TCP dialer. dial gets a host and port of the connect string, unresolved, and must return when
+// ctx ends. Several calls can run at once. The connections need not support deadlines. Default: each address is dialled
+// by [net.Dialer], and names are resolved again in each round through the servers and after each disconnection.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return setting(dial != nil, func(c *config) { c.dial = dial }, "nil dialer")
 }
@@ -230,23 +225,24 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 // WithLogger sets the logger. Its lines are:
 //
 //   - Information: a session is opened, reconnected or closed, and which server it is connected to.
-//   - Warning: a session is suspended or lost, with the cause. There has been no connection for 2 s, with the last failure of
-//     each server: further lines follow after waits that double from 4 s to 10 minutes. The servers refuse an identity, or grant
-//     another timeout than the one asked for, or one with which the margin is shorter.
+//   - Warning: a session is suspended or lost, with the cause. There has been no connection for 2 s, with the last
+//     failure of each server: further lines follow after waits that double from 4 s to 10 minutes. The servers refuse
+//     an identity, or grant another timeout than the one asked for, or one with which the margin is shorter.
 //   - Error: a server refuses to remove a node. A hook of a lost lock blocks.
 //   - Debug: each dial that fails, and why each connection has ended.
 //
-// If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug. A logger that is slow or
-// hangs delays nothing: a goroutine hands the lines on to it, and drops lines when 1000 wait. The key session is a session id as
-// the servers log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
-// [slog.Default] at the time of Connect or Open.
+// If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug. A logger that is
+// slow or hangs delays nothing: a goroutine hands the lines on to it, and drops lines when 1000 wait. The key session
+// is a session id as the servers log it, server is a name and an address, err and cause are reasons. No line has a
+// credential. Default: [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
-	return setting(log != nil && log.Handler() != nil, func(c *config) { c.log = log }, "nil logger, or one without a handler")
+	return setting(log != nil && log.Handler() != nil, func(c *config) { c.log = log },
+		"nil logger, or one without a handler")
 }
 
-// WithTrace adds hooks to call. It may be given more than once: the hooks are called in the order of the options, each with the
-// context that the one before it returned, and the functions that they return in the opposite order. Of several Traceparent
-// hooks, the first one that returns a word decides. Default: none.
+// WithTrace adds hooks to call. If it is given more than once, the hooks are called in the order of the options, each
+// with the context that the one before it returned, and the functions that they return in the opposite order. Of
+// several Traceparent hooks, the first one that returns a word decides. Default: none.
 func WithTrace(t Trace) Option {
 	return option(func(c *config) error {
 		c.traces = append(c.traces, t)
@@ -254,9 +250,9 @@ func WithTrace(t Trace) Option {
 	})
 }
 
-// WithLossOnSuspend makes every disconnection a loss of the session, like Curator's StandardErrorPolicy. It is for programs
-// that must stop work as soon as they are cut off. Default: a session survives a disconnection for as long as its clock is
-// certain.
+// WithLossOnSuspend makes every disconnection a loss of the session, like Curator's StandardErrorPolicy, for programs
+// that must stop work as soon as they are cut off. Default: a session survives a disconnection for as long as its clock
+// is certain.
 func WithLossOnSuspend() Option {
 	return option(func(c *config) error {
 		c.lossOnSuspend = true
@@ -264,24 +260,23 @@ func WithLossOnSuspend() Option {
 	})
 }
 
-// WithBackoff sets the waits before a request is tried again, and before each dial. Each wait is drawn from zero to a bound,
-// which doubles from first to most. The first dial after a disconnection goes to another server at once. Requests give up when
-// their context or the session ends, and never before.
-//
-// While there is a session to lose, waits between dials are below a second and below an eighth of the session's remaining
-// time. Default: from 50 ms to half the session timeout, but at most 15 s.
+// WithBackoff sets the waits before a request is tried again, and before each dial. Each wait is drawn from zero to a
+// bound, which doubles from first to most. The first dial after a disconnection goes to another server at once. While
+// there is a session to lose, waits between dials are below a second and below an eighth of the session's remaining
+// time. Requests give up when their context or the session ends, and never before. Default: from 50 ms to half the
+// session timeout, but at most 15 s.
 func WithBackoff(first, most time.Duration) Option {
 	return setting(first > 0 && most >= first, func(c *config) { c.waits.First, c.waits.Most = first, most },
 		"backoff from %v to %v", first, most)
 }
 
-// WithNodeLimits bounds the number of ephemeral nodes that one session owns, and the bytes of their paths, with the chroot
-// and four bytes for each. A create beyond a bound fails with [ErrTooManyNodes].
+// WithNodeLimits bounds the number of ephemeral nodes that one session owns, and the bytes of their paths, with the
+// chroot and four bytes for each. A create beyond a bound fails with [ErrTooManyNodes].
 //
-// When a session ends, a server deletes its nodes in one transaction, which lists these paths. One that is too large has brought
-// ensembles down: servers write it at any length, but cannot read more than jute.maxbuffer plus zookeeper.jute.maxbuffer.extrasize,
-// 2 MB by default, neither from their leader nor from their own log, and do not start again. So bytes must be at most the
-// smallest jute.maxbuffer of any server. Default: 8192 nodes and 1 MiB, which is 8,192 paths of 124 bytes.
+// When a session ends, a server deletes its nodes in one transaction, which lists these paths. One that is too large
+// has brought ensembles down: servers write it at any length, but read no more than jute.maxbuffer plus
+// zookeeper.jute.maxbuffer.extrasize, 2 MB by default, from their leader and from their own log. So bytes must be at
+// most the smallest jute.maxbuffer of any server. Default: 8192 nodes and 1 MiB, which is 8,192 paths of 124 bytes.
 func WithNodeLimits(nodes, bytes int) Option {
 	return setting(nodes > 0 && bytes > 0, func(c *config) { c.maxNodes, c.maxNodeBytes = nodes, bytes },
 		"limits of %d nodes and %d bytes: both must be positive", nodes, bytes)

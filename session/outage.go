@@ -16,8 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/dial"
 )
 
-// outage is a time without a connection that has the session. It keeps why there is none, and the log tells that after a
-// while, and again after gaps that grow.
+// outage is a time without a connection that has the session. It keeps why there is none, and the log tells that after
+// a while, and again after gaps that grow.
 type outage struct {
 	cfg        *config
 	unresolved func() error // what is wrong with names
@@ -146,7 +146,8 @@ func (o *outage) end() (took time.Duration) {
 	return took
 }
 
-// terms warns of a timeout other than the one asked for, and of a margin that it leaves no room for: once for each value.
+// terms warns of a timeout other than the one asked for, and of a margin that it leaves no room for: once for each
+// value.
 func (o *outage) terms(session int64, to dial.Target, granted, margin time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,7 +19,8 @@ type room struct {
 	byPath       map[string]*place
 }
 
-// place is the room of one node, from before its create is sent until the node is certain to be gone.
+// place is the room of one node, from before its create is sent until the node is certain to be gone. A nil place is
+// that of a node which nobody counts.
 type place struct {
 	bytes   int
 	path    string // "" while that is not known
@@ -27,14 +28,12 @@ type place struct {
 	leaving bool // its delete has left
 }
 
-const sequenceDigits = 10
-
-// take takes the room of a node that is to be created. full has the chroot. The transaction has the length of each path in
-// four bytes.
+// take takes the room of a node that is to be created. full has the chroot. The transaction that ends the session has
+// the length of each path in four bytes.
 func (r *room) take(full string, sequential bool) (*place, error) {
 	p := &place{bytes: 4 + len(full)}
 	if sequential {
-		p.bytes += sequenceDigits
+		p.bytes += len("0123456789")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,48 +58,38 @@ func (r *room) made(p *place, path string) {
 	if r.byPath == nil {
 		r.byPath = make(map[string]*place)
 	}
-	p.path = path
-	r.byPath[path] = p
+	p.path, r.byPath[path] = path, p
 	r.there.Add(1)
 }
 
-// leave notes that a connection has taken the delete of a node: what is created behind it there finds the room. It comes after
-// that, since a create that found the room before could get ahead of the delete. If the delete has failed meanwhile, leave does
-// nothing. p may be nil.
+// leave notes that a connection has taken the delete of a node: what is created behind it there finds the room. A
+// create that found the room before could get ahead of the delete. If the delete has failed meanwhile, leave does
+// nothing.
 func (r *room) leave(p *place, failed *bool) {
-	if p == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !p.gone && !p.leaving && !*failed {
+	if p != nil && !p.gone && !p.leaving && !*failed {
 		p.leaving = true
 		r.nodes, r.bytes = r.nodes-1, r.bytes-p.bytes
 	}
 }
 
-// stay takes leave back, because the delete was refused, or its connection has ended before the answer. p may be nil.
+// stay takes leave back, because the delete was refused, or its connection has ended before the answer.
 func (r *room) stay(p *place, failed *bool) {
-	if p == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*failed = true
-	if !p.gone && p.leaving {
+	if p != nil && !p.gone && p.leaving {
 		p.leaving = false
 		r.nodes, r.bytes = r.nodes+1, r.bytes+p.bytes
 	}
 }
 
-// end notes that a node is gone, or never was. A node that was created at the same path since then stays. p may be nil.
+// end notes that a node is gone, or never was. A node that was created at the same path since then stays.
 func (r *room) end(p *place) {
-	if p == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p.gone {
+	if p == nil || p.gone {
 		return
 	}
 	p.gone = true
@@ -110,9 +99,9 @@ func (r *room) end(p *place) {
 	}
 	if p.path != "" {
 		r.there.Add(-1)
-		if r.byPath[p.path] == p {
-			delete(r.byPath, p.path)
-		}
+	}
+	if r.byPath[p.path] == p {
+		delete(r.byPath, p.path)
 	}
 }
 

@@ -8,34 +8,33 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// SASLMechanism is a way to prove to servers who the client is: see [WithSASL]. Its methods may be called by several
-// goroutines at once.
+// SASLMechanism is a way to prove to servers who the client is. Several goroutines may call its methods at once.
 type SASLMechanism interface {
 	// Name is the name of the mechanism, for logs and errors. It is not sent.
 	Name() string
-	// Start begins an exchange with a server, which has this host in the connect string. first is what the client says first,
-	// or nil if the server speaks first. Start must return when ctx ends, which is after a part of the time for the handshake.
-	// If it fails, the manager goes on to another server as if this one did not answer.
+	// Start begins an exchange with a server, which has this host in the connect string. first is what the client says
+	// first, or nil if the server speaks first. Start must return when ctx ends, which is after a part of the time for
+	// the handshake. If it fails, the manager goes on to another server as if this one did not answer.
 	Start(ctx context.Context, host string) (x SASLExchange, first []byte, err error)
 }
 
 // SASLExchange is one exchange with one server.
 type SASLExchange interface {
-	// Challenge takes what the server says, and returns the client's response. said is nil if the server has accepted the
-	// client's last step and says nothing. done ends the exchange: a response that is not nil is sent still, and then the
-	// server must accept it. An error ends the exchange too: the identity counts as refused. Challenge must not block.
+	// Challenge takes what the server says, and returns the client's response. said is nil if the server has accepted
+	// the client's last step and says nothing. done ends the exchange: a response that is not nil is sent still, and
+	// then the server must accept it. An error ends the exchange too: the identity counts as refused. Challenge must
+	// not block.
 	Challenge(said []byte) (response []byte, done bool, err error)
 }
 
-// WithSASL proves to the servers who the client is, on every connection and before anything else. Nodes can then have ACLs of
-// the scheme "sasl", and servers can insist on it (sessionRequireClientSASLAuth). [DigestMD5] is a mechanism with a user and a
-// password. Kerberos is the module saslkrb5, beside this one.
+// WithSASL proves to the servers who the client is, on every connection. Nodes can then have ACLs of the scheme "sasl",
+// and servers can insist on it (sessionRequireClientSASLAuth). There is [DigestMD5], and Kerberos in the module
+// saslkrb5.
 //
-// If a server refuses the client, or does not prove that it is the right server where the mechanism asks for that, Connect
-// fails with [zk.ErrAuthFailed], and a session that exists already is lost, as with [WithAuth]. A server that hangs up, as those
-// before 3.6 do to refuse, or does not answer counts as one that cannot be reached. An exchange has 20 steps at most, and has to
-// end in the time for the handshake: a quarter of the session timeout, or of what remains of the session. Each step adds a round
-// trip to every connection: two with DigestMD5, three with Kerberos.
+// If a server refuses the client, or does not prove that it is the right server where the mechanism asks for that,
+// Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost. A server that hangs up, as those
+// before 3.6 do to refuse, counts as one that cannot be reached. An exchange has 20 steps at most, a round trip each,
+// and has to end in the time for the handshake: a quarter of the session timeout, or of what remains of the session.
 //
 // The exchange protects nothing that follows: use [WithTLS] too. Default: none.
 func WithSASL(mechanism SASLMechanism) Option {
@@ -64,8 +63,8 @@ func WithSASL(mechanism SASLMechanism) Option {
 
 // DigestMD5 is a SASL mechanism with a user and a password (RFC 2831). ZooKeeper's servers find them in the section
 // Server of their JAAS file, as user_shop="secret". An ACL names the user: sasl:shop. The password does not cross the
-// network, and the server has to prove that it has it too. MD5 is weak, and someone who listens can try passwords: use
-// [WithTLS]. From ZooKeeper 3.9 on, servers know the mechanism only if they are set to fips-mode=false.
+// network, but MD5 is weak, and someone who listens can try passwords: use [WithTLS]. From ZooKeeper 3.9 on, servers
+// know the mechanism only if they are set to fips-mode=false.
 func DigestMD5(user, password string) SASLMechanism { return digestMD5{user, password} }
 
 type digestMD5 struct{ user, password string }

@@ -12,8 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/dial"
 )
 
-// Session is exactly one ZooKeeper session, which [Manager.Session] returns once it is live. A session that has ended stays
-// ended. Methods panic if no Manager has made the Session.
+// Session is exactly one ZooKeeper session, which [Manager.Session] returns once it is live. A session that has ended
+// stays ended. Methods panic if no Manager has made the Session.
 type Session struct {
 	m           *Manager
 	cfg         *config
@@ -82,8 +82,8 @@ func (s *Session) Timeout() time.Duration {
 	return s.greeting.Timeout()
 }
 
-// Remaining returns how long the locks of this session stay held if no server answers from now on, and 0 once the session
-// has ended.
+// Remaining returns how long the locks of this session stay held if no server answers from now on, and 0 once the
+// session has ended.
 func (s *Session) Remaining() time.Duration {
 	if s.Err() != nil {
 		return 0
@@ -91,12 +91,12 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, s.remaining())
 }
 
-// Done returns a channel that is closed when the session was lost, or closed with its manager. [Session.Err] can report the
-// end earlier.
+// Done returns a channel that is closed when the session was lost, or closed with its manager. [Session.Err] can report
+// the end earlier.
 func (s *Session) Done() <-chan struct{} { return s.check().life.Done() }
 
-// AfterEnd calls f in a goroutine of its own when the session has ended. Until then it takes no goroutine. stop cancels that,
-// and reports whether f will not be called. It does not wait for f. A nil f panics.
+// AfterEnd calls f in a goroutine of its own when the session has ended. Until then it takes no goroutine. stop cancels
+// that, and reports whether f will not be called. It does not wait for f. A nil f panics.
 func (s *Session) AfterEnd(f func()) (stop func() bool) {
 	s.check()
 	if f == nil {
@@ -115,7 +115,7 @@ func (s *Session) Err() error {
 	if err != nil || id == 0 || s.remaining() > 0 {
 		return err
 	}
-	why := error(lossClock)
+	why := lossClock
 	if late := clock.Now().Sub(lookAt); late > timeout/stillPerTimeout { // a look was due: nothing in this process ran
 		why = stoodStill(late)
 	}
@@ -128,8 +128,8 @@ func (s *Session) remaining() time.Duration {
 	return s.clock.Remaining(clock.Now(), s.room.there.Load() > 0)
 }
 
-// mark notes why the session has ended. The first cause stays, and mark returns it. The line in the log goes before those of
-// the locks that are lost, because nobody knows of the end before.
+// mark notes why the session has ended. The first cause stays, and mark returns it. Its line in the log goes before
+// those of locks, because nobody knows of the end before.
 func (s *Session) mark(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,9 +274,9 @@ const (
 	stillPerTimeout  = 4 // if a look is late by this part of a timeout, this process has stood still
 )
 
-// look is the watchdog, which the timer calls. It marks the end of the session when the clock has run out. Before that, it
-// cuts a connection that has fallen silent, because another server may be in touch with the leader: once for each time the
-// clock has advanced. It does no I/O, so nothing delays it.
+// look is the watchdog, which the timer calls. It marks the end of the session when the clock has run out. Before that,
+// it cuts a connection that has fallen silent, because another server may be in touch with the leader: once for each
+// time the clock has advanced. It does no I/O.
 func (s *Session) look() {
 	if s.Err() != nil {
 		return
