@@ -37,8 +37,7 @@
 //	any state ── Close ──► Closed
 //
 // A Session is handed out in state Connected, and survives any number of steps between that and Suspended. It ends
-// once, when the manager goes to Lost or Closed. From then on Err matches ErrLost or ErrClosed, Remaining is 0, and
-// Done is closed.
+// once, when the manager goes to Lost or Closed.
 //
 // A session ends when its clock runs out, because no answer proves in time that the servers still have it, or because
 // this process stood still. It also ends when a server says that it has expired, when another session answers on its
@@ -71,7 +70,7 @@
 //   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default. If it is not, set the tick
 //     with [WithTickTime]. Until a manager knows the tick, its sessions survive shorter outages.
 //   - Do not change tickTime, minSessionTimeout or maxSessionTimeout under running clients. A manager learns the tick
-//     only once, and the greeting that tells of a lower limit can be lost.
+//     once.
 //   - If the servers use TLS among each other, set leader.closeSocketAsync: otherwise the leader's pinging thread can
 //     hang. Observers behind observer masters are not supported.
 //   - The ensemble may keep the nodes of an expired session for longer than the timeout. If an operator deletes a node

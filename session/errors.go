@@ -21,13 +21,11 @@ var (
 	ErrClosed = errors.New("session manager closed")
 	// ErrUncertain is matched by the error of a Create, Set, Delete or Multi that was sent, or may have been, and was
 	// not answered. The error also matches the reason: a lost connection or session, a closed manager, the end of ctx.
-	// The servers may have carried the request out, or may do so in a moment. Its caller reads what the request should
-	// have changed, or sends it again if that does no harm. If an error of these calls does not match, the request has
-	// changed nothing.
+	// The servers may have carried the request out, or may do so in a moment: read what it should have changed, or send
+	// it again if that does no harm. If an error of these calls does not match, the request has changed nothing.
 	ErrUncertain = errors.New("nobody knows whether the servers have carried it out")
 	// ErrTooManyNodes is returned by [Session.Enter], and so by a lock, if the session has no room for the node: see
-	// [WithNodeLimits]. Nodes that are being created count, and so do nodes whose create was not answered. Nodes whose
-	// delete has left do not count as long as the connection lasts. Nothing was sent.
+	// [WithNodeLimits]. A create in flight or in doubt counts, and a delete in flight makes room. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many nodes")
 	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by [Session.Enter] if the request is
 	// probably longer than the servers take (jute.maxbuffer): three connections in a row were lost with it. Requests

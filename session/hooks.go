@@ -46,8 +46,8 @@ type Trace struct {
 	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
 
 	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the lease. The returned
-	// function is called at the end of the hold, with nil for a release and the cause for a loss. A release ends the
-	// hold, calls this function and the Release hook, and then hands the lock on or sends the delete.
+	// function is called at the end of the hold, with nil for a release and the cause for a loss. A release calls it,
+	// then the Release hook, and then hands the lock on or sends the delete.
 	Hold func(ctx context.Context, h HoldInfo) func(error)
 
 	// Loss is called when a hold is lost, with the holder's context, and before the function that Hold has returned.
@@ -123,9 +123,8 @@ type AcquireResult struct {
 	Err      error
 	Busy     bool // Try found the lock taken; Err is nil then
 	Position int  // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
-	// Attempts counts the tries to enter, each with a node unless a try was busy at its look. There is more than one
-	// after a lost session or node, or if a MultiLock gave the first up, and none for a node that was handed on or
-	// kept.
+	// Attempts counts the tries to enter, each with a node unless a try was busy at its look. A lost session or node,
+	// or a MultiLock that gave up, takes more. A node that was handed on or kept takes none.
 	Attempts int
 }
 

@@ -332,7 +332,7 @@ func (m *Manager) wakeLocked() {
 	m.changed = make(chan struct{})
 }
 
-// unusable notes why a session that the servers have opened is of no use, for the calls that wait for one.
+// unusable notes why a session that the servers have opened is of no use.
 func (m *Manager) unusable(s *Session, err error) {
 	why := reasonOf(err)
 	if !errors.Is(why, zk.ErrAuthFailed) && !errors.Is(why, ErrInvalid) { // the lease is too short

@@ -169,8 +169,8 @@ func WithAuth(scheme string, credential []byte) Option {
 
 // WithACL sets the access control list of every node that the library creates, parents included, and not that of a
 // directory which exists already. A client that may delete in a lock's directory can break its locks. One that may not
-// read the directory cannot list its contenders, but ZooKeeper before 3.8.4 and 3.9.0 to 3.9.1 tell it how many there
-// are (ZOOKEEPER-2590). Default: everybody may do everything.
+// read it cannot list its contenders, but servers before 3.8.4 and 3.9.2 tell it how many there are (ZOOKEEPER-2590).
+// Default: everybody may do everything.
 func WithACL(acl ...zk.ACL) Option {
 	const needed = int32(zk.PermCreate | zk.PermDelete)
 	return option(func(c *config) error {
@@ -193,24 +193,21 @@ func WithACL(acl ...zk.ACL) Option {
 // server that fails verification, or refuses our certificate, is tried again like one that does not answer.
 //
 // The config is copied. Certificates that are renewed while the program runs come from functions of it, which each
-// handshake calls: GetClientCertificate for the client's own, and VerifyConnection, with InsecureSkipVerify, where the
-// authorities of the servers change. A connection goes on with the certificates that it began with, also past their
-// end. Default: plain TCP.
+// handshake calls: GetClientCertificate, and VerifyConnection with InsecureSkipVerify where the authorities of the
+// servers change. A connection goes on past the end of the certificates that it began with. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
 	return setting(cfg != nil, func(c *config) { c.tls = cfg.Clone() }, "nil TLS config")
 }
 
-// WithResolver has the manager ask which servers there are, for example in DNS (SRV records), in Consul, or in a file.
-// Each is a host with or without a port, as in a connect string. With [WithTLS] the host is verified, so names are
-// better than addresses. Those that cannot be servers are left out, and the log names them. The connect string may be
-// empty then, or have only a chroot, such as "/app". Servers that it has are used until the resolver has answered for
-// the first time.
+// WithResolver has the manager ask which servers there are, for example in DNS (SRV records) or in a file. Each is a
+// host with or without a port. With [WithTLS] the host is verified, so names are better than addresses. Those that
+// cannot be servers are left out, and the log names them. The connect string may be empty then, or have only a chroot,
+// such as "/app". Servers that it has are used until the resolver has answered.
 //
 // The manager asks when it dials: for the first connection, after each disconnection, and whenever it has tried all
 // servers or has dialled for 10 s. It makes one call at a time, whose context ends after 10 s. If the resolver fails,
 // names no server, or has not answered after half a second, the last servers that it named are dialled. If there are
-// none, the manager asks again after a wait of [WithBackoff], and the log and the error of [Manager.Session] say why.
-// Default: the servers of the connect string.
+// none, the manager asks again after a wait of [WithBackoff]. Default: the servers of the connect string.
 func WithResolver(resolve func(ctx context.Context) ([]string, error)) Option {
 	return setting(resolve != nil, func(c *config) { c.resolve = resolve }, "nil resolver")
 }
