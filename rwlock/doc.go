@@ -26,25 +26,19 @@
 //     between the same two writers hold the lock together.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background. When a writer gives up, the
 //     readers behind it are let in.
-//   - An owner ([queue.WithOwner]) can lock again what it holds. An owner of the write lock gets the read lock at once.
-//     If it then gives up the write lock, no writer gets in between. A read lock does not become a write lock: see
-//     [ErrUpgrade].
 //   - Curator before 5.5 puts the read lock of a write holder at the end of the queue. When that holder gives up the
 //     write lock, a writer that was already waiting, in any process, gets in beside the read lock. This package counts
 //     kazoo's nodes. kazoo counts the nodes of this package only if its extra_lock_patterns say so.
 //
-// A lock can be lost at any moment. The context that [RWMutex.Do] or [Reader.Do] passes to its function ends then, with a
-// cause that matches [session.ErrLost]. [RWMutex.Done], [RWMutex.Held] and the error of Unlock show the loss of a write
-// lock too, and [Reader.Done], [Reader.Held] and the error of RUnlock that of a read lock. Package zklock says what to do
-// then, what is assumed, and how to shut down and to test.
+// A lock can be lost at any moment. Package zklock says how each call shows that and what to do then, what is assumed, and
+// how to shut down and to test. Its rules for goroutines, nil contexts and objects that no constructor has made hold here.
 //
 // # What it costs
 //
 // Entering the queue takes one round trip. Taking the lock over from a writer takes none.
 //
-// A reader watches the nearest writer ahead, and the writer before that if there is one. It gets the lock when the last
-// of them leaves. All readers behind one writer watch its node, and get the lock together without a request to a server.
-// Readers do not wake readers. If more than two writers were ahead, each reader lists the directory once, when the last
-// but one of them leaves. The next writer lists the directory when a writer before it leaves, since that writer may have
-// left a read lock in its place.
+// A reader watches the nearest writer ahead, and the writer before that if there is one. All readers behind one writer get
+// the lock together when it leaves, without a request to a server. Readers do not wake readers. If more than two writers
+// were ahead, each reader lists the directory once, when the last but one of them leaves. The next writer lists the
+// directory when a writer before it leaves, since that writer may have left a read lock in its place.
 package rwlock

@@ -12,19 +12,22 @@ import (
 )
 
 // Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
-// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines
-// share the places of [WithLazyRelease], readers among themselves, and owners ([queue.WithOwner]) enter their holds of
-// a key again.
+// zklock, which says what is a key, what is in memory and for how long, with the locks of this package.
 //
 // It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no
 // Unlock and no RUnlock, which could give back the hold of another goroutine.
-//
-// All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made
-// the Keyed. Those that take a context panic if it is nil.
 type Keyed struct {
 	_ misuse.NoCopy
 
 	keys *share.Keys[*RWMutex]
+}
+
+// made returns the locks of the keys. It panics if NewKeyed has not made k.
+func (k *Keyed) made() *share.Keys[*RWMutex] {
+	if k == nil || k.keys == nil {
+		panic("rwlock: Keyed not made by NewKeyed")
+	}
+	return k.keys
 }
 
 // enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k, or if there is no context.
@@ -32,13 +35,6 @@ func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[*RWMutex
 	keys := k.made()
 	misuse.Context(ctx, call)
 	return keys.Enter(key)
-}
-
-func (k *Keyed) made() *share.Keys[*RWMutex] {
-	if k == nil || k.keys == nil {
-		panic("rwlock: Keyed not made by NewKeyed")
-	}
-	return k.keys
 }
 
 // NewKeyed returns the locks of the keys in dir, as NewKeyed of package zklock does: without I/O, and with the same
@@ -72,14 +68,14 @@ func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) e
 	return e.Lock.TryDo(ctx, f)
 }
 
-// RDo is [Reader.Do] of the key's lock: Do with the read lock.
+// RDo is [Reader.Do] of the key's lock.
 func (k *Keyed) RDo(ctx context.Context, key string, f func(context.Context) error) error {
 	e := k.enter(ctx, key, "rwlock: Keyed.RDo")
 	defer e.Leave()
 	return e.Lock.Reader().Do(ctx, f)
 }
 
-// TryRDo is [Reader.TryDo] of the key's lock: TryDo with the read lock.
+// TryRDo is [Reader.TryDo] of the key's lock.
 func (k *Keyed) TryRDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.TryRDo")
 	defer e.Leave()
@@ -100,22 +96,21 @@ func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error
 	return e.Lock.TryAcquire(ctx)
 }
 
-// RAcquire is [Reader.Acquire] of the key's lock: Acquire of the read lock.
+// RAcquire is [Reader.Acquire] of the key's lock.
 func (k *Keyed) RAcquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.RAcquire")
 	defer e.Leave()
 	return e.Lock.Reader().Acquire(ctx)
 }
 
-// TryRAcquire is [Reader.TryAcquire] of the key's lock: TryAcquire of the read lock.
+// TryRAcquire is [Reader.TryAcquire] of the key's lock.
 func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.TryRAcquire")
 	defer e.Leave()
 	return e.Lock.Reader().TryAcquire(ctx)
 }
 
-// Contenders is [RWMutex.Contenders] of the key's lock. It returns zk.ErrNoNode if the servers have no directory for
-// the key, which nobody uses then.
+// Contenders is [RWMutex.Contenders] of the key's lock. It returns zk.ErrNoNode if nobody uses the key.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.Contenders")
 	defer e.Leave()

@@ -9,12 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Reader is the read lock of an [RWMutex], with the method names of other locks. It has all that the RWMutex itself has
-// for the write lock, it goes to zklock.Multi, and code that takes any kind of lock takes it. [RWMutex.RLocker] returns
-// the read lock as a sync.Locker. [RWMutex.Reader] returns a Reader, which is a small value: it need not be kept.
-//
-// All methods may be called by any number of goroutines at once. They panic for the zero Reader. Those that take a
-// context panic if it is nil.
+// Reader is the read lock of an [RWMutex], with all methods that the RWMutex has for the write lock: for zklock.Multi, and
+// for code that takes any kind of lock. [RWMutex.Reader] returns one. It is a small value: it need not be kept.
 type Reader struct {
 	readDoor // for Multi of package zklock
 
@@ -68,25 +64,22 @@ func (r Reader) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 
 // Do is [RWMutex.Do] with the read lock.
 func (r Reader) Do(ctx context.Context, f func(context.Context) error) error {
-	rw := r.called(ctx, "rwlock: Reader.Do")
-	return rw.read.Do(ctx, rw.readAsOwner, f)
+	return r.called(ctx, "rwlock: Reader.Do").read.Do(ctx, r.rw.readAsOwner, f)
 }
 
 // TryDo is [RWMutex.TryDo] with the read lock.
 func (r Reader) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	rw := r.called(ctx, "rwlock: Reader.TryDo")
-	return rw.read.TryDo(ctx, rw.readAsOwner, f)
+	return r.called(ctx, "rwlock: Reader.TryDo").read.TryDo(ctx, r.rw.readAsOwner, f)
 }
 
-// Held is [RWMutex.Held] for the read lock, that is for RLock, TryRLock, and Lock, TryLock and Do of a Reader of the same
-// RWMutex.
+// Held is [RWMutex.Held] for the read lock: for RLock and TryRLock, and for all Readers of the RWMutex.
 func (r Reader) Held() bool { return r.made().read.Held() }
 
-// Done is [RWMutex.Done] for the read lock. Of several holds it means the latest. Where several goroutines share the
+// Done is [RWMutex.Done] for the read lock. Of several holds it means the latest: where several goroutines share the
 // RWMutex, use Acquire and the Done of its lease.
 func (r Reader) Done() <-chan struct{} { return r.made().read.Done() }
 
-// Contenders is [RWMutex.Contenders]: readers and writers.
+// Contenders is [RWMutex.Contenders].
 func (r Reader) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return r.called(ctx, "rwlock: Reader.Contenders").Contenders(ctx)
 }

@@ -30,10 +30,6 @@ import (
 //
 // What counts is what the owner holds when the call begins. Calls of one owner at the same time wait for each other
 // like those of different owners. Calls without an owner are independent, as with [sync.RWMutex].
-//
-// All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
-// processes, except with [WithLazyRelease]. The methods panic if [New] has not made the RWMutex. Those that take a
-// context panic if it is nil.
 type RWMutex struct {
 	_ misuse.NoCopy
 
@@ -49,9 +45,7 @@ var (
 	// between.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock")
 
-	// ErrNotHeld ("lock is not held") is returned by Unlock when there is no Lock or TryLock of the same object to give
-	// back, and by RUnlock when there is no RLock or TryRLock. What a Do holds does not count. zklock.ErrNotHeld and
-	// semaphore.ErrNotHeld are the same value.
+	// ErrNotHeld is zklock.ErrNotHeld ("lock is not held"): of RUnlock, it says that there is no RLock or TryRLock.
 	ErrNotHeld = share.ErrNotHeld
 )
 
@@ -64,7 +58,7 @@ var (
 	reader = queue.Reader()
 )
 
-// made returns rw. It panics if rw is nil or a zero value.
+// made returns rw. It panics if New has not made it.
 func (rw *RWMutex) made() *RWMutex {
 	if rw == nil || rw.write.Queue == nil {
 		panic("rwlock: RWMutex not made by New")
@@ -99,16 +93,10 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 	if err != nil {
 		return nil, errors.Unwrap(err) // without the name of package queue
 	}
-	rw := &RWMutex{
-		write: share.Lock{
-			Holds: share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: o.Async},
-			Queue: q, Request: queue.Request{Kind: writer, Name: o.Name},
-		},
-		read: share.Lock{
-			Holds: share.Holds[*queue.Lease]{Path: path, Manager: m, Async: o.Async},
-			Queue: q, Request: queue.Request{Kind: reader, Name: o.Name},
-		},
-	}
+	rw := &RWMutex{}
+	rw.write.Open(q, writer, &o)
+	rw.read.Open(q, reader, &o)
+	rw.write.Slot, rw.write.Refuse = true, rw.refuseReader
 	rw.write.Other, rw.read.Other = &rw.read, &rw.write
 	if o.Keep > 0 {
 		rw.write.Turns = share.NewTurns(q, rw.write.Request, 0, o.Keep)
@@ -118,51 +106,39 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 	return rw, nil
 }
 
-// Lock waits for its turn and takes the write lock, until ctx ends or the manager is closed. If the owner of ctx
-// ([queue.WithOwner]) holds the write lock, Lock returns at once: nil, or [session.ErrLost] if the owner has lost it.
-// If the owner holds only the read lock, Lock returns [ErrUpgrade], or [session.ErrLost], and sends nothing.
+// Lock waits for its turn and takes the write lock. An owner that holds only the read lock gets [ErrUpgrade], or
+// [session.ErrLost] if it has lost that, and nothing is sent.
 func (rw *RWMutex) Lock(ctx context.Context) error {
-	if err := rw.called(ctx, "rwlock: RWMutex.Lock").refuseReader(ctx); err != nil {
-		return err
-	}
-	return rw.write.Lock(ctx, rw.writeAsOwner)
+	return rw.called(ctx, "rwlock: RWMutex.Lock").write.Lock(ctx, rw.write.Acquire)
 }
 
 // TryLock takes the write lock if it is free, and returns false and nil if the lock is busy. It returns [ErrUpgrade]
 // where Lock does.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
-	if err := rw.called(ctx, "rwlock: RWMutex.TryLock").refuseReader(ctx); err != nil {
-		return false, err
-	}
-	return rw.write.TryLock(ctx, rw.writeAsOwner)
+	return rw.called(ctx, "rwlock: RWMutex.TryLock").write.TryLock(ctx, rw.write.Acquire)
 }
 
-// Unlock gives back what one Lock or TryLock took. It returns [ErrNotHeld] if there is none, and [session.ErrLost] if
-// the lock was lost before. After n Locks by one owner, the n-th Unlock gives the write lock up; a read lock that the
-// owner has taken in the meantime stays held.
+// Unlock gives back what one Lock or TryLock took. A read lock that the owner has taken in the meantime stays held.
 func (rw *RWMutex) Unlock() error { return rw.made().write.Unlock() }
 
-// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. It
-// returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner of ctx ([queue.WithOwner]) holds
-// the read lock or the write lock, RLock waits for no other contender. It returns [session.ErrLost] if the owner has
-// lost that lock.
+// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. If the
+// owner of ctx ([queue.WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It returns
+// [session.ErrLost] if the owner has lost that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.RLock").read.Lock(ctx, rw.readAsOwner)
 }
 
-// TryRLock takes the read lock if no writer holds the lock or is ahead in the queue. It returns and fails as
-// [RWMutex.TryLock] does, but never with ErrUpgrade.
+// TryRLock takes the read lock if no writer holds the lock or is ahead in the queue.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryRLock").read.TryLock(ctx, rw.readAsOwner)
 }
 
-// RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never frees what
-// [Reader.Do] holds.
+// RUnlock gives back what one RLock or TryRLock took, as [RWMutex.Unlock] does. It never frees what [Reader.Do] holds.
 //
 // RUnlock cannot tell which goroutine calls it. Of several read locks that were taken through this RWMutex, it gives back
 // a lost one first, then one without an owner, then the oldest. So if several goroutines share the RWMutex, it may give
-// back the hold of another goroutine and report its loss, a goroutine that did lose its hold may get nil, and the wrong
-// one of several owners may count as no longer reading. Where that matters, use [Reader.Do] or [Reader.Acquire].
+// back the hold of another and report its loss, a goroutine that did lose its hold may get nil, and the wrong one of
+// several owners may count as no longer reading. Where that matters, use [Reader.Do] or [Reader.Acquire].
 func (rw *RWMutex) RUnlock() error { return rw.made().read.Unlock() }
 
 // Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and Unlock. It does
@@ -176,40 +152,30 @@ func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write.Acquire(ctx, true)
 }
 
-// Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock, it returns what
-// Lock returns and does not call f. The context of f ends when the lock is lost, or another client asks for it, and
-// [queue.LeaseFrom] returns the lease from it.
+// Do calls f while it holds the write lock, and unlocks when f returns or panics. The context of f ends when the lock is
+// lost, or another client asks for it, and [queue.LeaseFrom] returns the lease from it.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
-	if err := rw.called(ctx, "rwlock: RWMutex.Do").refuseReader(ctx); err != nil {
-		return err
-	}
-	return rw.write.Do(ctx, rw.writeAsOwner, f)
+	return rw.called(ctx, "rwlock: RWMutex.Do").write.Do(ctx, rw.write.Acquire, f)
 }
 
-// TryDo is [RWMutex.Do] without waiting for a holder. If the lock is busy, it returns false and nil, and does not call
-// f.
+// TryDo is [RWMutex.Do] without waiting for a holder. If the lock is busy, it returns false and nil, and does not call f.
 func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	if err := rw.called(ctx, "rwlock: RWMutex.TryDo").refuseReader(ctx); err != nil {
-		return false, err
-	}
-	return rw.write.TryDo(ctx, rw.writeAsOwner, f)
+	return rw.called(ctx, "rwlock: RWMutex.TryDo").write.TryDo(ctx, rw.write.Acquire, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine.
 func (rw *RWMutex) Held() bool { return rw.made().write.Held() }
 
-// Done returns a channel that is closed when the present hold of the write lock is unlocked or lost, or if there is
-// none.
+// Done returns a channel that is closed when the present hold of the write lock is unlocked or lost, or if there is none.
 func (rw *RWMutex) Done() <-chan struct{} { return rw.made().write.Done() }
 
-// Locker returns the write lock as a [sync.Locker], for code that wants one. The Locker and the RWMutex share one
-// hold. onLost, which may be nil, is called when the lock is lost between Lock and Unlock.
+// Locker returns the write lock as a [sync.Locker], for code that wants one. onLost, which may be nil, is called when the
+// lock is lost between Lock and Unlock.
 func (rw *RWMutex) Locker(onLost func(error)) sync.Locker {
 	return rw.made().write.Locker(rw.write.Acquire, onLost)
 }
 
-// RLocker returns the read lock as a [sync.Locker], as [RWMutex.Locker] does the write lock. Its Lock is RLock, and its
-// Unlock is RUnlock. onLost is called once for each read lock that is lost.
+// RLocker returns the read lock as a [sync.Locker]. onLost is called once for each read lock that is lost.
 func (rw *RWMutex) RLocker(onLost func(error)) sync.Locker {
 	return rw.made().read.Locker(rw.read.Acquire, onLost)
 }
@@ -225,18 +191,8 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Contenders").write.Queue.Contenders(ctx, writer)
 }
 
-// writeAsOwner gets the write lock for a hold. Another goroutine of the owner may have unlocked the write lock since the call
-// began, and have kept the read lock.
-func (rw *RWMutex) writeAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
-	if err := rw.refuseReader(ctx); err != nil {
-		return nil, err
-	}
-	return rw.write.Acquire(ctx, try)
-}
-
-// refuseReader returns an error if the owner of ctx holds the read lock alone, and so cannot get the write lock.
-func (rw *RWMutex) refuseReader(ctx context.Context) error {
-	owner := queue.OwnerOf(ctx)
+// refuseReader returns an error if an owner that asks for the write lock holds the read lock alone.
+func (rw *RWMutex) refuseReader(ctx context.Context, owner *queue.Owner) error {
 	read := rw.read.Of(owner)
 	if read == nil || rw.write.Of(owner) != nil {
 		return nil

@@ -101,7 +101,7 @@ func TestUpgradeRefusedAfterUnlock(t *testing.T) {
 	owner := queue.WithOwner(expect.Patient(t))
 	expect.NoError(t, rw.Lock(owner))
 	expect.NoError(t, rw.RLock(owner))
-	ctx := &unlocker{owner, 2, func() { expect.NoError(t, rw.Unlock()) }}
+	ctx := &unlocker{owner, 1, func() { expect.NoError(t, rw.Unlock()) }}
 	expect.Match(t, "Lock", rw.Lock(ctx), rwlock.ErrUpgrade)
 	if rw.Held() || ctx.n > 0 {
 		t.Errorf("held: %v; %d more looks", rw.Held(), ctx.n)

@@ -1,23 +1,24 @@
 package semaphore
 
-import "github.com/turnstile-go/turnstile/queue"
+import "github.com/turnstile-go/turnstile/internal/share"
 
 // Option changes a [Semaphore]. [New] returns an error that matches [session.ErrInvalid] for an option that is nil or has
 // a bad value.
-type Option interface{ apply(*Semaphore) error }
+type Option interface{ apply(*options) error }
 
-type option func(*Semaphore) error
+type option func(*options) error
 
-func (o option) apply(s *Semaphore) error { return o(s) }
+func (o option) apply(to *options) error { return o(to) }
 
-// WithName sets a name for the semaphore in metrics and spans, such as "exports". In Curator's layout, the lock that
-// guards the entry has it too. It is otherwise WithName of package zklock. A name is text that can be printed, of 1 to
-// 200 bytes. Default: none.
+type options struct {
+	share.Options
+	curatorLayout bool
+}
+
+// WithName sets a name for the semaphore in metrics and spans, as WithName of package zklock does. In Curator's layout, the
+// lock that guards the entry has it too.
 func WithName(text string) Option {
-	return option(func(s *Semaphore) error {
-		s.lock.Request.Name = text
-		return queue.CheckName(text)
-	})
+	return option(func(o *options) error { return o.SetName(text) })
 }
 
 // WithCuratorLayout shares the leases with Apache Curator's InterProcessSemaphoreV2 at the same path. The leases are
@@ -32,18 +33,15 @@ func WithName(text string) Option {
 // All processes that share the semaphore must use this layout. A process of this module that finds contenders of the
 // other layout at the path fails with [queue.ErrConflict]. Curator does not check. Default: the semaphore's own layout.
 func WithCuratorLayout() Option {
-	return option(func(s *Semaphore) error {
-		s.inCuratorLayout = true
+	return option(func(o *options) error {
+		o.curatorLayout = true
 		return nil
 	})
 }
 
-// WithAsyncRelease makes Unlock return once the release is on its way to the servers. Default: Unlock waits for the
-// servers' answer, for a second at most. The option holds for the end of Do and TryDo too. WithAsyncRelease of package
-// zklock says what it costs, which is the same here.
+// WithAsyncRelease makes Unlock return once the release is on its way to the servers, and so the end of Do and TryDo.
+// WithAsyncRelease of package zklock says what it costs. Default: Unlock waits for the servers' answer, for a second at
+// most.
 func WithAsyncRelease() Option {
-	return option(func(s *Semaphore) error {
-		s.lock.Async = true
-		return nil
-	})
+	return option(func(o *options) error { return o.SetAsync() })
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ErrNotHeld ("lock is not held") is returned by Unlock when there is no Lock or TryLock of the same object to give back.
-// What a Do holds does not count. zklock.ErrNotHeld and rwlock.ErrNotHeld are the same value.
+// ErrNotHeld is zklock.ErrNotHeld ("lock is not held").
 var ErrNotHeld = share.ErrNotHeld
 
 // Semaphore is a number of leases that all processes that use the same path share. It is the queue of package [queue]:
@@ -23,23 +22,20 @@ var ErrNotHeld = share.ErrNotHeld
 // from that, what a method waits for, returns and promises is said by the method of the same name of zklock.Mutex; the
 // methods here say what is different.
 //
-// All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
-// processes. The methods panic if [New] has not made the Semaphore. Those that take a context panic if it is nil.
+// Each call has a place of its own in the queue of all processes.
 type Semaphore struct {
 	_ misuse.NoCopy
 
 	door // for Multi of package zklock
 
-	lock share.Lock // its Request is for one lease
-	max  int        // as given to New
-
-	inCuratorLayout bool
-	curator         *curator // nil for the semaphore's own layout
+	lock    share.Lock // its Request is for one lease
+	max     int        // as given to New
+	curator *curator   // nil for the semaphore's own layout
 }
 
 type door = share.Door[*Semaphore]
 
-// made returns s. It panics if s is nil or a zero value.
+// made returns s. It panics if New has not made it.
 func (s *Semaphore) made() *Semaphore {
 	if s == nil || s.lock.Queue == nil {
 		panic("semaphore: Semaphore not made by New")
@@ -61,10 +57,11 @@ func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
 // another limit is in force, requests fail with [queue.ErrConflict], unless an operator has set that limit with
 // [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
+	var o options
+	err := share.Join(checkCount(maxLeases), share.Apply(opts, &o, Option.apply))
 	s := &Semaphore{max: maxLeases}
-	err := share.Join(checkCount(maxLeases), share.Apply(opts, s, Option.apply))
 	if err == nil {
-		err = s.open(m, path)
+		err = s.open(m, path, &o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
@@ -72,66 +69,65 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 	return s, nil
 }
 
-// open makes the queues. The options have set the name and Async.
-func (s *Semaphore) open(m *session.Manager, path string) error {
+// open makes the queues.
+func (s *Semaphore) open(m *session.Manager, path string, o *options) error {
 	q, err := queue.New(m, path)
 	if err != nil {
 		return errors.Unwrap(err) // without the name of package queue
 	}
-	l := &s.lock
-	l.Queue, l.Path, l.Manager, l.Holds.Apart = q, path, m, true
-	l.Request.Prefix, l.Request.Weight = queue.PrefixLease, 1
-	l.Request.Kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
+	kind := &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
 		Config: limit{MaxLeases: s.max, Default: true, Version: 1}.encode(), Policy: s.policy, Rivals: []string{curatorLocks, curatorLeases},
 	}}
-	if s.inCuratorLayout {
-		if s.curator, err = newCurator(q, s.max, l.Request.Name); err != nil {
+	s.lock.Open(q, kind, &o.Options)
+	s.lock.Request.Prefix, s.lock.Request.Weight = queue.PrefixLease, 1
+	s.lock.Holds.Apart = true
+	if o.curatorLayout {
+		if s.curator, err = newCurator(q, s.max, o.Name); err != nil {
 			return err
 		}
 		// An acquisition takes two nodes, one after the other.
-		l.Queue, l.Request, l.Gate = s.curator.leases.Queue, s.curator.leases.Request, &s.curator.gate
+		s.lock.Queue, s.lock.Request = s.curator.leases.Queue, s.curator.leases.Request
+		s.lock.Gate = &share.Gate{Look: s.curator.gate, Pass: s.curator.acquire}
 	}
-	s.door = share.DoorTo[*Semaphore](l)
+	s.door = share.DoorTo[*Semaphore](&s.lock)
 	return nil
 }
 
-// Lock waits for its turn and takes one lease, until ctx ends or the manager is closed. It fails as
-// [Semaphore.AcquireN] does.
+// Lock waits for its turn and takes one lease. It fails as [Semaphore.AcquireN] does.
 func (s *Semaphore) Lock(ctx context.Context) error {
-	return s.called(ctx, "semaphore: Semaphore.Lock").lock.Lock(ctx, s.one)
+	return s.called(ctx, "semaphore: Semaphore.Lock").lock.Lock(ctx, s.lock.Acquire)
 }
 
 // TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases are held, or
 // another contender is ahead in the queue. It reads the limit in force in the same round trip in which it looks
 // whether others are in its way.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
-	return s.called(ctx, "semaphore: Semaphore.TryLock").lock.TryLock(ctx, s.one)
+	return s.called(ctx, "semaphore: Semaphore.TryLock").lock.TryLock(ctx, s.lock.Acquire)
 }
 
-// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It returns
-// [ErrNotHeld] if there is none, and [session.ErrLost] if the lease that it gave back was lost.
+// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It fails as Unlock
+// of zklock.Mutex does: with [session.ErrLost] if the lease that it gave back was lost.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give back the lease
-// of another goroutine and report its loss, and a goroutine that did lose its lease may get nil. Where that matters,
-// use [Semaphore.Do] or [Semaphore.Acquire], which give back their own lease and report its loss.
+// of another and report its loss, and a goroutine that did lose its lease may get nil. Where that matters, use
+// [Semaphore.Do] or [Semaphore.Acquire], which give back their own lease and report its loss.
 func (s *Semaphore) Unlock() error { return s.made().lock.Unlock() }
 
 // Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine.
 func (s *Semaphore) Held() bool { return s.made().lock.Held() }
 
 // Done returns a channel that is closed when the latest hold through Lock, TryLock or Do of this Semaphore is unlocked
-// or lost, or if there is none. Where several goroutines share the Semaphore, use [Semaphore.Acquire] and the Done of
-// its lease.
+// or lost, or if there is none. Where several goroutines share the Semaphore, use the Done of a lease.
 func (s *Semaphore) Done() <-chan struct{} { return s.made().lock.Done() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
 func (s *Semaphore) Acquire(ctx context.Context) (*queue.Lease, error) {
-	return s.called(ctx, "semaphore: Semaphore.Acquire").AcquireN(ctx, 1)
+	return s.called(ctx, "semaphore: Semaphore.Acquire").lock.Acquire(ctx, false)
 }
 
 // TryAcquire is [Semaphore.TryAcquireN] for one lease.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return s.called(ctx, "semaphore: Semaphore.TryAcquire").TryAcquireN(ctx, 1)
+	return s.called(ctx, "semaphore: Semaphore.TryAcquire").lock.Acquire(ctx, true)
 }
 
 // AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose Release gives all
@@ -150,20 +146,26 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error
 	return s.called(ctx, "semaphore: Semaphore.TryAcquireN").acquire(ctx, n, true)
 }
 
-// one is acquire for one lease.
-func (s *Semaphore) one(ctx context.Context, try bool) (*queue.Lease, error) {
-	return s.acquire(ctx, 1, try)
-}
-
-// acquire takes n leases. A try does not wait for a holder.
+// acquire takes n leases, which is refused if it can never be granted. A try does not wait for a holder. If a limit below
+// the one that New was given is in force, the queue finds out.
 func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease, error) {
-	ctx, waited := queue.BeginWait(ctx)
-	if err := s.checkRequest(ctx, n); err != nil {
-		return nil, waited(s.lock.Failed("acquire", err))
+	if n == 1 {
+		return s.lock.Acquire(ctx, try)
 	}
-	if s.curator != nil {
-		l, err := s.curator.acquire(ctx, try)
-		return l, waited(err)
+	ctx, waited := queue.BeginWait(ctx)
+	err := checkCount(n)
+	switch {
+	case err != nil:
+	case s.curator != nil:
+		err = misuse.Invalidf("%d leases at once: in Curator's layout each node is one lease", n)
+	case n > s.max:
+		var most int
+		if most, err = s.readLimit(ctx); err == nil && n > most {
+			err = misuse.Invalidf("%d leases: the limit is %d", n, most)
+		}
+	}
+	if err != nil {
+		return nil, waited(s.lock.Failed("acquire", err))
 	}
 	r, acquire := s.lock.Request, s.lock.Queue.Acquire
 	if r.Weight = n; try {
@@ -173,38 +175,15 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease,
 	return l, waited(err)
 }
 
-// checkRequest refuses what can never be granted. If a limit below the one that New was given is in force, the queue
-// finds out.
-func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
-	if err := checkCount(n); err != nil {
-		return err
-	}
-	if s.curator != nil && n > 1 {
-		return misuse.Invalidf("%d leases at once: in Curator's layout each node is one lease", n)
-	}
-	if n <= s.max {
-		return nil
-	}
-	most, err := s.readLimit(ctx)
-	if err == nil && n > most {
-		err = misuse.Invalidf("%d leases: the limit is %d", n, most)
-	}
-	return err
-}
-
-// Do calls f while it holds one lease, and gives the lease back when f returns or panics. If it gets no lease, it
-// returns what Lock returns and does not call f. The context of f ends when the lease is lost, or another client asks
-// for it, and [queue.LeaseFrom] returns the lease from it.
+// Do calls f while it holds one lease, and gives the lease back when f returns or panics. The context of f ends when the
+// lease is lost, or another client asks for it, and [queue.LeaseFrom] returns the lease from it.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
-	s.called(ctx, "semaphore: Semaphore.Do")
-	return s.lock.Do(ctx, s.one, f)
+	return s.called(ctx, "semaphore: Semaphore.Do").lock.Do(ctx, s.lock.Acquire, f)
 }
 
-// TryDo is [Semaphore.Do] without waiting for a holder. If no lease is free, it returns false and nil, and does not
-// call f.
+// TryDo is [Semaphore.Do] without waiting for a holder. If no lease is free, it returns false and nil, and does not call f.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	s.called(ctx, "semaphore: Semaphore.TryDo")
-	return s.lock.TryDo(ctx, s.one, f)
+	return s.called(ctx, "semaphore: Semaphore.TryDo").lock.TryDo(ctx, s.lock.Acquire, f)
 }
 
 // Path returns the path that was given to [New].

@@ -45,18 +45,17 @@
 //		Do(ctx context.Context, f func(context.Context) error) error
 //	}
 //
-// Every lock of this module has this method, and so has a fake for unit tests: the example Fake has one that is always
-// free, and one that is lost before the work has begun. No code outside of package queue can make a [queue.Lease]. So
-// test what needs a lease with a lock on a server of package [github.com/turnstile-go/turnstile/zktest], which runs in
-// the process, and can expire a session or lose a reply at a chosen moment.
+// Every lock of this module has this method, and so has a fake for unit tests, as the example Fake shows. Test what needs
+// a [queue.Lease] with a lock on a server of package [github.com/turnstile-go/turnstile/zktest], which runs in the process,
+// and can expire a session or lose a reply at a chosen moment.
 //
 // # What it costs
 //
 // A Mutex that nobody uses is a value in memory, so there may be any number of paths. Each holder and each waiter has a
 // node in ZooKeeper, of which a session may own 8,192 ([session.WithNodeLimits]). The path is a directory: the first
 // contender creates it, and the servers remove it a minute or two after its last child has gone. In the repository,
-// docs/performance.md has the cost of each, and docs/reliability.md has all that is promised, what is assumed of clocks
-// and servers, and the tests of that.
+// docs/performance.md has the costs, and docs/reliability.md what is promised, what is assumed of clocks and servers, and
+// the tests of that.
 //
 // # What is guaranteed, and what is not
 //
@@ -73,8 +72,7 @@
 //
 // The way to notice a loss depends on the call that took the lock:
 //
-//   - Do: the context of its function ends, with a cause that matches [session.ErrLost]. Do returns an error that matches
-//     session.ErrLost.
+//   - Do: the context of its function ends, with a cause that matches [session.ErrLost], and so does the error of Do.
 //   - Acquire: [queue.Lease.Done] is closed, [queue.Lease.Err] matches session.ErrLost, and a context of
 //     [queue.Lease.Context] ends.
 //   - Lock and TryLock: [Mutex.Done] is closed, [Mutex.Held] reports false, and Unlock returns an error that matches

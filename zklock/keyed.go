@@ -18,10 +18,10 @@ import (
 //	...
 //	err = invoices.Do(ctx, id, work)
 //
-// The lock of a key is the [Mutex] at [Keyed.Path]. All goroutines that use the Keyed share one Mutex for a key: Unlock
-// gives back the Lock of another goroutine, owners enter their holds again ([queue.WithOwner]), and goroutines share the
-// place of [WithLocalHandover] and [WithLazyRelease]. Other processes, of any library, meet them at that path. Another
-// Keyed or Mutex at the path excludes this one, also in one process, and shares nothing else with it.
+// The lock of a key is the [Mutex] at [Keyed.Path], where other processes, of any library, meet it. All goroutines that
+// use the Keyed share one Mutex for a key: Unlock gives back the Lock of another goroutine, owners enter their holds again
+// ([queue.WithOwner]), and goroutines share the place of [WithLocalHandover] and [WithLazyRelease]. Another Keyed or Mutex
+// at the path excludes this one, also in one process, and shares nothing else with it.
 //
 // The Keyed forgets a key, with all memory, when nobody uses it: no call is under way, none of its holds waits for its
 // Unlock, lost or not, and no place of WithLocalHandover or WithLazyRelease is held or kept. With WithLazyRelease(d) it
@@ -37,21 +37,19 @@ type Keyed struct {
 	keys *share.Keys[*Mutex]
 }
 
-// enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k.
-func (k *Keyed) enter(key string) *share.Key[*Mutex] { return k.made().Enter(key) }
-
-// called is enter for a call that has a context. It panics if that is nil.
-func (k *Keyed) called(ctx context.Context, key, call string) *share.Key[*Mutex] {
-	k.made()
-	misuse.Context(ctx, call)
-	return k.enter(key)
-}
-
+// made returns the locks of the keys. It panics if NewKeyed has not made k.
 func (k *Keyed) made() *share.Keys[*Mutex] {
 	if k == nil || k.keys == nil {
 		panic("zklock: Keyed not made by NewKeyed")
 	}
 	return k.keys
+}
+
+// enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k, or if there is no context.
+func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[*Mutex] {
+	keys := k.made()
+	misuse.Context(ctx, call)
+	return keys.Enter(key)
 }
 
 // NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All
@@ -77,56 +75,56 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 
 // Do is [Mutex.Do] of the key's lock.
 func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
-	e := k.called(ctx, key, "zklock: Keyed.Do")
+	e := k.enter(ctx, key, "zklock: Keyed.Do")
 	defer e.Leave()
 	return e.Lock.Do(ctx, f)
 }
 
 // TryDo is [Mutex.TryDo] of the key's lock.
 func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
-	e := k.called(ctx, key, "zklock: Keyed.TryDo")
+	e := k.enter(ctx, key, "zklock: Keyed.TryDo")
 	defer e.Leave()
 	return e.Lock.TryDo(ctx, f)
 }
 
 // Lock is [Mutex.Lock] of the key's lock. The key stays in memory until its Unlock.
 func (k *Keyed) Lock(ctx context.Context, key string) error {
-	e := k.called(ctx, key, "zklock: Keyed.Lock")
+	e := k.enter(ctx, key, "zklock: Keyed.Lock")
 	defer e.Leave()
 	return e.Lock.Lock(ctx)
 }
 
 // TryLock is [Mutex.TryLock] of the key's lock.
 func (k *Keyed) TryLock(ctx context.Context, key string) (bool, error) {
-	e := k.called(ctx, key, "zklock: Keyed.TryLock")
+	e := k.enter(ctx, key, "zklock: Keyed.TryLock")
 	defer e.Leave()
 	return e.Lock.TryLock(ctx)
 }
 
 // Unlock is [Mutex.Unlock] of the key's lock.
 func (k *Keyed) Unlock(key string) error {
-	e := k.enter(key)
+	e := k.made().Enter(key)
 	defer e.Leave()
 	return e.Lock.Unlock()
 }
 
 // Acquire is [Mutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
 func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
-	e := k.called(ctx, key, "zklock: Keyed.Acquire")
+	e := k.enter(ctx, key, "zklock: Keyed.Acquire")
 	defer e.Leave()
 	return e.Lock.Acquire(ctx)
 }
 
 // TryAcquire is [Mutex.TryAcquire] of the key's lock.
 func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
-	e := k.called(ctx, key, "zklock: Keyed.TryAcquire")
+	e := k.enter(ctx, key, "zklock: Keyed.TryAcquire")
 	defer e.Leave()
 	return e.Lock.TryAcquire(ctx)
 }
 
 // Held is [Mutex.Held] of the key's lock: of all goroutines that use this Keyed.
 func (k *Keyed) Held(key string) bool {
-	e := k.enter(key)
+	e := k.made().Enter(key)
 	defer e.Leave()
 	return e.Lock.Held()
 }
@@ -134,7 +132,7 @@ func (k *Keyed) Held(key string) bool {
 // Contenders is [Mutex.Contenders] of the key's lock. It returns zk.ErrNoNode if the servers have no directory for the
 // key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
-	e := k.called(ctx, key, "zklock: Keyed.Contenders")
+	e := k.enter(ctx, key, "zklock: Keyed.Contenders")
 	defer e.Leave()
 	return e.Lock.Contenders(ctx)
 }

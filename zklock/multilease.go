@@ -20,7 +20,7 @@ type MultiLease struct {
 	leases []*queue.Lease // in the order of the locks
 	deaf   []func()       // for each of them, ends what follows a request for its lock
 
-	released atomic.Bool // a call of start has released the leases
+	released atomic.Bool // a call of release has begun to release the leases
 
 	// hold ends with the first lease that ends, whose cause it has, or with Release.
 	hold    context.Context
@@ -102,41 +102,39 @@ func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
 func (l *MultiLease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "zklock: MultiLease.Release")
-	all, err := l.start(ctx, true)
-	if err != nil {
+	return l.release(ctx, true, func(one *queue.Releasing) error { return one.Wait(ctx) })
+}
+
+// release starts the releases of all locks, before it waits for one. Only the first call does: if several callers each
+// released some of the locks, each would be told that others were released already. The other calls return why the hold
+// has ended. The error of a loss names the lock.
+func (l *MultiLease) release(ctx context.Context, used bool, wait func(*queue.Releasing) error) error {
+	if l.Err() == nil {
+		l.endHold(queue.ErrReleased)
+	}
+	if l.released.Swap(true) {
+		err := context.Cause(l.hold)
+		if errors.Is(err, queue.ErrReleased) {
+			err = l.of.holds.Failed("release", err)
+		}
 		return err
+	}
+	for _, stop := range l.deaf { // a turn that goroutines share can go on for long, with other leases
+		stop()
+	}
+	var all []*queue.Releasing
+	for _, one := range slices.Backward(l.leases) {
+		all = append(all, one.StartRelease(ctx, used))
 	}
 	var errs, pending []error
 	for _, one := range all {
-		if err := one.Wait(ctx); errors.Is(err, queue.ErrReleasePending) {
+		if err := wait(one); errors.Is(err, queue.ErrReleasePending) {
 			pending = append(pending, err)
 		} else {
 			errs = append(errs, err)
 		}
 	}
 	return cmp.Or(share.Join(errs...), share.Join(pending...))
-}
-
-// start starts the releases of all locks, the last first, before anybody waits for one. Only the first call does: if
-// several callers each released some of the locks, each would be told that others were released already. The other calls
-// return why the hold has ended. The error of a loss names the lock.
-func (l *MultiLease) start(ctx context.Context, used bool) (all []*queue.Releasing, err error) {
-	if l.Err() == nil {
-		l.endHold(queue.ErrReleased)
-	}
-	if l.released.Swap(true) {
-		if err = context.Cause(l.hold); errors.Is(err, queue.ErrReleased) {
-			err = l.of.holds.Failed("release", err)
-		}
-		return nil, err
-	}
-	for _, stop := range l.deaf { // a turn that goroutines share can go on for long, with other leases
-		stop()
-	}
-	for _, one := range slices.Backward(l.leases) {
-		all = append(all, one.StartRelease(ctx, used))
-	}
-	return all, nil
 }
 
 // multiHold is a MultiLease as [share.Holds] need it.
@@ -157,25 +155,15 @@ func after(ctx context.Context, f func()) (stop func()) {
 // Unlock gives up all of the locks, and waits for the servers as long as for one of them.
 func (h multiHold) Unlock(patience time.Duration) error {
 	until := time.Now().Add(patience)
-	all, err := h.start(context.Background(), true)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, one := range all {
+	return h.release(context.Background(), true, func(one *queue.Releasing) error {
 		if patience != 0 { // otherwise nobody waits, and the log is not told
 			patience = cmp.Or(time.Until(until), -1)
 		}
-		errs = append(errs, one.Unlock(patience))
-	}
-	return share.Join(errs...)
+		return one.Unlock(patience)
+	})
 }
 
 // GiveUp gives up locks that no caller has got, and waits for the servers until ctx ends.
 func (h multiHold) GiveUp(ctx context.Context) error {
-	all, err := h.start(ctx, false)
-	for _, one := range all {
-		err = share.Join(err, one.Wait(ctx))
-	}
-	return err
+	return h.release(ctx, false, func(one *queue.Releasing) error { return one.Wait(ctx) })
 }

@@ -37,14 +37,12 @@ func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 func (m *MultiLock) refuseOwner(ctx context.Context) error {
 	owner := queue.OwnerOf(ctx)
 	for _, one := range m.locks {
-		held := one.HeldBy(owner)
-		if held == nil {
-			continue
+		if held := one.HeldBy(owner); held != nil {
+			if err := held.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
+				return err // the owner has to know this first
+			}
+			return misuse.Invalidf("the owner of the context holds %s already", one.Path)
 		}
-		if err := held.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
-			return err // the owner has to know this first
-		}
-		return misuse.Invalidf("the owner of the context holds %s already", one.Path)
 	}
 	return nil
 }
@@ -72,15 +70,15 @@ func (m *MultiLock) take(ctx context.Context, try bool) (*MultiLease, error) {
 	return l, nil
 }
 
-// takeInOrder takes one lock after another, by the methods that users call. It is for locks whose place goroutines share:
-// two goroutines that each take some of the places at once, and give them up again, would neither keep nor hand over any.
-// A try looks at all queues first, in one flight.
+// takeInOrder takes one lock after another. It is for locks whose place goroutines share: two goroutines that each take some
+// of the places at once, and give them up again, would neither keep nor hand over any. A try looks at all queues first, in
+// one flight.
 func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) error {
 	if try && len(m.locks) > 1 {
 		var looks []share.Look
 		for _, one := range m.locks {
 			if one.Gate != nil {
-				looks = append(looks, *one.Gate)
+				looks = append(looks, one.Gate.Look)
 			}
 			looks = append(looks, share.Look{Queue: one.Queue, Request: one.Request})
 		}
@@ -89,11 +87,7 @@ func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) er
 		}
 	}
 	for _, one := range m.locks {
-		acquire := one.public.Acquire
-		if try {
-			acquire = one.public.TryAcquire
-		}
-		lease, err := acquire(ctx)
+		lease, err := one.Acquire(ctx, try)
 		if err != nil {
 			return err
 		}
@@ -109,7 +103,10 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 	var all entrants
 	defer func() {
 		for _, e := range all {
-			_, _ = e.finish(err)
+			if e.end != nil {
+				e.err = err
+				_, _ = e.finish()
+			}
 		}
 	}()
 	for _, one := range m.locks {
@@ -119,36 +116,34 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 		}
 		all = append(all, e)
 	}
-	if try {
-		all.each(func(e *entrant) { e.effort, e.err = e.q.Look(e.ctx, e.r) })
-		if e := all.failed(); e != nil {
-			_, err = e.finish(e.err)
-			return err
-		}
-	}
 	how := queue.AtOnce
 	if try {
 		how = queue.TriesInside
+		all.each(func(e *entrant) { e.effort, e.err = e.q.Look(e.ctx, e.r) })
+		if e := all.failed(); e != nil {
+			_, err = e.finish()
+			return err
+		}
 	}
 	all.each(func(e *entrant) { e.turn, e.effort, e.err = e.q.Begin(e.ctx, &e.r, how) })
+	inOrder := false
 	if e := all.failed(); e != nil {
 		refused := all.leave(ctx)
 		if refused != nil || try || !errors.Is(e.err, queue.ErrBusy) {
-			if _, err = e.finish(e.err); refused != nil {
+			if _, err = e.finish(); refused != nil {
 				err = fmt.Errorf("%v; rolled back: %w", err, refused) //nolint:errorlint // busy says that nothing is left
 			}
 			return err
 		}
-		for _, e := range all {
-			e.turn = nil
-		}
+		inOrder = true
 	}
 	for _, e := range all {
-		if before := e.effort.Attempts; e.turn == nil {
+		if inOrder {
+			before := e.effort.Attempts
 			e.turn, e.effort, e.err = e.q.Begin(e.ctx, &e.r, queue.Waits)
 			e.effort.Attempts += before
 		}
-		lease, err := e.finish(e.err)
+		lease, err := e.finish()
 		if err != nil {
 			return err
 		}
@@ -169,15 +164,12 @@ type entrant struct {
 	end    func(*queue.Lease, queue.Effort, error) (*queue.Lease, error) // tells the hook; nil: it has
 }
 
-// finish ends the acquisition, unless it has ended: with its turn, or with an error. It returns what the caller gets.
-func (e *entrant) finish(err error) (*queue.Lease, error) {
+// finish ends the acquisition, with its turn or its error. It returns what the caller gets.
+func (e *entrant) finish() (*queue.Lease, error) {
 	end := e.end
 	e.end = nil
-	switch {
-	case end == nil:
-		return nil, err
-	case err != nil:
-		return end(nil, e.effort, err)
+	if e.err != nil {
+		return end(nil, e.effort, e.err)
 	}
 	return end(e.turn.Lease(e.ctx, nil), e.effort, nil)
 }

@@ -33,19 +33,19 @@ type Mutex struct {
 
 type door = share.Door[*Mutex]
 
-// made returns m. It panics if m is nil or a zero value.
-func (m *Mutex) made() *Mutex {
+// made returns the lock. It panics if New has not made m.
+func (m *Mutex) made() *share.Lock {
 	if m == nil || m.lock.Queue == nil {
 		panic("zklock: Mutex not made by New")
 	}
-	return m
+	return &m.lock
 }
 
 // called begins a call. It panics if New has not made m, or if there is no context.
-func (m *Mutex) called(ctx context.Context, method string) *Mutex {
-	m.made()
+func (m *Mutex) called(ctx context.Context, method string) *share.Lock {
+	l := m.made()
 	misuse.Context(ctx, method)
-	return m
+	return l
 }
 
 // mutex is the kind of lock. It counts kazoo's nodes too.
@@ -73,10 +73,9 @@ func open(m *session.Manager, path string, opts []Option) (*Mutex, error) {
 	if err != nil {
 		return nil, errors.Unwrap(err) // without the name of package queue
 	}
-	mx := &Mutex{lock: share.Lock{
-		Holds: share.Holds[*queue.Lease]{Path: path, Manager: m, Slot: true, Async: o.Async},
-		Queue: q, Request: queue.Request{Kind: mutex, Name: o.Name},
-	}}
+	mx := &Mutex{}
+	mx.lock.Open(q, mutex, &o)
+	mx.lock.Slot = true
 	if o.Handovers > 0 || o.Keep > 0 {
 		mx.lock.Turns = share.NewTurns(q, mx.lock.Request, o.Handovers, o.Keep)
 	}
@@ -101,29 +100,20 @@ func open(m *session.Manager, path string, opts []Option) (*Mutex, error) {
 // Unlock. Until then the goroutines in Lock of this Mutex have no place in the queue, so that a holder that hangs keeps
 // out no other process.
 func (m *Mutex) Lock(ctx context.Context) error {
-	m.called(ctx, "zklock: Mutex.Lock")
-	return m.lock.Lock(ctx, m.lock.Acquire)
+	return m.called(ctx, "zklock: Mutex.Lock").Lock(ctx, m.lock.Acquire)
 }
 
 // TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another contender holds it or is
 // ahead in the queue. It returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but
-// for no holder. It leaves nothing behind unless it returns true.
+// for no holder, except that it waits for a place that [WithLazyRelease] keeps: for a quarter of a second at most. It leaves
+// nothing behind unless it returns true.
 //
-// TryLock looks first. It lists the contenders, and if one is in its way, it says busy: after one round trip, and without
-// a write. If none is, TryLock enters the queue as Lock does, which takes a second round trip. If it is not the first
-// then, it removes its node and says busy. So a process that takes the mutex again as soon as it has released it hardly
-// ever leaves it to a TryLock. Lock with a short deadline ([queue.WithMaxWait]) waits for its turn.
-//
-// The answer busy was true at a moment after the call began, as far as the servers knew, with two exceptions. A leader
-// that has been cut off from the others, or that lags behind its own commits, can answer with an old list. And a
-// contender that only tries, and is about to leave, makes another one busy for a round trip.
-//
-// Processes with [WithLazyRelease] keep places that nobody uses, and give them up only for a contender. If nothing but
-// such places may be in its way, TryLock enters the queue, and waits until they are given up: for a quarter of a second
-// at most.
+// TryLock looks first, as [queue.Queue.TryAcquire] does, which says when the answer busy can be wrong. A busy try takes one
+// round trip and writes nothing, and one that gets the mutex takes two. So a process that takes the mutex again as soon as
+// it has released it hardly ever leaves it to a TryLock. Lock with a short deadline ([queue.WithMaxWait]) waits for its
+// turn.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
-	m.called(ctx, "zklock: Mutex.TryLock")
-	return m.lock.TryLock(ctx, m.lock.Acquire)
+	return m.called(ctx, "zklock: Mutex.TryLock").TryLock(ctx, m.lock.Acquire)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the mutex up. Unlock
@@ -140,31 +130,29 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // the mutex was lost before: others may have held it since. If the servers refuse to remove the node, it is their error,
 // such as zk.ErrNoAuth.
 //
-// Unlock cannot tell which goroutine calls it. If several goroutines share the Mutex, and one of them calls Unlock
-// without a Lock, it gives back the hold of another goroutine, and gets the report if that hold was lost. Where that can
-// happen, use [Mutex.Do] or [Mutex.Acquire], which give back their own hold and report its loss.
-func (m *Mutex) Unlock() error { return m.made().lock.Unlock() }
+// Unlock cannot tell which goroutine calls it. If several share the Mutex, and one calls Unlock without a Lock, it gives
+// back the hold of another, and gets the report if that hold was lost. Where that can happen, use [Mutex.Do] or
+// [Mutex.Acquire], which give back their own hold and report its loss.
+func (m *Mutex) Unlock() error { return m.made().Unlock() }
 
 // Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and fails
 // as Lock does, but does not look at owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
-	return m.called(ctx, "zklock: Mutex.Acquire").lock.Acquire(ctx, false)
+	return m.called(ctx, "zklock: Mutex.Acquire").Acquire(ctx, false)
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil. It
-// leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	return m.called(ctx, "zklock: Mutex.TryAcquire").lock.Acquire(ctx, true)
+	return m.called(ctx, "zklock: Mutex.TryAcquire").Acquire(ctx, true)
 }
 
 // Do calls f while it holds the mutex, and unlocks when f returns or panics, as [Mutex.Unlock] does. If it cannot lock,
 // it returns what Lock returns and does not call f.
 //
 // The context of f ends when ctx ends, when the mutex is lost, when another client asks for it and when the manager is
-// closed; [context.Cause] tells which. The context's Err goes by the clock at the time of the call: see
-// [queue.Lease.Context]. [queue.LeaseFrom] returns the lease from that context, for its fencing token and guard. The
-// context has the owner of ctx, if there is one: if f locks the same Mutex without an owner ([queue.WithOwner]), it waits
-// for itself until ctx ends.
+// closed; [context.Cause] tells which. Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
+// [queue.LeaseFrom] returns the lease from it, for its fencing token and guard. It has the owner of ctx, if there is one:
+// if f locks the same Mutex without an owner ([queue.WithOwner]), it waits for itself until ctx ends.
 //
 // Do returns the error of f. If the mutex was lost before f returned, the error matches [session.ErrLost] even if f
 // returned nil, and it also matches the error of f. But then it matches [context.Canceled] or [context.DeadlineExceeded]
@@ -175,59 +163,55 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // before the grant, Do returns ErrRevoked and does not call f. A function that must not be interrupted looks at the
 // cause, or its caller uses Lock.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
-	m.called(ctx, "zklock: Mutex.Do")
-	return m.lock.Do(ctx, m.lock.Acquire, f)
+	return m.called(ctx, "zklock: Mutex.Do").Do(ctx, m.lock.Acquire, f)
 }
 
-// TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If the mutex is busy, it returns false and
-// nil, and does not call f. If it returns false and an error, it could not tell, and has not called f either. Otherwise
-// it returns true and what Do returns.
+// TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If it returns false, it has not called f: the
+// mutex is busy if the error is nil, and otherwise TryDo could not tell.
 func (m *Mutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	m.called(ctx, "zklock: Mutex.TryDo")
-	return m.lock.TryDo(ctx, m.lock.Acquire, f)
+	return m.called(ctx, "zklock: Mutex.TryDo").TryDo(ctx, m.lock.Acquire, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It goes by the clock at the
 // time of the call.
-func (m *Mutex) Held() bool { return m.made().lock.Held() }
+func (m *Mutex) Held() bool { return m.made().Held() }
 
 // Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this Mutex is unlocked or
 // lost. It is closed already if there is no hold. Held may know of a loss earlier.
-func (m *Mutex) Done() <-chan struct{} { return m.made().lock.Done() }
+func (m *Mutex) Done() <-chan struct{} { return m.made().Done() }
 
 // Path returns the path that was given to [New].
-func (m *Mutex) Path() string { return m.made().lock.Path }
+func (m *Mutex) Path() string { return m.made().Path }
 
 // Manager returns the session manager that was given to [New].
-func (m *Mutex) Manager() *session.Manager { return m.made().lock.Manager }
+func (m *Mutex) Manager() *session.Manager { return m.made().Manager }
 
 // Contenders returns the holder and the waiters of all processes, in the order of the queue. It fails with the error of
 // ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see [queue.Queue.Contenders]),
 // or what the server refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	m.called(ctx, "zklock: Mutex.Contenders")
-	return m.lock.Queue.Contenders(ctx, mutex)
+	return m.called(ctx, "zklock: Mutex.Contenders").Queue.Contenders(ctx, mutex)
 }
 
 // Locker returns the mutex as a [sync.Locker], for code that wants one. The Locker and the Mutex share one hold: Unlock
-// of either gives back a Lock of the other. Unlock panics when the lock is not held, as that of [sync.Mutex] does. It
-// does not panic when the lock was lost.
+// of either gives back a Lock of the other. Unlock panics when the lock is not held, as that of [sync.Mutex] does, but not
+// when the lock was lost.
 //
 // If the lock is lost between Lock and Unlock, onLost is called, once for that hold, with an error that matches
 // [session.ErrLost]: as soon as the loss is known, on a goroutine of its own, so it may block. If Unlock comes at the
 // same moment, onLost may be called after Unlock has returned. A program that cannot go on safely ends itself in onLost.
-// It is not called when the program itself closes the manager. onLost may be nil: then only [Mutex.Held] and [Mutex.Done]
-// show the loss.
+// It is not called when the program closes the manager. onLost may be nil: then only [Mutex.Held] and [Mutex.Done] show
+// the loss.
 //
 // Lock returns only when it holds the lock. It tries again after every error, such as [queue.ErrConflict] or
 // zk.ErrNoAuth, which an operator can repair. It logs the error as a warning to the manager's logger
 // ([session.WithLogger]): at once, and then once a minute, for all goroutines in Lock together.
 //
-// When the program closes the manager, Lock cannot get the lock and cannot return an error. To return would be to work
+// When the program closes the manager, Lock can neither get the lock nor return an error. To return would be to work
 // without the lock, and a panic would turn each shutdown into a crash. So it logs a warning and ends the goroutine that
 // called it, with [runtime.Goexit]. Deferred functions run, and a deferred Unlock of this Locker is allowed. A main
 // goroutine in Lock ends without ending the program, which crashes when no goroutine is left, and a test in Lock fails.
 // So close the manager after the goroutines that use the Locker have ended.
 func (m *Mutex) Locker(onLost func(error)) sync.Locker {
-	return m.made().lock.Locker(m.lock.Acquire, onLost)
+	return m.made().Locker(m.lock.Acquire, onLost)
 }

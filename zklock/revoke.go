@@ -21,8 +21,8 @@ var ErrNotRevocable = errors.New("contender does not listen to requests to relea
 
 // Revoke asks a contender to give its lock up. nodePath is the path of the contender's node, as in [queue.Contender]. A
 // waiter is asked once it holds the lock. Revoke replaces the data of the node. It works for all locks of this module,
-// and for those locks of Curator whose holders were made revocable. [queue.Lease.Revoked] says how a holder hears of it.
-// The context of a Do ends, with a cause that matches [queue.ErrRevoked].
+// and for those locks of Curator whose holders were made revocable. [queue.Lease.Revoked] and [Mutex.Do] say how a holder
+// hears of it.
 //
 // Revoke returns nil when the server has confirmed the message, which says nothing about what the holder does. It waits
 // for that until ctx ends. It returns [ErrNotRevocable], and leaves the node as it is, if the node's data says that the
@@ -31,8 +31,21 @@ var ErrNotRevocable = errors.New("contender does not listen to requests to relea
 // [session.ErrClosed], and what the server refuses, such as zk.ErrNoAuth.
 func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	misuse.Context(ctx, "zklock: Revoke")
-	if err := revocable(m, nodePath); err != nil {
+	if err := revoke(ctx, m, nodePath); err != nil {
 		return fmt.Errorf("revoke %s: %w", nodePath, err)
+	}
+	return nil
+}
+
+func revoke(ctx context.Context, m *session.Manager, nodePath string) error {
+	if m == nil {
+		return misuse.Invalidf("nil session manager")
+	}
+	if err := misuse.ValidatePath(nodePath); err != nil {
+		return err
+	}
+	if _, ok := queue.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {
+		return misuse.Invalidf("the last element is no contender's name")
 	}
 	ctx, end := queue.BeginWait(ctx)
 	for pace := rounds.NewPace(m.Backoff()); ; {
@@ -40,15 +53,12 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 		if err == nil {
 			err = ask(ctx, s, nodePath)
 		}
-		if errors.Is(err, session.ErrUncertain) || errors.Is(err, session.ErrLost) { // to send it again does no harm
-			if err = pace.Wait(ctx, s.Done()); err == nil {
-				continue
-			}
+		if !errors.Is(err, session.ErrUncertain) && !errors.Is(err, session.ErrLost) {
+			return end(err)
 		}
-		if err = end(err); err != nil {
-			return fmt.Errorf("revoke %s: %w", nodePath, err)
+		if err := pace.Wait(ctx, s.Done()); err != nil { // to send it again does no harm
+			return end(err)
 		}
-		return nil
 	}
 }
 
@@ -64,18 +74,4 @@ func ask(ctx context.Context, s *session.Session, nodePath string) error {
 	}
 	_, err = s.Set(ctx, nodePath, []byte(queue.RevokeMessage), -1)
 	return err
-}
-
-// revocable returns an error if there can be no contender at nodePath.
-func revocable(m *session.Manager, nodePath string) error {
-	if m == nil {
-		return misuse.Invalidf("nil session manager")
-	}
-	if err := misuse.ValidatePath(nodePath); err != nil {
-		return err
-	}
-	if _, ok := queue.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {
-		return misuse.Invalidf("the last element is no contender's name")
-	}
-	return nil
 }

@@ -50,6 +50,8 @@ type Holds[L Lease] struct {
 	Apart bool
 	// Async says that nobody waits for the servers when a hold is given back.
 	Async bool
+	// Refuse, if it is set, returns an error if an owner cannot get a hold, for what it holds besides.
+	Refuse func(ctx context.Context, owner *queue.Owner) error
 
 	mu   sync.Mutex
 	all  []*Hold[L] // oldest first
@@ -163,7 +165,11 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 	var behind *Hold[L] // was in the slot when a lease came; nil once it has ended
 	for pace := (rounds.Pace{}); ; {
 		if owner != nil {
-			if held, err := h.enterAgain(ctx, owner, by); held != nil || err != nil {
+			held, err := h.enterAgain(ctx, owner, by)
+			if held == nil && err == nil && h.Refuse != nil {
+				err = h.Refuse(ctx, owner)
+			}
+			if held != nil || err != nil {
 				return held, end(err)
 			}
 		}

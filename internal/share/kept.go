@@ -5,20 +5,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // longestKeep is the longest time for which a turn is kept.
 const longestKeep = time.Minute
-
-// CheckKeep returns an error that matches session.ErrInvalid if no turn can be kept for d, the value of WithLazyRelease.
-func CheckKeep(d time.Duration) error {
-	if d <= 0 || d > longestKeep {
-		return misuse.Invalidf("WithLazyRelease(%v): want more than 0 and at most %v", d, longestKeep)
-	}
-	return nil
-}
 
 // habit says whether it is worth while to keep the next turn.
 type habit struct {

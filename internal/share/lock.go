@@ -18,7 +18,19 @@ type Lock struct {
 	Request queue.Request
 	Turns   *Turns // that goroutines share; nil: each call has a node of its own
 	Other   *Lock  // of the same object; nil if it has only one
-	Gate    *Look  // that comes before Queue; nil if there is none
+	Gate    *Gate  // that comes before Queue; nil if there is none
+}
+
+// Gate is a queue that an acquisition passes on its way to the one of the lock.
+type Gate struct {
+	Look
+	Pass func(ctx context.Context, try bool) (*queue.Lease, error) // acquires the lock
+}
+
+// Open makes l the lock of a kind in a queue. The caller sets what only some locks have.
+func (l *Lock) Open(q *queue.Queue, kind *queue.Kind, o *Options) {
+	l.Path, l.Manager, l.Async = q.Path(), q.Manager(), o.Async
+	l.Queue, l.Request = q, queue.Request{Kind: kind, Name: o.Name}
 }
 
 // Acquire gets a lease. A place that the Other of this process only keeps would be in the way.
@@ -29,6 +41,8 @@ func (l *Lock) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	switch {
 	case l.Turns != nil:
 		return l.Turns.Acquire(ctx, try)
+	case l.Gate != nil:
+		return l.Gate.Pass(ctx, try)
 	case try:
 		return l.Queue.TryAcquire(ctx, l.Request)
 	}
@@ -59,7 +73,8 @@ func (l *Lock) HeldBy(owner *queue.Owner) *queue.Lease {
 	return nil
 }
 
-// Apart reports whether the lock is more than a node of its own in Queue: goroutines share the place, or there is a Gate. Then Multi takes it by the methods that users call, and at its place in the order.
+// Apart reports whether the lock is more than a node of its own in Queue: goroutines share the place, or there is a Gate. Then
+// Multi takes it by Acquire, and at its place in the order.
 func (l *Lock) Apart() bool { return l.Turns != nil || l.Gate != nil }
 
 // Look is a queue that a try has to pass, and what it asks for there.
@@ -114,6 +129,27 @@ type Options struct {
 	Handovers int           // WithLocalHandover; 0 if there is none
 	Keep      time.Duration // WithLazyRelease; 0 if there is none
 	Async     bool          // WithAsyncRelease
+}
+
+// SetName is WithName.
+func (o *Options) SetName(text string) error {
+	o.Name = text
+	return queue.CheckName(text)
+}
+
+// SetAsync is WithAsyncRelease.
+func (o *Options) SetAsync() error {
+	o.Async = true
+	return nil
+}
+
+// SetKeep is WithLazyRelease.
+func (o *Options) SetKeep(d time.Duration) error {
+	o.Keep = d
+	if d <= 0 || d > longestKeep {
+		return misuse.Invalidf("WithLazyRelease(%v): want more than 0 and at most %v", d, longestKeep)
+	}
+	return nil
 }
 
 // Apply applies all options of a constructor to what they change, and joins the errors. A nil option is an error.
