@@ -25,9 +25,9 @@ var gateKind = &queue.Kind{
 	Policy:   queue.Mutex().Policy,
 }
 
-// curator is a semaphore in Curator's layout. A contender takes a lease as InterProcessSemaphoreV2 does. It creates its
-// node among the leases while it holds the gate, and holds the gate until no more than the limit of nodes are there. Only
-// the holder of the gate creates nodes, so its node is the last and all others are ahead of it.
+// curator is a semaphore in Curator's layout. A contender creates its node among the leases while it holds the gate, and
+// holds the gate until no more than the limit of nodes are there. Only the holder of the gate creates nodes, so its node is
+// the last and all others are ahead of it.
 //
 // The limit holds also without the gate: of the holders, the last one to create its node saw all others ahead of it. But
 // two contenders that wait with a node would wait for each other in Curator's way of counting. So the node goes when the
@@ -102,8 +102,11 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*q
 		_ = leaving.Wait(ctx)
 		return nil, err
 	}
-	rivals := c.meetOwnLayout(ctx, lease)
-	if err = share.Join(leftGate(leaving.Wait(ctx)), rivals); err == nil {
+	rivals, err := c.meetOwnLayout(ctx, lease), leaving.Wait(ctx)
+	if errors.Is(err, queue.ErrReleasePending) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) {
+		err = nil // the gate is left, or will be
+	}
+	if err = share.Join(err, rivals); err == nil {
 		return lease, nil
 	}
 	_ = lease.GiveUp(ctx)
@@ -122,16 +125,6 @@ func (c *curator) meetOwnLayout(ctx context.Context, lease *queue.Lease) error {
 	for _, name := range names {
 		if _, contends := queue.ParseNode(name); contends {
 			return fmt.Errorf("%w: other contenders do not use Curator's layout", queue.ErrConflict)
-		}
-	}
-	return err
-}
-
-// leftGate returns nil for the errors after which the gate is left or will be.
-func leftGate(err error) error {
-	for _, done := range []error{queue.ErrReleasePending, session.ErrLost, session.ErrClosed} {
-		if errors.Is(err, done) {
-			return nil
 		}
 	}
 	return err

@@ -22,24 +22,20 @@
 //
 // All processes must pass the same limit to [New]. The first contender writes it into the data of the semaphore's
 // directory, as {"maxLeases":3,"default":true,"version":1}. A contender whose New was given another limit gets an error
-// that matches [queue.ErrConflict], and no lease. If the directory has data that is not a semaphore's, the data is left
-// as it is. Then nothing checks the limit, and each contender uses the one that New was given.
+// that matches [queue.ErrConflict], and no lease. If the directory has data that is not a semaphore's, it is left as it is,
+// nothing checks the limit, and each contender uses the one that New was given.
 //
-// [Semaphore.Resize] changes the limit for everybody, whatever New was given. The new limit stays until the next Resize
-// or until [Semaphore.ResetLimit]. [Semaphore.Limit] returns the limit in force. To lower the limit, Resize first
-// acquires the leases that are to go: it waits for them in the queue, as everybody does. So no holder loses its lease,
-// and from the moment at which the lower limit is in force no more leases are held. Do not set the data by hand: nobody
-// acquires what is to go then, so a limit that is lowered by hand can be exceeded.
+// [Semaphore.Resize] changes the limit for everybody, whatever New was given, and [Semaphore.Limit] returns it. To lower
+// it, Resize first acquires the leases that are to go. So no holder loses its lease, and from the moment at which the lower
+// limit is in force no more leases are held. Do not set the data by hand: a limit that is lowered by hand can be exceeded.
 //
 // To change the limit in the code of many processes, which get the version with the new number one by one:
 //
 //  1. Call [Semaphore.Resize] with the number in force. Now this limit counts for both versions, whatever they pass to
 //     New.
-//  2. Replace all processes by the new version. To put the new number into force before all are replaced, call Resize
-//     again.
+//  2. Replace all processes by the new version. To put the new number into force before that, call Resize again.
 //  3. Call [Semaphore.ResetLimit] from a process of the new version. Now the limit is the number that this process has
-//     passed to New, and all others must pass the same: while the new version uses the semaphore, requests of a process
-//     of the old version fail with [queue.ErrConflict].
+//     passed to New, and requests of a process of the old version fail with [queue.ErrConflict].
 //
 // # What is guaranteed, and what is not
 //
@@ -51,9 +47,8 @@
 //     first waiter could use it, whichever holder leaves first.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background.
 //   - Leases are not numbered. The tokens ([queue.Lease.Token]) of two leases show which one is later, but both may be
-//     held. A semaphore is not re-entrant: each Lock takes another lease.
+//     held.
 //
-// A lease can be lost at any moment, as every lock. The context that [Semaphore.Do] passes to its function ends then,
-// with a cause that matches [session.ErrLost]. So does a context of [queue.Lease.Context], and [queue.Lease.Done] is
-// closed. Package zklock says what to do then, what is assumed, and how to shut down and to test.
+// A lease can be lost at any moment. Package zklock says how each call shows that and what to do then, what is assumed, and
+// how to shut down and to test. Its rules for goroutines, nil contexts and objects that no constructor has made hold here.
 package semaphore

@@ -48,8 +48,8 @@ func (l limit) encode() []byte {
 	return data
 }
 
-// limitIn returns the limit in force when the directory has the given data: the one that it says, or the one that New was
-// given. ours is false if the data is not a semaphore's.
+// limitIn returns the limit that the data of the directory says, or else the one that New was given. ours is false if the
+// data is not a semaphore's.
 func (s *Semaphore) limitIn(data []byte) (l limit, ours bool) {
 	if err := json.Unmarshal(data, &l); err == nil && checkCount(l.MaxLeases) == nil {
 		return l, true
@@ -75,8 +75,7 @@ func checkCount(n int) error {
 }
 
 // Limit returns the number of leases that is in force for everybody: the one last set by [Semaphore.Resize], otherwise
-// the one that [New] was given. Curator's layout stores no limit, so there Limit returns the one that New was given,
-// without a request.
+// the one that [New] was given. Curator's layout stores none, so there Limit returns the latter without a request.
 //
 // Limit waits for the reply of a server. It fails with the error of ctx, [session.ErrClosed], or what the server refuses.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
@@ -93,25 +92,19 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // go, and then sets the limit. A caller that holds one of these leases waits for itself. A waiter behind it that asks for
 // more leases than there are fails with [session.ErrInvalid] then.
 //
-// The limit stays until the next Resize or until [Semaphore.ResetLimit], also while the semaphore is not used. Meanwhile
-// New may be given any limit, and this one counts. The package documentation says how to change the number in the code of
-// a fleet.
+// The limit stays until the next Resize or [Semaphore.ResetLimit], also while the semaphore is not used. Meanwhile New may
+// be given any limit, and this one counts. The directory stays too, so its sequence numbers do not start again: see
+// [queue.ErrSequence].
 //
 // Resize returns nil when the servers have confirmed the limit. If ctx ends before that, Resize returns an error that
-// matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may have been set. Other
-// errors are:
+// matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may have been set. Of
+// several calls at the same time, one comes after the others. Other errors are:
 //
 //   - [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
 //   - [queue.ErrConflict] if the directory has data that is not a semaphore's, or, for fewer leases than before, if
 //     another kind of lock is in use there;
 //   - [session.ErrTooManyNodes], since Resize needs a node, and [queue.ErrSequence], for fewer leases than before;
-//   - [session.ErrClosed] if the manager is closed;
-//   - what the servers refuse.
-//
-// If several calls change the limit at the same time, one of them comes after the others.
-//
-// The directory stays after Resize, so its sequence numbers do not start again: see [queue.ErrSequence]. ResetLimit lets
-// it go.
+//   - [session.ErrClosed] if the manager is closed, and what the servers refuse.
 func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 	s.called(ctx, "semaphore: Semaphore.Resize")
 	return s.lock.Failed("resize", s.change(ctx, limit{MaxLeases: maxLeases}))
@@ -147,10 +140,8 @@ func (s *Semaphore) change(ctx context.Context, to limit) error {
 
 // lower sets a limit below the present one while it holds the difference. When it is granted, those ahead have no more
 // than the new limit leaves, and those behind count the difference until its node goes, which they see after the new
-// limit.
-//
-// Others may change the limit meanwhile. As long as it is not above the old one, the difference to that is enough, so lower
-// keeps its place: many changes at a time keep nobody from coming to an end.
+// limit. Others may change the limit meanwhile. As long as it is not above the old one, the difference to that is enough,
+// so lower keeps its place: many changes at a time keep nobody from coming to an end.
 func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 	enough := func(data []byte) error {
 		now, ours := s.limitIn(data)
@@ -162,12 +153,11 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 		}
 		return nil
 	}
-	config := *s.lock.Request.Kind.Configuration
+	r, kind, config := s.lock.Request, *s.lock.Request.Kind, *s.lock.Request.Kind.Configuration
 	config.Policy = func(me queue.Node, c queue.Config) (queue.Policy, error) {
 		return queue.LeasePolicy(me, old), enough(c.Data)
 	}
-	kind := &queue.Kind{Name: s.lock.Request.Kind.Name, Prefixes: s.lock.Request.Kind.Prefixes, Configuration: &config}
-	r := queue.Request{Kind: kind, Weight: old - to.MaxLeases, Name: s.lock.Request.Name}
+	kind.Configuration, r.Kind, r.Weight = &config, &kind, old-to.MaxLeases
 	t, _, err := s.lock.Queue.Begin(ctx, &r, queue.Waits)
 	if to.Default && errors.Is(err, queue.ErrSequence) { // the directory has to go, and its limit with it
 		return share.Join(err, s.raise(ctx, limit{MaxLeases: old}, false))
@@ -294,8 +284,8 @@ func (s *Semaphore) readLimit(ctx context.Context) (most int, err error) {
 	return most, err
 }
 
-// again calls f until it returns an error, or nil, that says more than that a session, or a node of ours, was lost on the
-// way, or that somebody else has changed the limit.
+// again calls f until it succeeds, or fails for another reason than that a session or a node of ours was lost on the way, or
+// that somebody else has changed the limit.
 func again(ctx context.Context, m *session.Manager, f func(ctx context.Context) error) error {
 	ctx, waited := queue.BeginWait(ctx)
 	for pace := rounds.NewPace(m.Backoff()); ; {

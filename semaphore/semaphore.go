@@ -18,11 +18,9 @@ var ErrNotHeld = share.ErrNotHeld
 // a request is one node, whose name says how many leases it asks for. It is granted when its leases fit beside those
 // of all nodes ahead of it.
 //
-// A semaphore is not re-entrant: each Lock takes another lease, also if ctx has an owner ([queue.WithOwner]). Apart
-// from that, what a method waits for, returns and promises is said by the method of the same name of zklock.Mutex; the
-// methods here say what is different.
-//
-// Each call has a place of its own in the queue of all processes.
+// What a method waits for, returns and promises is said by the method of the same name of zklock.Mutex; the methods here
+// say what is different. Each call has a place of its own in the queue of all processes. A semaphore is not re-entrant:
+// each Lock takes another lease, also if ctx has an owner ([queue.WithOwner]).
 type Semaphore struct {
 	_ misuse.NoCopy
 
@@ -50,12 +48,11 @@ func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
 	return s
 }
 
-// New returns the semaphore of maxLeases leases at path, as New of package zklock returns a mutex: without I/O, and
-// with the same errors. A limit below one is an error too.
+// New returns the semaphore of maxLeases leases at path, as New of package zklock returns a mutex. A limit below one is an
+// error too.
 //
-// Two Semaphore values at one path share its leases, also in one process. They must be given the same limit: if
-// another limit is in force, requests fail with [queue.ErrConflict], unless an operator has set that limit with
-// [Semaphore.Resize].
+// Two Semaphore values at one path share its leases, also in one process. They must be given the same limit: if another
+// limit is in force, requests fail with [queue.ErrConflict], unless it was set with [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	var o options
 	err := share.Join(checkCount(maxLeases), share.Apply(opts, &o, Option.apply))
@@ -130,12 +127,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryAcquire").lock.Acquire(ctx, true)
 }
 
-// AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose Release gives all
-// of them back. It waits and fails as Lock of zklock.Mutex does, with these errors besides:
-//
-// It returns [session.ErrInvalid] if n is below one, or above the limit when it is called or after a
-// [Semaphore.Resize] in the meantime. An n above the limit that New was given costs one more request, which reads the
-// limit in force. It returns [queue.ErrConflict] also if a semaphore of another limit is at this path.
+// AcquireN waits for its turn and takes n leases, all or none, as one handle, whose Release gives all of them back. It
+// fails as Lock of zklock.Mutex does, with [queue.ErrConflict] also if a semaphore of another limit is at this path, and
+// with [session.ErrInvalid] if n is below one, or above the limit when it is called or after a [Semaphore.Resize] in the
+// meantime. An n above the limit that New was given costs one more request, which reads the limit in force.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
 }

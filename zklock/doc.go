@@ -18,6 +18,9 @@
 // returns a lease, which has its own Release and a fencing token. [Mutex.Locker] is for code that takes a [sync.Locker];
 // a test passes a [sync.Mutex] in its place.
 //
+// All methods of this module's locks may be called by any number of goroutines at once. They panic if the constructor, such
+// as [New], has not made the lock, and those that take a context panic if it is nil.
+//
 // # Which lock
 //
 //   - One holder at a time: a [Mutex].

@@ -28,9 +28,6 @@ import (
 // remembers for d whether the places of a key are worth keeping. On the servers, the key's directory is a container node,
 // which they remove once it is not used. A call costs a lookup more than that of a Mutex, and a new Mutex if nobody used
 // the key: a microsecond, and no request.
-//
-// All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made the
-// Keyed. Those that take a context panic if it is nil.
 type Keyed struct {
 	_ misuse.NoCopy
 

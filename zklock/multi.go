@@ -28,9 +28,6 @@ var _ ContextLocker = (*Mutex)(nil)
 
 // MultiLock is several locks that are taken together, all or none. [Multi] makes one. What a method waits for, returns and
 // promises is said by the method of [Mutex]; the methods here say what is different.
-//
-// All methods may be called by any number of goroutines at once. They panic if Multi has not made the MultiLock. Those
-// that take a context panic if it is nil.
 type MultiLock struct {
 	_ misuse.NoCopy
 

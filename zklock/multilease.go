@@ -13,8 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// MultiLease is one hold of a [MultiLock]: a lease of each of its locks, held as one. Its methods may be called by any
-// number of goroutines at once. They panic if no acquisition of a MultiLock has made the MultiLease.
+// MultiLease is one hold of a [MultiLock]: a lease of each of its locks, held as one.
 type MultiLease struct {
 	of     *MultiLock
 	leases []*queue.Lease // in the order of the locks

@@ -20,9 +20,7 @@ var ErrNotHeld = share.ErrNotHeld
 // [queue] with room for one, and shares its nodes with Curator's InterProcessMutex and go-zookeeper's zk.Lock. An
 // acquisition takes one round trip to enter the queue, and none to take the lock over.
 //
-// All methods may be called by any number of goroutines at once. Each call has a place of its own in the queue of all
-// processes, except with [WithLocalHandover] and [WithLazyRelease]. The methods panic if [New] has not made the Mutex.
-// Those that take a context panic if it is nil.
+// Each call has a place of its own in the queue of all processes, except with [WithLocalHandover] and [WithLazyRelease].
 type Mutex struct {
 	_ misuse.NoCopy
 
