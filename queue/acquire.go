@@ -34,10 +34,11 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 // that shows its node.
 //
 // ErrBusy was true at a moment after the call began, with two exceptions. A leader that has been cut off, or that lags
-// behind its own commits, can show an old list. And a try that is about to leave makes another one busy for a round trip.
+// behind its own commits, can show an old list. And a try that is about to leave makes another one busy for a round
+// trip.
 //
-// Places that other processes only keep (zklock.WithLazyRelease) leave for a node that they see. If only such places, or
-// nodes of its own session that are being deleted, are in its way, TryAcquire enters, and waits for them for 250 ms.
+// Places that other processes only keep (zklock.WithLazyRelease) leave for a node that they see. If only such places,
+// or nodes of its own session that are being deleted, are in its way, TryAcquire enters, and waits for them for 250 ms.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
@@ -79,9 +80,10 @@ type Effort struct {
 	Position int // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
 }
 
-// StartAcquiring begins an acquisition: it completes r, bounds the wait ([WithMaxWait]) and calls the hooks. It fails if
-// ctx has ended. The caller gets the lease within inside, and calls end once, which tells the hooks and returns the lease,
-// or the error for its caller. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and end. For makers of locks.
+// StartAcquiring begins an acquisition: it completes r, bounds the wait ([WithMaxWait]) and calls the hooks. It fails
+// if ctx has ended. The caller gets the lease within inside, and calls end once, which tells the hooks and returns the
+// lease, or the error for its caller. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and end. For
+// makers of locks.
 func (q *Queue) StartAcquiring(
 	ctx context.Context, r *Request, try bool,
 ) (inside context.Context, end func(*Lease, Effort, error) (*Lease, error), err error) {
@@ -119,8 +121,8 @@ func (q *Queue) StartAcquiring(
 	}, nil
 }
 
-// withCause adds to an error of ctx the text of the cause that the caller has given (context.WithCancelCause). The error
-// does not match the cause: that may be the loss of another lock.
+// withCause adds to an error of ctx the text of the cause that the caller has given (context.WithCancelCause). The
+// error does not match the cause: that may be the loss of another lock.
 func withCause(ctx context.Context, err error) error {
 	ended, cause := ctx.Err(), context.Cause(ctx)
 	if ended == nil || !errors.Is(err, ended) || hasWaited(ctx) || errors.Is(err, cause) {
@@ -129,8 +131,8 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
 }
 
-// Begin is Acquire, or TryAcquire with [Tries], for a turn. It takes one node after another through the queue, until one
-// is granted. Its errors do not name the lock. It completes r. For makers of locks.
+// Begin is Acquire, or TryAcquire with [Tries], for a turn. It takes one node after another through the queue, until
+// one is granted. Its errors do not name the lock. It completes r. For makers of locks.
 func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (t *Turn, effort Effort, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
@@ -151,8 +153,8 @@ func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (t *Turn, effor
 	return t, effort, err
 }
 
-// Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way. The
-// Effort has their number. StartAcquiring has completed r. For makers of locks.
+// Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way.
+// The Effort has their number. StartAcquiring has completed r. For makers of locks.
 func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Look")
@@ -202,6 +204,6 @@ func (c *contender) isBusy(names []string) bool {
 	return true
 }
 
-// keptPatience is how long a try waits for kept places to leave, once it has entered: enough for round trips of 100 ms. A
-// keeper needs one for the news and its delete, a reader one more, and the caller half a one to hear of that.
+// keptPatience is how long a try waits for kept places to leave, once it has entered: enough for round trips of 100 ms.
+// A keeper needs one for the news and its delete, a reader one more, and the caller half a one to hear of that.
 const keptPatience = 250 * time.Millisecond

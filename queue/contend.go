@@ -180,7 +180,8 @@ func (c *contender) configured(ctx context.Context, l *session.Listing) (*sessio
 			return nil, err
 		}
 		var err error
-		// What came with a watch that has not ended is not read again, so from the third try on the data is read without one.
+		// What came with a watch that has not ended is not read again, so from the third try on the data is read
+		// without one.
 		if l, err = c.s.List(ctx, c.q.dir, session.ListOptions{Data: true, Watch: tries < 2}); err != nil {
 			return nil, err
 		}
@@ -258,8 +259,8 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	return newTurn(ctx, c), nil
 }
 
-// leave is the only way out of the queue but a grant. A call that was answered waits for the removal of its node, as long
-// as ctx allows, so that the next one finds nothing.
+// leave is the only way out of the queue but a grant. A call that was answered waits for the removal of its node, as
+// long as ctx allows, so that the next one finds nothing.
 func (c *contender) leave(ctx context.Context, why error) {
 	c.r.Shown.show(nil)
 	removal := c.remove(ctx)
@@ -279,8 +280,8 @@ func (c *contender) leave(ctx context.Context, why error) {
 }
 
 // RestartFrom is the sequence number from which on the client that leaves the directory empty deletes it, so that
-// counting starts again. Past the end of the counter, 2³¹ - 1, servers repeat a number or go negative, and two contenders
-// can hold at once. It is a variable for tests.
+// counting starts again. Past the end of the counter, 2³¹ - 1, servers repeat a number or go negative, and two
+// contenders can hold at once. It is a variable for tests.
 var RestartFrom int32 = 1 << 30
 
 // remove has the node removed for certain. ctx is for hooks alone.

@@ -20,21 +20,23 @@ type Contender struct {
 	Path     string // of its node
 	Sequence int32  // lower is earlier
 	Data     []byte // of its node
-	// Holder reports whether the contender may go, by this listing and the present configuration. A holder that a higher
-	// limit has let in may not count as one.
+	// Holder reports whether the contender may go, by this listing and the present configuration. A holder that a
+	// higher limit has let in may not count as one.
 	Holder bool
 
 	// ID says who contends, as far as the data tells: host/pid for the data that this module writes by default,
-	// otherwise the data itself if it is a short text, as Curator's and kazoo's are. A [RevokeMessage] replaces it by "".
+	// otherwise the data itself if it is a short text, as Curator's and kazoo's are. A [RevokeMessage] replaces it by
+	// "".
 	ID          string
 	Label       string // of the acquisition, as [WithLabel] sets it, or ""
 	Traceparent string // the W3C traceparent of the acquisition, or ""
 	// Since is when the node was created, by the clock of the ensemble's leader. A holder may have got the lock later.
 	Since time.Time
-	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that was left by hand, and
-	// stays until somebody deletes it.
+	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that was left by hand,
+	// and stays until somebody deletes it.
 	Session int64
-	// Token is the fencing token of the node: see [Lease.Token]. A reader that was a writer has that of the writer's node.
+	// Token is the fencing token of the node: see [Lease.Token]. A reader that was a writer has that of the writer's
+	// node.
 	Token int64
 
 	// Own reports whether the node belongs to the session of this manager. Only then the next two say something.
@@ -133,9 +135,9 @@ func describe(c *Contender, data []byte, stat *zk.Stat) {
 	c.Since, c.Session, c.Token = time.UnixMilli(stat.Ctime), stat.EphemeralOwner, stat.Czxid
 }
 
-// First returns the contender of a kind that is the first in the queue, as it was at a moment that has passed: the holder
-// of a mutex, or the leader of an election. If nobody contends, it returns the zero value. A program that asks often
-// should use [Queue.Observe]. First fails as Contenders does.
+// First returns the contender of a kind that is the first in the queue, as it was at a moment that has passed: the
+// holder of a mutex, or the leader of an election. If nobody contends, it returns the zero value. A program that asks
+// often should use [Queue.Observe]. First fails as Contenders does.
 func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.First")

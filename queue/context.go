@@ -22,11 +22,10 @@ type (
 const longestLabel = 256 // in bytes
 
 // WithLabel returns a context whose acquisitions, of locks of every kind, have a label, such as "request 42". It is in
-// the contender's node, so that an operator sees what a lock is held for: see [Contender]. Hooks have it too.
-//
-// A label of more than 256 bytes is shortened, and ends in "…". What cannot be printed is escaped, as "\x0a" for a line
-// break. Nodes with data of your own, such as those of an election, and nodes that several acquisitions share
-// (zklock.WithLocalHandover) have no label.
+// the contender's node, so that an operator sees what a lock is held for: see [Contender]. Hooks have it too. Nodes
+// with data of your own, such as those of an election, and those that several acquisitions share
+// (zklock.WithLocalHandover) have none. A label is shortened to 256 bytes. What cannot be printed is escaped, as "\x0a"
+// for a line break.
 func WithLabel(ctx context.Context, text string) context.Context {
 	misuse.Context(ctx, "queue: WithLabel")
 	return context.WithValue(ctx, labelKey{}, tidy(text))
@@ -68,12 +67,12 @@ func tidy(text string) string {
 // WithMaxWait returns a context whose calls wait for d at most. It bounds each call that waits for a lock of any kind,
 // or for a connection on behalf of one: Lock, Do, Acquire and their tries, [Lease.Token], Contenders, zklock.Revoke,
 // the limit of a semaphore (Limit, Resize, ResetLimit), the leader of an election (Leader, Term), and a job of package
-// schedule until its function is called. A zklock.MultiLock has d for all of its locks. If d is 0 or less, a call that has
-// to wait fails at once. The last bound that was set counts, not the shortest.
+// schedule until its function is called. A zklock.MultiLock has d for all of its locks. If d is 0 or less, a call that
+// has to wait fails at once. The last bound that was set counts, not the shortest.
 //
-// The work under a lock is not bounded: neither the function of a Do, a term or a job, nor the calls in it. So a handler
-// can say "two seconds for the lock, ten for the work". The campaign of an election, an observer and [Lease.Release] are
-// not bounded either.
+// The work under a lock is not bounded: neither the function of a Do, a term or a job, nor the calls in it. So a
+// handler can say "two seconds for the lock, ten for the work". The campaign of an election, an observer and
+// [Lease.Release] are not bounded either.
 //
 // A call that has waited for d leaves the queue, and fails with an error that matches [ErrMaxWait], and neither
 // [context.DeadlineExceeded] nor [context.Canceled] unless ctx has ended too.
@@ -136,11 +135,9 @@ type Owner struct{ _ byte } // an address of its own takes a size
 // holds a lock, a Lock with this context, or one derived from it, adds one to the hold count and returns at once, and
 // each Unlock takes one off. Without an owner a second Lock waits, as that of [sync.Mutex] does.
 //
-// An owner is one task. Make the context where the task begins, and never in main: all goroutines with the context
-// are the same owner, and would hold the lock beside each other.
-//
-// An owner enters again what it holds by Lock, Do or their tries: a mutex, a key of a zklock.Keyed, a zklock.MultiLock
-// as a whole, and both sides of a read-write lock. A semaphore and Acquire of any lock do not look at the owner.
+// An owner is one task: all goroutines with the context hold the lock beside each other, so never make it in main. An
+// owner enters again what it holds by Lock, Do or their tries: a mutex, a key of a zklock.Keyed, a zklock.MultiLock as
+// a whole, and both sides of a read-write lock. A semaphore and Acquire of any lock do not look at the owner.
 func WithOwner(ctx context.Context) context.Context {
 	misuse.Context(ctx, "queue: WithOwner")
 	return context.WithValue(ctx, ownerKey{}, new(Owner))
@@ -153,8 +150,8 @@ func OwnerOf(ctx context.Context) *Owner {
 	return o
 }
 
-// LeaseFrom returns the lease of the innermost Do or [Lease.Context] that ctx belongs to, for its token and [Lease.Guard].
-// The function of a Do must not release it. In a Do of several locks use zklock.MultiLeaseFrom.
+// LeaseFrom returns the lease of the innermost Do or [Lease.Context] that ctx belongs to, for its token and
+// [Lease.Guard]. The function of a Do must not release it. In a Do of several locks use zklock.MultiLeaseFrom.
 func LeaseFrom(ctx context.Context) (*Lease, bool) {
 	misuse.Context(ctx, "queue: LeaseFrom")
 	l, ok := ctx.Value(leaseKey{}).(*Lease)
@@ -162,12 +159,12 @@ func LeaseFrom(ctx context.Context) (*Lease, bool) {
 }
 
 // WithEnd returns a context that ends with parent, or with something that has an end, such as a hold: then err returns
-// its cause, and after has called f. [WithMaxWait] of parent does not hold in it. The caller calls the returned function
-// when it no longer needs the context. For makers of locks.
+// its cause, and after has called f. [WithMaxWait] of parent does not hold in it. The caller calls the returned
+// function when it no longer needs the context. For makers of locks.
 //
-// Err and Done of the context, and [context.Cause], call err, which may look at the clock. So they are right immediately
-// after the process was paused, before any timer has run, and so is a context that is derived afterwards. One that was
-// derived before the pause ends when a timer runs, or when anybody looks at the returned context.
+// Err and Done of the context, and [context.Cause], call err, which may look at the clock. So they are right
+// immediately after the process was paused, before any timer has run, and so is a context that is derived afterwards.
+// One that was derived before the pause ends when a timer runs, or when anybody looks at the returned context.
 func WithEnd(parent context.Context, err func() error, after func(f func()) (stop func())) (context.Context, context.CancelFunc) {
 	misuse.Context(parent, "queue: WithEnd")
 	inner, cancel := context.WithCancelCause(WithoutMaxWait(parent))

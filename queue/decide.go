@@ -116,8 +116,8 @@ const (
 // Look decides by watches alone. By the last listing v.Watch was in the way, and before these others that weigh v.Rest.
 // seen[i] is what the watch on v.Watch[i] has told, and own what the watch on the contender's own node has.
 //
-// Events of one connection come in order. If the own node went before one ahead did, the watch on the own node has ended
-// by the time the other watch has, provided that it was answered by then. The caller sees to that.
+// Events of one connection come in order. If the own node went before one ahead did, the watch on the own node has
+// ended by the time the other watch has, provided that it was answered by then. The caller sees to that.
 func Look(v *Verdict, slack int, seen []session.WatchEvent, own session.WatchEvent) Next {
 	standing, gone, unclear := 0, false, false
 	for i, event := range seen {

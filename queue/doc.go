@@ -1,12 +1,12 @@
-// Package queue makes distributed locks on ZooKeeper. Packages zklock, rwlock and semaphore are built on it. What all of
-// their users need is here:
+// Package queue makes distributed locks on ZooKeeper. Packages zklock, rwlock and semaphore are built on it. What all
+// of their users need is here:
 //
 //   - A [Lease] is one hold: its end, its context, its fencing token, its release.
 //   - [WithMaxWait], [WithOwner] and [WithLabel] are for the contexts of lock calls. [LeaseFrom] finds the lease in the
 //     context of a Do.
 //   - [OpError] and [WaitError] say what failed and who was ahead.
-//   - [Queue.Contenders] lists a queue, [Queue.First] reads who is the first, and [Queue.Observe] follows that. They need a
-//     [Kind], such as [Mutex]. A tool that lists directories itself has [ParseNode] and [Holders].
+//   - [Queue.Contenders] lists a queue, [Queue.First] reads who is the first, and [Queue.Observe] follows that, of a
+//     [Kind] such as [Mutex]. A tool that lists directories itself has [ParseNode] and [Holders].
 //
 // # Guarantees
 //
@@ -47,21 +47,21 @@
 //	}
 //	defer lease.Release(ctx)
 //
-// The nodes ahead of a contender are those with a lower sequence number. Its policy gives each of them a weight. One rule
-// decides for all kinds of lock:
+// The nodes ahead of a contender are those with a lower sequence number. Its policy gives each of them a weight. One
+// rule decides for all kinds of lock:
 //
 //	A contender may go when the weight that remains ahead of it is at most Slack.
 //	Until then it watches the last nodes ahead of it, just enough that they weigh more than Slack.
 //
-// No wake-up is missed: while all of the watched nodes stand, the contender may not go. There is no herd: at most
-// 1.5 × Slack + 2 waiters watch one node, and few of them list the directory when it leaves. [Decide] and [Look] are the
-// rule as functions. A lock can also depend on what all its users agree on: see [Configuration]. The directory
+// No wake-up is missed: while all of the watched nodes stand, the contender may not go. There is no herd: at most 1.5 ×
+// Slack + 2 waiters watch one node, and few of them list the directory when it leaves. [Decide] and [Look] are the rule
+// as functions. A lock can also depend on what all its users agree on: see [Configuration]. The directory
 // examples/intention of the repository has another kind: the intention locks of databases.
 //
 // # For makers of locks
 //
-// Package internal/share needs more, since several goroutines use one node. [Queue.Begin] waits for a [Turn], a node that
-// has come to the front. [Turn.Lease] begins a hold of it. [Queue.StartAcquiring] surrounds that with hooks and errors that
-// name the lock. [Turn.Undisturbed], [Turn.LookAround] and [Turn.Last] say whether a place may be kept. [Turn.Beside] makes
-// a writer a reader. [Queue.Look] and [AtOnce] take one of several locks at once, or not at all.
+// Package internal/share needs more, since several goroutines use one node. [Queue.Begin] waits for a [Turn], a node
+// that has come to the front. [Turn.Lease] begins a hold of it. [Queue.StartAcquiring] surrounds that with hooks and
+// errors that name the lock. [Turn.Undisturbed], [Turn.LookAround] and [Turn.Last] say whether a place may be kept.
+// [Turn.Beside] makes a writer a reader. [Queue.Look] and [AtOnce] take one of several locks at once, or not at all.
 package queue

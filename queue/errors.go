@@ -23,17 +23,18 @@ var (
 
 	// ErrRevoked is the cause of the end of the context of a Do when another client has asked for the lock: see
 	// [Lease.Revoked]. The lock stays held until the function returns. If that returns an error, the error of the Do
-	// matches ErrRevoked. If the request came before the grant, the Do returns ErrRevoked and does not call the function.
+	// matches ErrRevoked. If the request came before the grant, the Do returns ErrRevoked and does not call the
+	// function.
 	ErrRevoked = errors.New("another client has asked for the lock")
 
 	// ErrConflict is returned when a lock of another kind, or with another limit, is in use at the same path.
 	ErrConflict = errors.New("another kind of lock, or another configuration, at this path")
 
 	// ErrSequence is returned when the sequence counter of the lock's directory is used up, after 2³¹ contenders: 25
-	// days at 1,000 acquisitions a second. Counting starts again when the directory is deleted. From the 2³⁰th contender
-	// on, the client that leaves it empty deletes it. If a lock is contended without a pause, keep all clients from it
-	// once a week until the directory is gone. After the error, wait until the holder and all waiters have left: each
-	// attempt makes a node too.
+	// days at 1,000 acquisitions a second. Counting starts again when the directory is deleted. From the 2³⁰th
+	// contender on, the client that leaves it empty deletes it. If a lock is contended without a pause, keep all
+	// clients from it once a week until the directory is gone. After the error, wait until the holder and all waiters
+	// have left: each attempt makes a node too.
 	ErrSequence = session.ErrSequence
 
 	// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see [WithMaxWait].
@@ -53,15 +54,16 @@ func (deletedError) Error() string { return "its node was deleted" }
 // ErrorType is for telemetry.
 func (deletedError) ErrorType() string { return "node_deleted" }
 
-// OpError says which operation failed on which lock, and why. The first that [errors.As] finds is the operation that the
-// program has called.
+// OpError says which operation failed on which lock, and why. The first that [errors.As] finds is the operation that
+// the program has called.
 type OpError struct {
 	Op   string // the operation, such as "acquire", "unlock" or "resize"; "lock" for the loss of a lock
 	Path string // of the lock; those of several locks have ", " between them
 	Err  error  // why
 }
 
-// Error returns the operation, the path and the reason. Of parts that failed on the same lock it gives the reason alone.
+// Error returns the operation, the path and the reason. Of parts that failed on the same lock it gives the reason
+// alone.
 func (e *OpError) Error() string {
 	why := e.Err
 	for {
@@ -87,7 +89,8 @@ type WaitError struct {
 	// Ahead is the contender that Reason names: the holder if that is known (its Holder is true then), or else the
 	// nearest one ahead. Without one its Path is "". It has a Path alone if the servers have not told yet who it is.
 	Ahead Contender
-	// Connection says why there is no connection, or which server has not answered for how long. It is nil if all is well.
+	// Connection says why there is no connection, or which server has not answered for how long. It is nil if all is
+	// well.
 	Connection error
 }
 

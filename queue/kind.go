@@ -31,7 +31,8 @@ type Kind struct {
 	// Policy returns the policy of a contender. It must depend on me alone.
 	Policy func(me Node) Policy
 
-	// Configuration makes the lock depend on what all its users agree on, such as a limit. It takes the place of Policy.
+	// Configuration makes the lock depend on what all its users agree on, such as a limit. It takes the place of
+	// Policy.
 	Configuration *Configuration
 }
 
@@ -45,17 +46,17 @@ type Config struct {
 // Configuration makes a kind of lock depend on the data of the directory: the [Config]. When that changes, waiting
 // contenders decide again. Package semaphore is made this way. Such a lock keeps no places.
 //
-// A change that makes the lock stricter, such as a lower limit, must not leave more holders than the new data allows. The
-// client that makes it first acquires what is to be taken away, and sets the data while it holds that.
+// A client that makes the lock stricter, such as by a lower limit, first acquires what is to be taken away, and sets
+// the data while it holds that. So there are never more holders than the data allows.
 type Configuration struct {
-	// Config is what all users of the lock must agree on, such as the limit of a semaphore. A contender that finds no data
-	// in the directory sets it.
+	// Config is what all users of the lock must agree on, such as the limit of a semaphore. A contender that finds no
+	// data in the directory sets it.
 	Config []byte
-	// Policy returns the policy of a contender under a configuration, by its arguments alone. An acquisition returns its
-	// error.
+	// Policy returns the policy of a contender under a configuration, by its arguments alone. An acquisition returns
+	// its error.
 	Policy func(me Node, config Config) (Policy, error)
-	// Rivals are names of directories below the queue's. A contender in one of them is a conflict. Each of our contenders
-	// looks there once, in this order, when its node stands.
+	// Rivals are names of directories below the queue's. A contender in one of them is a conflict. Each of our
+	// contenders looks there once, in this order, when its node stands.
 	Rivals []string
 }
 
@@ -69,8 +70,8 @@ func (k *Kind) Check() error {
 	case k.Configuration != nil && (len(k.Configuration.Config) == 0 || k.Configuration.Policy == nil):
 		return misuse.Invalidf("a configuration needs data and a policy")
 	}
-	// A prefix must end in - or _, and not in "--" or "_-", so that its end can be told if a negative number follows. It
-	// cannot begin with -, since the part of the name before it usually ends with that.
+	// A prefix must end in - or _, and not in "--" or "_-", so that its end can be told if a negative number follows.
+	// It cannot begin with -, since the part of the name before it usually ends with that.
 	for _, prefix := range k.Prefixes {
 		if slices.Contains(knownPrefixes, prefix) && prefix != prefixUnfair {
 			continue
@@ -125,11 +126,15 @@ func addWeights(a, b int) int {
 
 // Mutex is the kind of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: no node may be ahead.
 func Mutex() *Kind {
-	return &Kind{Name: "mutex", Prefixes: []string{PrefixLock, PrefixKazooLock}, Policy: func(Node) Policy { return Policy{} }}
+	return &Kind{
+		Name:     "mutex",
+		Prefixes: []string{PrefixLock, PrefixKazooLock},
+		Policy:   func(Node) Policy { return Policy{} },
+	}
 }
 
-// Reader is the kind of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's ReadLock: no
-// writer may be ahead.
+// Reader is the kind of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's ReadLock:
+// no writer may be ahead.
 func Reader() *Kind {
 	return &Kind{
 		Name:     "read",
@@ -138,8 +143,8 @@ func Reader() *Kind {
 	}
 }
 
-// Writer is the kind of the writers of the same locks as [Reader]: no node may be ahead. The two differ in their name and
-// first prefix: a [Request] of either kind can have the prefix of the other.
+// Writer is the kind of the writers of the same locks as [Reader]: no node may be ahead. The two differ in their name
+// and first prefix: a [Request] of either kind can have the prefix of the other.
 func Writer() *Kind {
 	return &Kind{
 		Name:     "write",
@@ -177,10 +182,9 @@ func readWrite(me Node) Policy {
 
 func writes(n Node) bool { return n.Prefix == PrefixWrite || n.Prefix == PrefixKazooLock }
 
-// Holders says which contenders hold a lock of a kind, by the nodes in its directory, in any order, and by the config if
-// the kind has a [Configuration]. The answers are in the same order. A holder that a higher limit has let in may not
-// count as one. Holders does no I/O. A bad kind is an error that matches [session.ErrInvalid]. Other errors are those of
-// the Configuration.
+// Holders says which of the nodes in a directory, in any order, hold a lock of the kind. It does no I/O. A holder that
+// a higher limit has let in may not count as one. A bad kind is an error that matches [session.ErrInvalid]. Other
+// errors are those of its [Configuration].
 func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 	if err := kind.Check(); err != nil {
 		return nil, errQueue(err)
@@ -195,8 +199,8 @@ func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 	return out, nil
 }
 
-// holds reports whether a contender holds the lock. A node that has left since all were listed is in nobody's way, unless
-// another node may have taken its place.
+// holds reports whether a contender holds the lock. A node that has left since all were listed is in nobody's way,
+// unless another node may have taken its place.
 func holds(kind *Kind, me Node, all []Node, config Config, left func(i int) bool) (bool, error) {
 	p, err := kind.policy(me, config)
 	if err != nil {

@@ -28,9 +28,9 @@ type Lease struct {
 	tell  func(error) // what it has returned; may be nil
 }
 
-// Lease begins a hold of the turn. ctx is that of the caller that gets the lease. A release of the lease calls back once,
-// which hands the turn over or keeps it and returns nil, or leaves it and returns the removal. used is false if no caller
-// has got the lease, after all: then the turn is not kept. If back is nil, a release leaves the turn.
+// Lease begins a hold of the turn. ctx is that of the caller that gets the lease. Its release calls back once, which
+// hands the turn over or keeps it and returns nil, or leaves it and returns the removal. used is false if no caller has
+// got the lease: then the turn is not kept. If back is nil, a release leaves the turn.
 func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Lease")
@@ -78,28 +78,25 @@ func (l *Lease) Err() error {
 	return l.over.why()
 }
 
-// Revoked returns a channel that is closed when another client asks the holder to give the lock up: with Revoke of
-// package zklock, with Curator's Revoker, or with the command turnstile break. The lease stays held. The holder releases
-// it when that suits the work, or not at all. The place is then neither kept nor handed over. The context of a Do ends:
-// see [ErrRevoked].
+// Revoked returns a channel that is closed when another client asks the holder to give the lock up: with zklock.Revoke,
+// with Curator's Revoker, or with the command turnstile break. The lease stays held: the holder releases it when that
+// suits the work, or not at all. The context of a Do ends: see [ErrRevoked].
 //
-// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called [Lease.Token].
-// A contender that has waited hears at once, also of a request that came while it waited.
+// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called
+// [Lease.Token]. A contender that has waited hears at once, also of a request that came while it waited.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.wait() }
 
 // IsRevoked reports whether Revoked is closed.
 func (l *Lease) IsRevoked() bool { return l.made().t.revoked.why() != nil }
 
-// AfterRevoke calls f when Revoked is closed, or at once if it is closed. f must not block. stop cancels that. For makers
-// of locks.
+// AfterRevoke calls f when Revoked is closed, or at once if it is closed. f must not block. stop cancels that. For
+// makers of locks.
 func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.after(f) }
 
-// Token returns the fencing token: a number that is higher than the token of each earlier holder. Stores that compare
-// tokens refuse former holders: see package fence.
-//
-// The token is the id of the transaction that created the node (czxid). It grows for as long as the ensemble keeps its
-// data, while sequence numbers start again when the directory is made anew. Leases that hand one turn on share a token,
-// and so do a writer and the reader that it becomes.
+// Token returns the fencing token: a number that is higher than that of each earlier holder. Stores that compare tokens
+// refuse former holders: see package fence. It is the id of the transaction that created the node (czxid). It grows for
+// as long as the ensemble keeps its data, while sequence numbers start again. Leases of one turn share a token, and so
+// do a writer and the reader that it becomes.
 //
 // Token may have to wait for the server, until ctx or the lease ends. It returns what the server refused.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
@@ -138,8 +135,8 @@ func (l *Lease) info() session.HoldInfo {
 	}
 }
 
-// finish ends the lease with a cause, and tells the hooks once the Hold hook has returned. It reports whether this was the
-// first call; others do nothing. A loss is told in a goroutine of the manager: a look at the lease waits for no hook.
+// finish ends the lease, and tells the hooks once the Hold hook has returned. It reports whether this was the first
+// call; others do nothing. A loss is told in a goroutine of the manager: a look at the lease waits for no hook.
 func (l *Lease) finish(cause error) bool {
 	if !l.over.end(cause) {
 		return false
@@ -147,15 +144,18 @@ func (l *Lease) finish(cause error) bool {
 	l.t.mu.Lock()
 	l.t.leases = slices.DeleteFunc(l.t.leases, func(one *Lease) bool { return one == l })
 	l.t.mu.Unlock()
+	trace := l.t.q.m.Trace()
+	if trace.Hold == nil && trace.Loss == nil {
+		return true
+	}
 	l.begun.after(func() {
-		loss := l.t.q.m.Trace().Loss
 		switch released := errors.Is(cause, ErrReleased); {
 		case released && l.tell != nil:
 			l.tell(nil)
-		case !released && (l.tell != nil || loss != nil):
+		case !released && (l.tell != nil || trace.Loss != nil):
 			l.t.q.m.TellLoss(func() {
-				if loss != nil {
-					loss(l.ctx, l.info(), cause)
+				if trace.Loss != nil {
+					trace.Loss(l.ctx, l.info(), cause)
 				}
 				if l.tell != nil {
 					l.tell(cause)
@@ -168,10 +168,10 @@ func (l *Lease) finish(cause error) bool {
 
 // Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once.
 //
-// Release returns nil when the server has confirmed the delete, or when the lock was handed over or its place is kept. It
-// returns [ErrReleasePending] if ctx or the session ended first: the delete is certain all the same, and needs no
-// further call. After a loss it returns the cause, and after a release [ErrReleased]. If the server refuses to delete
-// the node, Release returns its error, such as zk.ErrNoAuth, and the session goes on to try.
+// Release returns nil when the server has confirmed the delete, or when the lock was handed over or its place is kept.
+// It returns [ErrReleasePending] if ctx or the session ended first: the delete is certain all the same. After a loss it
+// returns the cause, and after a release [ErrReleased]. If the server refuses the delete, Release returns its error,
+// such as zk.ErrNoAuth, and the session goes on to try.
 func (l *Lease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
@@ -179,7 +179,8 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 // Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and
-// for patience at most. Then it returns nil, and the log and the Release hook are told how it went. For makers of locks.
+// for patience at most. Then it returns nil, and the log and the Release hook are told how it went. For makers of
+// locks.
 func (l *Lease) Unlock(patience time.Duration) error {
 	return l.StartRelease(context.Background(), true).Unlock(patience)
 }

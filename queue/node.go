@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The name of a contender's node ends in a prefix and the sequence number that the server has added. Names of this module
-// and of other clients:
+// The name of a contender's node ends in a prefix and the sequence number that the server has added. Names of this
+// module and of other clients:
 //
 //	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
 //	_c_<uuid>-latch-0000000007       Curator's LeaderLatch
@@ -93,7 +93,8 @@ func ParseNode(name string, further ...string) (Node, bool) {
 			if !ok || len(prefix) <= len(n.Prefix) { // the longest counts: "read-lock-" also ends in "lock-"
 				continue
 			}
-			// It is not "block-". A prefix that begins with an underscore can follow an id directly, as in kazoo's names.
+			// It is not "block-". A prefix that begins with an underscore can follow an id directly, as in kazoo's
+			// names.
 			if before == "" || strings.HasSuffix(before, "-") || prefix[0] == '_' {
 				n.Prefix, rest = prefix, before
 			}
@@ -133,8 +134,8 @@ func cutSequence(name string) (head string, seq int32, ok bool) {
 	}
 	digits := name[i:]
 	if n, err := strconv.ParseUint(digits, 10, 32); err == nil {
-		// A number of ten digits can be negative, and then the name is one longer. The - before it is a sign only if the
-		// prefix, which ends in - or _, ends before the sign.
+		// A number of ten digits can be negative, and then the name is one longer. The - before it is a sign only if
+		// the prefix, which ends in - or _, ends before the sign.
 		signed := strings.HasSuffix(name[:i], "--") || strings.HasSuffix(name[:i], "_-")
 		if n <= math.MaxInt32 && !(n >= 1e9 && signed) {
 			return name[:i], int32(n), true

@@ -27,14 +27,14 @@ import (
 //		}
 //	}
 //
-// The first pair has the contender that is the first now, or the zero value if nobody contends. The next pair comes when
-// another contender is the first, or none. An error is the last pair: the error of ctx when ctx ends,
+// The first pair has the contender that is the first now, or the zero value if nobody contends. The next pair comes
+// when another contender is the first, or none. An error is the last pair: the error of ctx when ctx ends,
 // [session.ErrClosed] when the manager is closed, [ErrConflict], [session.ErrInvalid] for a bad kind, or what the
 // server refuses.
 //
-// Observe goes on across lost connections and sessions: meanwhile the last pair stands. It can miss a contender that was
-// soon followed by another, but not the latest. A contender can be at work before Observe tells of it. It does not see
-// holders behind the first, such as most leases of a semaphore: use [Queue.Contenders] for their kinds.
+// Observe goes on across lost connections and sessions: meanwhile the last pair stands. It can miss a contender that
+// was soon followed by another, but not the latest. It does not see holders behind the first, such as most leases of a
+// semaphore: use [Queue.Contenders] for their kinds.
 //
 // Observe does not poll. It watches the first node, and then the next one, so a change costs one or two reads, however
 // many contend. While there is no directory, it looks once in a session timeout: servers do not tell of one that the
@@ -62,8 +62,8 @@ func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, er
 	}
 }
 
-// observer follows the first contender of a queue. It lists the directory once, and then watches the first node. When that
-// node goes, the next one of the list is the first, since nobody comes ahead of others.
+// observer follows the first contender of a queue. When the first node of its list goes, the next one is the first,
+// since nobody comes ahead of others.
 type observer struct {
 	q    *Queue
 	kind *Kind
@@ -126,7 +126,8 @@ func (o *observer) look(ctx context.Context, s *session.Session) (first Contende
 	if ended != nil && ended.Event() == session.WatchDeleted && len(o.nodes) > 0 {
 		o.nodes = o.nodes[1:]
 	}
-	// All that come behind the last of the list have higher numbers, until the end of the counter: then they are negative.
+	// All that come behind the last of the list have higher numbers, until the end of the counter: then they are
+	// negative.
 	if n := len(o.nodes); n > 0 && o.nodes[n-1].Sequence >= 0 && o.nodes[n-1].Sequence < math.MaxInt32/2 {
 		if first, err = o.watchFirst(ctx, s); !errors.Is(err, errMoved) {
 			return first, err
@@ -162,7 +163,7 @@ func (o *observer) list(ctx context.Context, s *session.Session) (err error) {
 	return err
 }
 
-// watchFirst reads the first of the nodes and watches it. If the node is gone, it is taken off, and the error is errMoved.
+// watchFirst reads the first of the nodes and watches it. If that is gone, it is taken off, and the error is errMoved.
 func (o *observer) watchFirst(ctx context.Context, s *session.Session) (Contender, error) {
 	n := o.nodes[0]
 	c := Contender{Path: o.q.nodePath(n.Name), Sequence: n.Sequence, Holder: true}

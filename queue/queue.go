@@ -102,16 +102,16 @@ type Request struct {
 	Prefix string
 	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is 2³¹ − 1.
 	Weight int
-	// Data is the node's data, and not [RevokeMessage]. Default: {"id":"host/pid"} of this process, with the traceparent
-	// that the trace hooks give for the caller's context, and the label of [WithLabel].
+	// Data is the node's data, and not [RevokeMessage]. Default: {"id":"host/pid"} of this process, with the
+	// traceparent that the trace hooks give for the caller's context, and the label of [WithLabel].
 	Data []byte
 	// Name is a name for metrics and spans, as in [CheckName]. Default: none.
 	Name string
 
 	// The rest is for makers of locks.
 
-	// Shared says that several acquisitions use the node. Its default data has neither label nor traceparent, which would
-	// be those of the first one alone.
+	// Shared says that several acquisitions use the node. Its default data has neither label nor traceparent, which
+	// would be those of the first one alone.
 	Shared bool
 	// Shown tells others what the acquisition waits for. It may be nil.
 	Shown *Waiting
@@ -152,8 +152,8 @@ func (r *Request) complete() error {
 
 const longestName = 200 // of a lock, in bytes
 
-// CheckName returns an error that matches [session.ErrInvalid] if text is not a name for metrics and spans: text that can
-// be printed, of at most 200 bytes.
+// CheckName returns an error that matches [session.ErrInvalid] if text is not a name for metrics and spans: text that
+// can be printed, of at most 200 bytes.
 func CheckName(text string) error {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
@@ -178,8 +178,8 @@ func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
 	return d.Encode()
 }
 
-// valuesFor returns a context that never ends, with the values of ctx for hooks. Without hooks that could look at them, it
-// has none, so that they can be freed.
+// valuesFor returns a context that never ends, with the values of ctx for hooks. Without hooks that could look at them,
+// it has none, so that they can be freed.
 func (q *Queue) valuesFor(ctx context.Context) context.Context {
 	t := q.m.Trace()
 	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {

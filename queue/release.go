@@ -21,9 +21,9 @@ type Releasing struct {
 	tell    func(error)      // the end of the Release hook; may be nil
 }
 
-// StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases can
-// be released right after each other. ctx is for hooks. used is false for a lease that no caller has got. For makers of
-// locks.
+// StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases
+// can be released right after each other. ctx is for hooks. used is false for a lease that no caller has got. For
+// makers of locks.
 func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	misuse.Context(ctx, "queue: Lease.StartRelease")
 	r := &Releasing{l: l, lost: l.Err()} // if the clock has run out, the lease was lost before

@@ -101,11 +101,9 @@ func (t *Turn) Last() <-chan struct{} { return t.made().last.wait() }
 func (t *Turn) IsLast() bool { return t.made().last.why() != nil }
 
 // Undisturbed returns a channel that is closed when another contender may have come that waits for the turn's node, or
-// nil if one may have come already. It costs no request: the listing that has granted the turn has set a watch on the
-// children, if the request has MayKeep.
-//
-// A server that takes the right to read the directory away drops the event without a word. So the caller lets the
-// channel count for a session timeout after [Turn.Entered], and no longer.
+// nil if one may have come already. It costs no request: with MayKeep, the listing that grants the turn watches the
+// children. A server that takes the right to read the directory away drops the event without a word, so the channel
+// counts for a session timeout after [Turn.Entered], and no longer: the caller sees to that.
 func (t *Turn) Undisturbed() <-chan struct{} {
 	if t.made().children == nil || t.children.Event() != session.WatchPending {
 		return nil
@@ -116,9 +114,9 @@ func (t *Turn) Undisturbed() <-chan struct{} {
 // maxCrowd is how many children there may be for LookAround. Each that comes or leaves makes all who look list again.
 const maxCrowd = 16
 
-// LookAround returns a new channel as that of [Turn.Undisturbed], which counts for a session timeout after the call. It
-// lists the directory. It returns nil if somebody waits for the turn's node, if there are more than 16 children, or if
-// the listing fails, as it does when the turn is over.
+// LookAround lists the directory, and returns a new channel as that of [Turn.Undisturbed], which counts for a session
+// timeout after the call. It returns nil if somebody waits for the turn's node, if there are more than 16 children, or
+// if the listing fails, as it does when the turn is over.
 func (t *Turn) LookAround() <-chan struct{} {
 	t.made()
 	ctx, cancel := t.during()
@@ -193,8 +191,8 @@ func (t *Turn) Holder() Contender {
 }
 
 // Beside takes another turn next to t, with the same session, sequence number and token, for the holder of t's lease
-// held: a writer that becomes a reader, with no other writer in between. r is that of the reader. The policy of t's kind
-// says, by Replaces, that the node may leave another in its place.
+// held: a writer that becomes a reader, with no other writer in between. r is that of the reader. The policy of t's
+// kind says, by Replaces, that the node may leave another in its place.
 //
 // From the call on, t is neither kept nor handed over. Beside returns when a listing has shown both nodes: then the new
 // turn does not depend on t any more. It fails as [Queue.Begin] does, and with the reason why held has ended.

@@ -18,7 +18,7 @@ const namedLosses = 5 // locks that the log names
 
 type turnTable struct {
 	mu       sync.Mutex
-	sessions map[*session.Session]map[string]*Turn // from a session's first turn to its end; by path, nil if there are none
+	sessions map[*session.Session]map[string]*Turn // by path; from a session's first turn to its end
 }
 
 // add notes that a turn has begun. The end of its session ends it, also if that has come.
@@ -41,7 +41,7 @@ func (h *turnTable) remove(t *Turn) {
 	defer h.mu.Unlock()
 	of := h.sessions[t.s]
 	if delete(of, t.node.Path); of != nil && len(of) == 0 {
-		h.sessions[t.s] = nil // a map does not shrink
+		h.sessions[t.s] = nil // a map does not shrink; the entry says that AfterEnd was called
 	}
 }
 

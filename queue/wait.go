@@ -11,8 +11,8 @@ import (
 )
 
 // watch sets watches on our own node and on those ahead that v names. It returns when all are answered, so that what
-// they tell can grant the turn. The request for our own node leaves first: events of one connection come in order, so if
-// our node goes before one ahead does, its watch ends first.
+// they tell can grant the turn. The request for our own node leaves first: events of one connection come in order, so
+// if our node goes before one ahead does, its watch ends first.
 //
 // A watch of the last wait stays in use if it is pending, or has told that the node is gone: the listing may still show
 // it. To ask again would cost a round trip.
@@ -115,8 +115,8 @@ func (c *contender) look() Next {
 // fewAhead is how many nodes are asked for by name at most. To ask for more costs more than a listing.
 const fewAhead = 8
 
-// allThere reports whether all nodes that are watched are still there. To ask for a few by name keeps the contenders of a
-// long queue from listing it all the time. If there are more, it returns false.
+// allThere reports whether all nodes that are watched are still there. To ask for a few by name keeps the contenders of
+// a long queue from listing it all the time. If there are more, it returns false.
 func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil

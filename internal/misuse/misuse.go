@@ -1,10 +1,9 @@
 // Package misuse reports mistakes in a program's source at the call that makes them.
 //
-// All packages of this module follow one rule. An exported method panics at its start, before it sends
-// or changes anything, if its context is nil, or if its object was not made by the constructor (a zero
-// value or a nil pointer). The text names the method or the constructor. Packages context, net/http and
-// time do the same. All other bad input is an error that matches session.ErrInvalid. That is
-// defined here, below all packages that return it.
+// An exported method of this module panics at its start, before it sends or changes anything, if its context is nil, or
+// if its object was not made by the constructor (a zero value or a nil pointer). The text names the method or the
+// constructor. Packages context and net/http do the same. All other bad input is an error that matches
+// session.ErrInvalid, which is defined here, below all packages that return it.
 package misuse
 
 import (
@@ -15,8 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Context panics if ctx is nil. method is the method that was called, as in "zklock: Mutex.Lock". The
-// compiler can inline Context, so that a call costs one comparison.
+// Context panics if ctx is nil. method is the method that was called, as in "zklock: Mutex.Lock". The compiler inlines it.
 func Context(ctx context.Context, method string) {
 	if ctx == nil {
 		nilContext(method)
@@ -26,8 +24,7 @@ func Context(ctx context.Context, method string) {
 //go:noinline
 func nilContext(method string) { panic(method + ": nil context") }
 
-// NoCopy makes go vet report copies of a struct that has a field of this type. The field must not have a
-// name or be embedded, as in "_ misuse.NoCopy". Otherwise users could call its Lock and Unlock.
+// NoCopy makes go vet report copies of a struct that has a field "_ misuse.NoCopy". With a name, users could call its Lock.
 type NoCopy struct{}
 
 // Lock does nothing. go vet's copylocks looks for it.
@@ -44,8 +41,7 @@ func Invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// ValidatePath returns an error that matches ErrInvalid if path is not the absolute path of a node by
-// ZooKeeper's rules. It does no I/O.
+// ValidatePath returns an error that matches ErrInvalid if path is not an absolute path by ZooKeeper's rules.
 func ValidatePath(path string) error {
 	switch {
 	case path == "":
@@ -77,12 +73,11 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// MaxPath is the longest path, in bytes. With it and the longest data, a request is far below what servers
-// take.
+// MaxPath is the longest path, in bytes: with it and the longest data, a request is far below what servers take.
 const MaxPath = 16 << 10
 
-// forbiddenRune has ZooKeeper's list (PathUtils.validatePath). It also refuses everything beyond
-// the basic multilingual plane. Java sees such characters as surrogates, which the list forbids.
+// forbiddenRune has ZooKeeper's list (PathUtils.validatePath). It refuses everything beyond the basic multilingual plane:
+// Java sees such characters as surrogates, which the list forbids.
 func forbiddenRune(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f ||
 		r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0

@@ -17,8 +17,7 @@ type Data struct {
 	ID          string `json:"id"`
 	Label       string `json:"label,omitempty"`
 	Traceparent string `json:"traceparent,omitempty"`
-	// Revocable is false in the data of states before 0.1.0 whose holder does not hear a RevokeMessage. Other nodes do not
-	// have it: all holders of this module hear one, and of other libraries nobody knows.
+	// Revocable is false in the data of states before 0.1.0 whose holder does not hear a RevokeMessage. Others lack it.
 	Revocable *bool `json:"revocable,omitempty"`
 }
 
@@ -56,9 +55,8 @@ const (
 	longest       = 4096         // of the data that is parsed, in bytes; longer data is a user's own
 )
 
-// Of returns what a node's data says about its contender. Curator, kazoo and users write a word or an address, which counts
-// as the ID. It leaves out what a message cannot show: texts that are too long, and those with characters that cannot be
-// printed.
+// Of returns what a node's data says about its contender. Curator, kazoo and users write a word or an address, which
+// counts as the ID. Texts that are too long or cannot be printed are left out.
 func Of(data []byte) (d Data) {
 	if len(data) > longest || json.Unmarshal(data, &d) != nil {
 		d = Data{ID: string(data)}
@@ -73,7 +71,7 @@ func Of(data []byte) (d Data) {
 // Deaf reports whether the data says that the holder does not hear a RevokeMessage.
 func (d Data) Deaf() bool { return d.Revocable != nil && !*d.Revocable }
 
-// shown returns text if it fits into a message: it is short and can be printed.
+// shown returns text if it is short and can be printed.
 func shown(text string) string {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	if len(text) > longestText || !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {
