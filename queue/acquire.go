@@ -133,14 +133,15 @@ func withCause(ctx context.Context, err error) error {
 
 // Begin is Acquire, or TryAcquire with [Tries], for a turn. It takes one node after another through the queue, until
 // one is granted. Its errors do not name the lock. It completes r. For makers of locks.
-func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (t *Turn, effort Effort, err error) {
+func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (*Turn, Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
-	effort.Position = -1
+	effort := Effort{Position: -1}
 	if err := r.complete(); err != nil {
 		return nil, effort, err
 	}
-	err = q.inSession(ctx, rounds.NewPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) (err error) {
+	var t *Turn
+	err := q.inSession(ctx, rounds.NewPace(q.m.Backoff()), func(ctx context.Context, s *session.Session) (err error) {
 		effort.Attempts++
 		c := q.newContender(s, r)
 		t, err = c.contend(ctx, how)
