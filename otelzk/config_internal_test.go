@@ -55,12 +55,13 @@ func TestRefusedInstruments(t *testing.T) {
 		}
 	}))
 	hooks := New(WithMeterProvider(refusing{}))
-	if reported != 12 { // 11 instruments and the callback
-		t.Errorf("%d reports, want 12", reported)
+	if reported != 13 { // 12 instruments and the callback
+		t.Errorf("%d reports, want 13", reported)
 	}
 	_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
 	end(session.AcquireResult{})
 	hooks.Hold(t.Context(), session.HoldInfo{})(nil)
+	hooks.Job(t.Context(), session.JobInfo{Outcome: "ran", Ticks: 1})
 	hooks.State(session.Change{To: session.Lost})
 	hooks.State(session.Change{To: session.Closed})
 }

@@ -45,6 +45,16 @@ func acquireEnding(r session.AcquireResult) ending {
 	return partEnding(r.Err)
 }
 
+// unlessSettled returns the ending of a wait whose context was ctx. A job of package schedule ends its wait for the lock when
+// it has learned that another replica has run the tick. That is not the caller's cancellation.
+func unlessSettled(ctx context.Context, end ending) ending {
+	var own interface{ ErrorType() string }
+	if end.outcome == outcomeCanceled && errors.As(context.Cause(ctx), &own) && own.ErrorType() == outcomeSettled {
+		end.outcome = outcomeSettled
+	}
+	return end
+}
+
 // releaseEnding is the ending of Unlock, and of a hold. A release that is not confirmed yet is no
 // failure, as it is certain.
 func releaseEnding(err error) ending {

@@ -24,7 +24,7 @@ type instruments struct {
 	acquire, hold, requests metric.Float64Histogram
 	waiters, held           metric.Int64UpDownCounter
 	losses, transitions     metric.Int64Counter
-	outcomes                metric.Int64Counter  // of acquisitions
+	outcomes, jobTicks      metric.Int64Counter  // of acquisitions, and of jobs
 	attributes              []attribute.KeyValue // of all metrics
 }
 
@@ -42,6 +42,7 @@ func newInstruments(m metric.Meter, all []attribute.KeyValue) *instruments {
 		waiters:     upDownCounter(m, metricWaiters, unitWaiters, "Calls of Lock that wait."),
 		held:        upDownCounter(m, metricHeld, unitLocks, "Locks that are held."),
 		outcomes:    counter(m, metricOutcomes, unitAcquisitions, "Calls of Lock and TryLock that have ended."),
+		jobTicks:    counter(m, metricJobTicks, unitTicks, "What has become of the ticks of jobs, once for each call."),
 		losses:      counter(m, metricLosses, unitLosses, "Locks that were lost while held."),
 		transitions: counter(m, metricTransitions, unitTransitions, "Changes of the session's state."),
 		attributes:  all,
@@ -140,8 +141,19 @@ func (in *instruments) beginSeries(of series) {
 	in.held.Add(ctx, 0, with)
 }
 
-// What acquireEnding returns, and the reasons of losses.
+// beginJob makes the counters of jobs of one name exist.
+func (in *instruments) beginJob(name string) {
+	for _, outcome := range jobOutcomes {
+		in.count(context.Background(), in.jobTicks, 0, jobAttributes(name, outcome)...)
+	}
+}
+
+// What acquireEnding and jobOutcome return, and the reasons of losses.
 var (
-	acquireOutcomes = []string{outcomeAcquired, outcomeBusy, outcomeCanceled, outcomeTimeout, outcomeFailed}
-	lossReasons     = []string{errSessionExpired, errSessionUncertain, errSessionReplaced, errSessionSuspended, errNodeDeleted, errLost}
+	acquireOutcomes = []string{outcomeAcquired, outcomeBusy, outcomeSettled, outcomeCanceled, outcomeTimeout, outcomeFailed}
+	jobOutcomes     = []string{
+		outcomeRan, outcomeFailed, outcomeDone, outcomeOvertaken, outcomeTriesUsedUp, outcomeBusy, outcomeSkipped,
+		outcomeCanceled, outcomeTimeout, outcomeNotRun,
+	}
+	lossReasons = []string{errSessionExpired, errSessionUncertain, errSessionReplaced, errSessionSuspended, errNodeDeleted, errLost}
 )

@@ -120,7 +120,7 @@ func TestMetrics(t *testing.T) {
 			{Name: "zklock.waiter.count", Unit: "{waiter}", Description: "Calls of Lock that wait.", Data: sum(false, point(kind))},
 			{Name: "zklock.held.count", Unit: "{lock}", Description: "Locks that are held.", Data: sum(false, point(kind))},
 			{Name: "zklock.acquisitions", Unit: "{acquisition}", Description: "Calls of Lock and TryLock that have ended.",
-				Data: sum(true, each(outcome, "acquired", "busy", "canceled", "timeout", "failed")...)},
+				Data: sum(true, each(outcome, "acquired", "busy", "settled", "canceled", "timeout", "failed")...)},
 			{Name: "zklock.losses", Unit: "{loss}", Description: "Locks that were lost while held.",
 				Data: sum(true, each(reason, reasons...)...)},
 			{Name: "zklock.hold.oldest", Unit: "s", Description: "Age of the oldest hold. 0 if nothing is held.", Data: gauge(point64(kind))},

@@ -57,12 +57,23 @@ const dbSystem = "zookeeper"
 const (
 	outcomeAcquired = "acquired"
 	outcomeBusy     = "busy"
+	outcomeSettled  = "settled"
 	outcomeCanceled = "canceled"
 	outcomeTimeout  = "timeout"
 	outcomeReleased = "released"
 	outcomePending  = "pending"
 	outcomeLost     = "lost"
 	outcomeFailed   = "failed"
+)
+
+// Values of zklock.outcome of jobs. The others are busy, canceled, timeout and failed.
+const (
+	outcomeRan         = "ran"
+	outcomeDone        = "done"
+	outcomeOvertaken   = "overtaken"
+	outcomeTriesUsedUp = "tries_used_up"
+	outcomeSkipped     = "skipped"
+	outcomeNotRun      = "not_run"
 )
 
 // Events on spans.
@@ -80,6 +91,7 @@ const (
 	metricHeld        = "zklock.held.count"
 	metricLosses      = "zklock.losses"
 	metricOutcomes    = "zklock.acquisitions"
+	metricJobTicks    = "zklock.job.ticks"
 	metricOldestHold  = "zklock.hold.oldest"
 	metricOldestWait  = "zklock.wait.oldest"
 	metricSession     = "zklock.session.status"
@@ -94,6 +106,7 @@ const (
 	unitLocks        = "{lock}"
 	unitLosses       = "{loss}"
 	unitAcquisitions = "{acquisition}"
+	unitTicks        = "{tick}"
 	unitSessions     = "{session}"
 	unitTransitions  = "{transition}"
 )

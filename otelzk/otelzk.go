@@ -53,6 +53,7 @@ func New(opts ...Option) session.Trace {
 
 		Retry: o.retry,
 		State: o.state,
+		Job:   o.job,
 	}
 	if cfg.inNode {
 		t.Traceparent = o.traceparent

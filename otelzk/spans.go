@@ -107,7 +107,7 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 		forget()
 		served() // first, so that nothing that a span's processor does leaves the call in the gauge
 		leave()
-		end := acquireEnding(r)
+		end := unlessSettled(ctx, acquireEnding(r))
 		if span.IsRecording() {
 			span.SetAttributes(attribute.Int(attrAttempts, r.Attempts))
 			if r.Position >= 0 {
@@ -154,7 +154,7 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 		if span.IsRecording() {
 			o.name(acquisitionOf(ctx), span, w)
 		}
-		finish(span, partEnding(err))
+		finish(span, unlessSettled(ctx, partEnding(err)))
 	}
 }
 

@@ -19,13 +19,13 @@ import (
 const (
 	dayReplicas = 5
 	dayEvery    = 15 * time.Minute
-	daySkew     = 90 * time.Second // between the clocks of one replica and the next
+	daySkew     = 29 * time.Second // between the clocks of one replica and the next; two of these are as far as a tick may lie ahead
 	mostOfAJob  = 3 * time.Minute
 	dayTimeout  = 30 * time.Second // of sessions
 	outage      = 40 * time.Second // longer than a session lives
 )
 
-// TestDay is a day in virtual time of five replicas whose clocks differ by minutes. Each fires at each tick of
+// TestDay is a day in virtual time of five replicas whose clocks differ by up to two minutes. Each fires at each tick of
 // its own clock, and one of them is often late, by up to half an hour. If nothing fails, each tick is run exactly
 // once. With faults, each is done at least once, or begun at most as often as it may be.
 func TestDay(t *testing.T) {
@@ -39,21 +39,24 @@ func TestHours(t *testing.T) { letPass(t, 4*time.Hour) }
 func letPass(t *testing.T, long time.Duration) {
 	ticks := int(long / dayEvery)
 	for what, c := range map[string]struct {
-		opts   []schedule.Option
-		tries  int // of a tick, at most; 0: any number
-		faults bool
+		opts    []schedule.Option
+		tries   int // of a tick, at most; 0: any number
+		faults  bool
+		catchUp bool
 	}{
-		"at least once":              {nil, 0, false},
-		"at most once":               {[]schedule.Option{schedule.WithMaxTries(1)}, 1, false},
-		"at least once, with faults": {nil, 0, true},
-		"at most once, with faults":  {[]schedule.Option{schedule.WithMaxTries(1)}, 1, true},
-		"at most twice, with faults": {[]schedule.Option{schedule.WithMaxTries(2)}, 2, true},
+		"at least once":                  {nil, 0, false, false},
+		"at most once":                   {[]schedule.Option{schedule.WithMaxTries(1)}, 1, false, false},
+		"at least once, with faults":     {nil, 0, true, false},
+		"at most once, with faults":      {[]schedule.Option{schedule.WithMaxTries(1)}, 1, true, false},
+		"at most twice, with faults":     {[]schedule.Option{schedule.WithMaxTries(2)}, 2, true, false},
+		"catching up, with faults":       {nil, 0, true, true},
+		"catching up twice, with faults": {[]schedule.Option{schedule.WithMaxTries(2)}, 2, true, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T, server *zktest.Server, _ connector) {
 				d := &day{
-					t: t, server: server, opts: c.opts, faults: c.faults, ticks: ticks,
+					t: t, server: server, opts: c.opts, faults: c.faults, catchUp: c.catchUp, ticks: ticks,
 					first: time.Now().Truncate(dayEvery).Add(2 * dayEvery), tally: make([]tally, ticks),
 				}
 				d.pass()
@@ -65,12 +68,13 @@ func letPass(t *testing.T, long time.Duration) {
 
 // day is one run of TestDay.
 type day struct {
-	t      *testing.T
-	server *zktest.Server
-	opts   []schedule.Option
-	faults bool
-	ticks  int
-	first  time.Time // tick
+	t       *testing.T
+	server  *zktest.Server
+	opts    []schedule.Option
+	faults  bool
+	catchUp bool // the replicas call CatchUp in place of Run
+	ticks   int
+	first   time.Time // tick
 
 	mu      sync.Mutex
 	tally   []tally
@@ -95,6 +99,38 @@ func (d *day) pass() {
 		all.Go(d.attack)
 	}
 	all.Wait()
+	if d.catchUp && d.faults { // the last ticks, if all replicas have failed there
+		p := d.start()
+		defer p.stop()
+		random := d.random(dayReplicas + 1)
+		for {
+			outcome, err := d.run(context.Background(), p, d.ticks-1, random)
+			if outcome != schedule.NotRun && err == nil || outcome == schedule.TriesUsedUp {
+				return
+			}
+			if p.line.crashed() {
+				p = d.restart(p)
+			}
+		}
+	}
+}
+
+// run is what a replica does at tick n.
+func (d *day) run(ctx context.Context, p *dayProcess, n int, random *rand.Rand) (schedule.Outcome, error) {
+	if !d.catchUp {
+		return p.job.Run(ctx, d.tick(n), d.work(p, n, random))
+	}
+	after := func(tick time.Time) time.Time { return tick.Add(dayEvery) }
+	outcome, err := p.job.CatchUp(ctx, d.tick(n), after, func(ctx context.Context, tick time.Time) error {
+		return d.work(p, int(tick.Sub(d.first)/dayEvery), random)(ctx)
+	})
+	if skipped := (*schedule.SkippedError)(nil); errors.As(err, &skipped) {
+		if len(d.opts) == 0 {
+			d.t.Errorf("tick %d: %v", n, err)
+		}
+		err = skipped.Err
+	}
+	return outcome, err
 }
 
 // The first replica is started again at once after a crash, the others at the next tick. The last one is
@@ -120,9 +156,9 @@ func (d *day) replica(i int) {
 		// A job that fails is tried again, but for no longer than until the next tick.
 		ctx, cancel := context.WithTimeout(context.Background(), dayEvery-time.Minute)
 		for {
-			ran, err := p.job.Run(ctx, d.tick(n), d.work(p, n, random))
+			outcome, err := d.run(ctx, p, n, random)
 			if !d.faults && err != nil {
-				d.t.Errorf("tick %d: ran %v, %v", n, ran, err)
+				d.t.Errorf("tick %d: %v, %v", n, outcome, err)
 			}
 			if err == nil || ctx.Err() != nil || p.line.crashed() && i != restarted {
 				break

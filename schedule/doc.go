@@ -47,9 +47,10 @@
 //   - The clocks of the replicas should differ by less than the time between two ticks. A replica that is
 //     ahead by more begins a tick before the others have come to the one before it, and that one is left out.
 //     A clock that is a year ahead leaves a year out: delete the record then.
-//   - A replica that is late does nothing, and finds that out by one read.
-//   - Ticks that were missed because no replica ran are not made up for. [Job.Last] tells where to begin if
-//     they should be.
+//   - A tick that lies more than a minute ahead by the clock of its own process is an error, and so is one that is no
+//     whole number of milliseconds, such as time.Now().
+//   - A replica that is late does nothing, and finds that out by one read. The [Outcome] says so.
+//   - Run does not make up for ticks that were missed because no replica ran. [Job.CatchUp] does.
 //
 // # What is guaranteed
 //

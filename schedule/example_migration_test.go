@@ -21,11 +21,8 @@ func migrateOnce(ctx context.Context, m *session.Manager, version time.Time, mig
 	if err != nil {
 		return err
 	}
-	if _, err := job.Run(ctx, version, migrate); err != nil {
-		return err
-	}
-	last, err := job.Last(ctx)
-	if err == nil && last.Tick.Equal(version) && !last.Done {
+	outcome, err := job.Run(ctx, version, migrate)
+	if outcome == schedule.TriesUsedUp {
 		return errNotMigrated
 	}
 	return err
@@ -45,7 +42,7 @@ func Example_migration() {
 			log.Fatal(err)
 		}
 		defer m.Close()
-		err = migrateOnce(ctx, m, time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), func(context.Context) error {
+		err = migrateOnce(ctx, m, time.Date(2024, 11, 26, 0, 0, 0, 0, time.UTC), func(context.Context) error {
 			fmt.Println("building the index")
 			return nil
 		})

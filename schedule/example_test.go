@@ -23,7 +23,7 @@ func ExampleJob_Run() {
 	defer server.Close()
 	ctx := context.Background()
 
-	tick := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	tick := time.Date(2024, 11, 22, 10, 0, 0, 0, time.UTC)
 	var failed atomic.Bool // the first time
 	var replicas sync.WaitGroup
 	for range 3 {
@@ -57,8 +57,8 @@ func ExampleJob_Run() {
 	// report of 10:00AM
 }
 
-// Ticks that no replica has run can be made up for.
-func ExampleJob_Last() {
+// Ticks that no replica has run are made up for.
+func ExampleJob_CatchUp() {
 	server, err := zktest.New()
 	if err != nil {
 		log.Fatal(err)
@@ -74,40 +74,34 @@ func ExampleJob_Last() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report := func(_ context.Context, tick time.Time) error {
-		fmt.Println("report of", tick.Format(time.Kitchen))
-		return nil
-	}
-	ten := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	for _, now := range []time.Time{ten, ten.Add(3 * time.Hour)} { // all replicas are down in between
-		if err := catchUp(ctx, job, now, report); err != nil {
+	ten := time.Date(2024, 11, 22, 10, 0, 0, 0, time.UTC)
+	for _, tick := range []time.Time{ten, ten.Add(3 * time.Hour)} { // all replicas are down in between
+		outcome, err := catchUp(ctx, job, tick)
+		if err != nil {
 			log.Fatal(err)
 		}
+		fmt.Println(tick.Format(time.Kitchen), outcome)
 	}
 	// Output:
 	// report of 10:00AM
+	// 10:00AM ran
 	// report of 11:00AM
 	// report of 12:00PM
 	// report of 1:00PM
+	// 1:00PM ran
 }
 
-// catchUp runs all ticks behind the record, up to now.
-func catchUp(ctx context.Context, job *schedule.Job, now time.Time, report func(context.Context, time.Time) error) error {
-	last, err := job.Last(ctx)
-	if err != nil {
-		return err
+// catchUp makes up for the reports that are missing, and makes that of a tick.
+func catchUp(ctx context.Context, job *schedule.Job, tick time.Time) (schedule.Outcome, error) {
+	hourly := func(tick time.Time) time.Time { return tick.Add(time.Hour) }
+	outcome, err := job.CatchUp(ctx, tick, hourly, func(_ context.Context, tick time.Time) error {
+		fmt.Println("report of", tick.Format(time.Kitchen))
+		return nil
+	})
+	var skipped *schedule.SkippedError
+	if errors.As(err, &skipped) { // another replica had begun a later tick
+		log.Printf("%d reports from %v to %v are missing", skipped.Ticks, skipped.First, skipped.Last)
+		err = skipped.Err
 	}
-	tick := last.Tick.Add(time.Hour)
-	switch {
-	case last.Tick.IsZero(): // nothing has run yet
-		tick = now
-	case !last.Done:
-		tick = last.Tick
-	}
-	for ; !tick.After(now); tick = tick.Add(time.Hour) {
-		if _, err := job.Run(ctx, tick, func(ctx context.Context) error { return report(ctx, tick) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return outcome, err
 }

@@ -34,8 +34,8 @@ func newJob(tb testing.TB, m *session.Manager, path string, opts ...schedule.Opt
 	return j
 }
 
-// noon is a tick, and later(n) the n-th after it.
-var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+// noon is a tick, and later(n) the n-th after it. It has passed when the virtual time of a test begins.
+var noon = time.Date(1999, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func later(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 

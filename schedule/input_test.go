@@ -27,6 +27,8 @@ func TestInput(t *testing.T) {
 		"a relative path":        {m, "jobs", nil},
 		"a long path":            {m, "/" + strings.Repeat("x", 16<<10-2), nil},
 		"no tries":               {m, "/jobs/report", []schedule.Option{schedule.WithMaxTries(0)}},
+		"too many tries":         {m, "/jobs/report", []schedule.Option{schedule.WithMaxTries(1e9 + 1)}},
+		"no name":                {m, "/jobs/report", []schedule.Option{schedule.WithName("")}},
 		"nil option":             {m, "/jobs/report", []schedule.Option{nil}},
 		"the name of contenders": {m, "/jobs/lock-0000000001", nil},
 	} {
@@ -48,12 +50,17 @@ func TestInput(t *testing.T) {
 		"the year 0":    {time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), nothing},
 		"the far year":  {time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), nothing},
 		"no function":   {noon, nil},
+		"no whole ms":   {noon.Add(time.Microsecond), nothing},
+		"the next tick": {time.Now().Truncate(time.Hour).Add(2 * time.Hour), nothing},
 		"no zero in +1": {time.Time{}.In(time.FixedZone("x", 3600)), nothing},
 	} {
-		_, err := j.Run(ctx, c.tick, c.f)
+		outcome, err := j.Run(ctx, c.tick, c.f)
 		wantErr(t, what, err, session.ErrInvalid)
-		_, err = j.TryRun(ctx, c.tick, c.f)
+		tried, err := j.TryRun(ctx, c.tick, c.f)
 		wantErr(t, what, err, session.ErrInvalid)
+		if outcome != schedule.NotRun || tried != schedule.NotRun {
+			t.Error(what, outcome, tried)
+		}
 	}
 	_, err = j.Run(ctx, noon, nothing)
 	wantErr(t, "Run with a context that has ended", err, context.Canceled)
@@ -68,8 +75,8 @@ func TestCost(t *testing.T) {
 			_, err := a.Run(t.Context(), later(i), count(&n))
 			must(t, err)
 			server.ResetRequests()
-			if ran, err := b.Run(t.Context(), later(i), count(&n)); ran || err != nil {
-				t.Errorf("ran %v, %v", ran, err)
+			if outcome, err := b.Run(t.Context(), later(i), count(&n)); outcome != schedule.Done || err != nil {
+				t.Error(outcome, err)
 			}
 			reads := server.Count(zktest.On(zktest.OpGetData, "/jobs"))
 			writes := server.Count(zktest.Any(zktest.OpCreate, zktest.OpMulti, zktest.OpDelete))

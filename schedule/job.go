@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
@@ -17,8 +19,12 @@ type Job struct {
 	_ misuse.NoCopy
 
 	path     string
+	name     string // of the option WithName
 	mutex    *zklock.Mutex
 	maxTries int // of a tick; 0: any number
+
+	mu   sync.Mutex
+	seen Record // by the last CatchUp, if it has failed
 }
 
 // The nodes below the path of a job. The lock's directory is a container, which goes away while nobody uses
@@ -62,7 +68,9 @@ func New(m *session.Manager, path string, opts ...Option) (*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schedule: %w", errors.Unwrap(err)) // without the name of package zklock
 	}
-	return &Job{path: path, mutex: mutex, maxTries: c.maxTries}, nil
+	j := &Job{path: path, name: c.name, mutex: mutex, maxTries: c.maxTries}
+	j.tell(context.Background(), session.JobInfo{}) // so that counters exist before there is anything to count
+	return j, nil
 }
 
 // Path returns the path that was given to [New].

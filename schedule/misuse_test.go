@@ -13,5 +13,6 @@ func TestMisuse(t *testing.T) {
 	misusetest.Check(t, misusetest.Package{
 		Name:    "schedule",
 		Objects: []misusetest.Object{{Zero: &schedule.Job{}, Made: newJob(t, connect(t), testserver.Path(t))}},
+		Values:  []any{schedule.Outcome(0), &schedule.SkippedError{}},
 	})
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // ErrRecord is returned when the record of a job cannot be understood: it is not JSON as this package writes
-// it, or a later version of this package has written it. Nothing is run then. Delete the node path/last to
-// start again: the next tick that is given to Run is open, whichever it is.
+// it, it has a count that cannot be, or a later version of this package has written it. Nothing is run then.
+// Delete the node path/last to start again: the next tick that is given to Run is open, whichever it is.
 var ErrRecord = errors.New("the record of the job cannot be understood")
 
 // Record is what the servers know of a job: the latest tick that was begun.
@@ -28,7 +28,14 @@ type Record struct {
 	Done  bool      `json:"done"`  // the last of them returned nil
 	By    string    `json:"by"`    // the process that began or ended the last one: host/pid
 	At    time.Time `json:"-"`     // when it did, by the clock of the servers
+
+	// Completed is how many ticks were done since the record was made. So CatchUp knows whether ticks were left out.
+	Completed int `json:"completed"`
 }
+
+// mostCount is the highest count of a record, and the highest of [WithMaxTries]. A count that gets there stays
+// there: with a higher one, nobody could read the record any more.
+const mostCount = 1e9
 
 // form is the version of the record's form. A reader refuses a record of a later one.
 const form = 1
@@ -46,9 +53,9 @@ type entry struct {
 func (e entry) begin(tick time.Time, lease *queue.Lease) entry {
 	tries := 1
 	if tick.Equal(e.Tick) {
-		tries += e.Tries
+		tries = min(e.Tries+1, mostCount)
 	}
-	r := Record{Tick: tick.UTC(), Tries: tries, By: queue.Identity()}
+	r := Record{Tick: tick.UTC(), Tries: tries, By: queue.Identity(), Completed: e.Completed}
 	return entry{Form: form, Record: r, Node: path.Base(lease.Path())}
 }
 
@@ -70,7 +77,7 @@ func decode(data []byte, stat *zk.Stat) (e entry, err error) {
 		return entry{}, fmt.Errorf("%w: %w", ErrRecord, err)
 	case e.Form > form:
 		return entry{}, fmt.Errorf("%w: it has version %d, and this program knows %d", ErrRecord, e.Form, form)
-	case e.Form < 1 || e.Tick.IsZero() || e.Tries < 1:
+	case e.Form < 1 || e.Tick.IsZero() || e.Tries < 1 || e.Tries > mostCount || e.Completed < 0 || e.Completed > mostCount:
 		return entry{}, fmt.Errorf("%w: %.100q", ErrRecord, data)
 	}
 	e.At, e.version = time.UnixMilli(stat.Mtime), stat.Version
@@ -78,8 +85,7 @@ func decode(data []byte, stat *zk.Stat) (e entry, err error) {
 }
 
 // Last returns the record: the latest tick that was begun, and whether its job is done. The Tick of the
-// Record is the zero time if no tick was begun. A replica that was down for long can run the ticks after it,
-// one by one.
+// Record is the zero time if no tick was begun. [Job.CatchUp] runs the ticks after it.
 //
 // Last makes one read, of the server that this process is connected to, which can be a moment behind. It
 // takes no lock, and writes nothing. It fails when ctx ends, with an error that matches ctx.Err(), with
@@ -152,35 +158,41 @@ func (j *Job) makeRecord(ctx context.Context) error {
 	return err
 }
 
-// begin writes that a try of a tick begins, unless the tick is not open.
+// begin writes that a try of a tick begins, and returns Ran. pick says which tick by the record. If it says what has become
+// of the tick instead, begin returns that.
 //
 // What it reads can be old, even under the lock: a server that is behind answers if the connection was lost
 // since the grant. So the write is for the version that was read. If its reply is lost, the record says by
 // the name of the lease's node whether the write was carried out.
-func (j *Job) begin(ctx context.Context, lease *queue.Lease, tick time.Time) (begun entry, open bool, err error) {
+func (j *Job) begin(
+	ctx context.Context, wait patience, lease *queue.Lease, pick func(Record) (time.Time, Outcome, error),
+) (begun entry, outcome Outcome, err error) {
+	ctx, end := queue.BeginWait(wait.left(ctx))
+	defer func() { err = end(err) }()
 	var pace rounds.Pace
 	for doubt := false; ; {
 		last, err := j.record(ctx)
 		if err != nil {
-			return last, false, err
+			return last, NotRun, err
+		}
+		if doubt && last.Node == begun.Node && last.Tick.Equal(begun.Tick) {
+			return last, Ran, nil
+		}
+		tick, over, err := pick(last.Record)
+		if over != NotRun || err != nil {
+			return last, over, err
 		}
 		begun = last.begin(tick, lease)
-		switch {
-		case doubt && last.Node == begun.Node && last.Tick.Equal(tick):
-			return last, true, nil
-		case !j.open(last.Record, tick):
-			return last, false, nil
-		}
 		switch err := j.write(ctx, lease, begun, last.version); {
 		case err == nil:
-			return begun, true, nil
+			return begun, Ran, nil
 		case replyLost(ctx, err):
 			doubt = true
 		case !errors.Is(err, zk.ErrBadVersion):
-			return last, false, err
+			return last, NotRun, err
 		}
 		if err := pace.Wait(ctx, nil); err != nil {
-			return last, false, err
+			return last, NotRun, err
 		}
 	}
 }
@@ -190,7 +202,7 @@ func (j *Job) begin(ctx context.Context, lease *queue.Lease, tick time.Time) (be
 func (j *Job) finish(ctx context.Context, lease *queue.Lease, done entry) error {
 	ctx, cancel := lease.Context(context.WithoutCancel(ctx))
 	defer cancel()
-	done.Done = true
+	done.Done, done.Completed = true, min(done.Completed+1, mostCount)
 	var pace rounds.Pace
 	for {
 		if err := j.write(ctx, lease, done, -1); !replyLost(ctx, err) {

@@ -22,13 +22,17 @@ func TestBadRecord(t *testing.T) {
 	m := connect(t)
 	s := testserver.Session(t, m)
 	for what, data := range map[string]string{
-		"no JSON":           "2026-11-26T12:00:00Z",
+		"no JSON":           "1999-11-26T12:00:00Z",
 		"another JSON":      `["a"]`,
-		"no version":        `{"tick":"2026-11-26T12:00:00Z","tries":1,"done":true}`,
-		"a later version":   `{"version":2,"ticks":["2026-11-26T12:00:00Z"]}`,
+		"no version":        `{"tick":"1999-11-26T12:00:00Z","tries":1,"done":true}`,
+		"a later version":   `{"version":2,"ticks":["1999-11-26T12:00:00Z"]}`,
 		"no tick":           `{"version":1,"tries":1}`,
 		"a tick of no date": `{"version":1,"tick":"today","tries":1}`,
-		"no tries":          `{"version":1,"tick":"2026-11-26T12:00:00Z"}`,
+		"no tries":          `{"version":1,"tick":"1999-11-26T12:00:00Z"}`,
+		"the most tries":    `{"version":1,"tick":"1999-11-26T12:00:00Z","tries":9223372036854775807,"done":false}`,
+		"too many tries":    `{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1000000001,"done":false}`,
+		"too many done":     `{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true,"completed":1000000001}`,
+		"fewer than none":   `{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true,"completed":-1}`,
 	} {
 		path := testserver.Path(t)
 		j := newJob(t, m, path)
@@ -50,8 +54,29 @@ func TestBadRecord(t *testing.T) {
 			t.Errorf("%s: ran", what)
 		}
 		must(t, s.Delete(ctx, path+"/last", -1)) // as the documentation says
-		if ran, err := j.Run(ctx, noon, count(&n)); !ran || err != nil {
-			t.Errorf("%s: after the delete: %v, %v", what, ran, err)
+		if outcome, err := j.Run(ctx, noon, count(&n)); outcome != schedule.Ran || err != nil {
+			t.Errorf("%s: after the delete: %v, %v", what, outcome, err)
+		}
+	}
+}
+
+// Counts that are as high as they may be do not grow, so that the record can be read on.
+func TestHighestCounts(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)
+	m := connect(t)
+	j, n := newJob(t, m, path), 0
+	_, err := j.Run(ctx, noon, count(&n))
+	must(t, err)
+	record := `{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1000000000,"done":false,"completed":1000000000}`
+	_, err = testserver.Session(t, m).Set(ctx, path+"/last", []byte(record), -1)
+	must(t, err)
+	for _, want := range []int{1e9, 1} {
+		outcome, err := j.Run(ctx, later(n-1), count(&n))
+		if outcome != schedule.Ran || err != nil {
+			t.Error(outcome, err)
+		}
+		if last, err := j.Last(ctx); err != nil || !last.Done || last.Tries != want || last.Completed != 1e9 {
+			t.Errorf("%+v, %v", last, err)
 		}
 	}
 }
@@ -64,11 +89,11 @@ func TestFurtherFields(t *testing.T) {
 	n := 0
 	_, err := j.Run(ctx, noon, count(&n))
 	must(t, err)
-	record := `{"version":1,"tick":"2026-11-26T13:00:00+01:00","tries":1,"done":true,"host":"a"}`
+	record := `{"version":1,"tick":"1999-11-26T13:00:00+01:00","tries":1,"done":true,"host":"a"}`
 	_, err = testserver.Session(t, m).Set(ctx, path+"/last", []byte(record), -1)
 	must(t, err)
-	if ran, err := j.Run(ctx, noon, count(&n)); ran || err != nil {
-		t.Errorf("Run: %v, %v", ran, err)
+	if outcome, err := j.Run(ctx, noon, count(&n)); outcome != schedule.Done || err != nil {
+		t.Errorf("Run: %v, %v", outcome, err)
 	}
 }
 
@@ -105,8 +130,8 @@ func TestRecordIsGuarded(t *testing.T) {
 			t.Errorf("%+v, %v", last, err)
 		}
 		n := 0
-		if ran, err := newJob(t, connect(), "/jobs/report").Run(ctx, noon, count(&n)); !ran || err != nil {
-			t.Errorf("the next Run: %v, %v", ran, err)
+		if outcome, err := newJob(t, connect(), "/jobs/report").Run(ctx, noon, count(&n)); outcome != schedule.Ran || err != nil {
+			t.Errorf("the next Run: %v, %v", outcome, err)
 		}
 	})
 }
@@ -122,9 +147,9 @@ func TestOldLook(t *testing.T) {
 		j, n := newJob(t, connect(), "/jobs/report"), 0
 		over := make(chan error)
 		go func() {
-			ran, err := j.Run(ctx, noon, count(&n))
-			if ran {
-				t.Error("it has run")
+			outcome, err := j.Run(ctx, noon, count(&n))
+			if outcome != schedule.Done {
+				t.Error(outcome)
 			}
 			over <- err
 		}()
@@ -134,7 +159,7 @@ func TestOldLook(t *testing.T) {
 		<-look.Hit()
 		s, err := gate.Manager().Session(ctx)
 		must(t, err)
-		_, err = s.Set(ctx, "/jobs/report/last", []byte(`{"version":1,"tick":"2026-11-26T12:00:00Z","tries":1,"done":true}`), -1)
+		_, err = s.Set(ctx, "/jobs/report/last", []byte(`{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true}`), -1)
 		must(t, err)
 		look.Release()
 		must(t, <-over)
@@ -146,23 +171,23 @@ func TestOldLook(t *testing.T) {
 
 // A replica whose tick another one runs between its first look at the record and its lock looks again, under the lock.
 func TestDoneMeanwhile(t *testing.T) {
-	for what, run := range map[string]func(*schedule.Job, context.Context, time.Time, func(context.Context) error) (bool, error){
+	for what, run := range map[string]func(*schedule.Job, context.Context, time.Time, func(context.Context) error) (schedule.Outcome, error){
 		"Run": (*schedule.Job).Run, "TryRun": (*schedule.Job).TryRun,
 	} {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
 				other, n := newJob(t, connect(), "/jobs/report"), 0
 				before := func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-					ran, err := other.Run(t.Context(), noon, count(&n))
+					outcome, err := other.Run(t.Context(), noon, count(&n))
 					must(t, err)
-					if !ran {
-						t.Error("the other one has not run it")
+					if outcome != schedule.Ran {
+						t.Errorf("the other one: %v", outcome)
 					}
 					return ctx, func(session.AcquireResult) {}
 				}
 				late := newJob(t, connect(session.WithTrace(session.Trace{Acquire: before})), "/jobs/report")
-				if ran, err := run(late, t.Context(), noon, count(&n)); ran || err != nil || n != 1 {
-					t.Errorf("ran %v, %v; the job was called %d times", ran, err, n)
+				if outcome, err := run(late, t.Context(), noon, count(&n)); outcome != schedule.Done || err != nil || n != 1 {
+					t.Errorf("%v, %v; the job was called %d times", outcome, err, n)
 				}
 			})
 		})
@@ -189,13 +214,13 @@ func TestLostReplies(t *testing.T) {
 					}
 					fault := arm(server, zktest.Any(op))
 					n := 0
-					ran, err := j.Run(ctx, noon, func(context.Context) error {
+					outcome, err := j.Run(ctx, noon, func(context.Context) error {
 						n++
 						arm(server, zktest.Any(zktest.OpMulti)) // the second one
 						return nil
 					})
-					if !ran || err != nil || n != 1 {
-						t.Errorf("cut %s, %v: ran %v, %d times, %v", when, op, ran, n, err)
+					if outcome != schedule.Ran || err != nil || n != 1 {
+						t.Errorf("cut %s, %v: %v, called %d times, %v", when, op, outcome, n, err)
 					}
 					time.Sleep(time.Second) // Unlock does not wait for a connection
 					select {
@@ -206,8 +231,8 @@ func TestLostReplies(t *testing.T) {
 					if last, err := j.Last(ctx); err != nil || !last.Done || last.Tries != 1 {
 						t.Errorf("cut %s, %v: %+v, %v", when, op, last, err)
 					}
-					if ran, err := newJob(t, connect(), "/jobs/report", opts...).Run(ctx, noon, count(&n)); ran || err != nil {
-						t.Errorf("cut %s, %v: another replica: %v, %v", when, op, ran, err)
+					if outcome, err := newJob(t, connect(), "/jobs/report", opts...).Run(ctx, noon, count(&n)); outcome != schedule.Done || err != nil {
+						t.Errorf("cut %s, %v: another replica: %v, %v", when, op, outcome, err)
 					}
 				})
 			}
@@ -220,19 +245,19 @@ func TestRecordDeletedMeanwhile(t *testing.T) {
 	ctx, path := patient(t), testserver.Path(t)
 	m := connect(t)
 	j := newJob(t, m, path)
-	ran, err := j.Run(ctx, noon, func(ctx context.Context) error {
+	outcome, err := j.Run(ctx, noon, func(ctx context.Context) error {
 		return testserver.Session(t, m).Delete(ctx, path+"/last", -1)
 	})
 	wantErr(t, "Run", err, zk.ErrNoNode)
-	if !ran {
-		t.Error("it has not run")
+	if outcome != schedule.Ran {
+		t.Error(outcome)
 	}
 	if errors.Is(err, session.ErrLost) {
 		t.Errorf("the lock is not lost: %v", err)
 	}
 	n := 0
-	if ran, err := j.Run(ctx, noon, count(&n)); !ran || err != nil {
-		t.Errorf("the next Run: %v, %v", ran, err)
+	if outcome, err := j.Run(ctx, noon, count(&n)); outcome != schedule.Ran || err != nil {
+		t.Errorf("the next Run: %v, %v", outcome, err)
 	}
 }
 
@@ -246,10 +271,10 @@ func TestNoRightToWrite(t *testing.T) {
 	must(t, err)
 	_, err = testserver.Admin(t).SetACL(path+"/last", zk.WorldACL(zk.PermRead), -1)
 	must(t, err)
-	ran, err := j.Run(ctx, later(1), count(&n))
+	outcome, err := j.Run(ctx, later(1), count(&n))
 	wantErr(t, "Run", err, zk.ErrNoAuth)
-	if ran || n != 1 {
-		t.Error("it has run")
+	if outcome != schedule.NotRun || n != 1 {
+		t.Errorf("%v, called %d times", outcome, n)
 	}
 	must(t, testserver.Session(t, m).Delete(ctx, path+"/last", -1))
 }

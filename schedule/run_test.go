@@ -18,12 +18,13 @@ import (
 
 var errWork = errors.New("the work has failed")
 
-// What a replica does with a tick depends on the record alone.
+// What a replica does with a tick depends on the record alone, and the outcome says why.
 func TestTicks(t *testing.T) {
+	const ran, done, overtaken, usedUp = schedule.Ran, schedule.Done, schedule.Overtaken, schedule.TriesUsedUp
 	type step struct {
 		tick time.Time
 		fail bool
-		ran  bool
+		want schedule.Outcome
 	}
 	elsewhere := time.FixedZone("elsewhere", 5*3600)
 	for what, c := range map[string]struct {
@@ -32,40 +33,40 @@ func TestTicks(t *testing.T) {
 		last  schedule.Record
 	}{
 		"each once": {
-			steps: []step{{later(0), false, true}, {later(0), false, false}, {later(1), false, true}, {later(1), false, false}},
-			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true},
+			steps: []step{{later(0), false, ran}, {later(0), false, done}, {later(1), false, ran}, {later(1), false, done}},
+			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 2},
 		},
 		"an older tick": {
-			steps: []step{{later(2), false, true}, {later(1), false, false}, {later(0), false, false}},
-			last:  schedule.Record{Tick: later(2), Tries: 1, Done: true},
+			steps: []step{{later(2), false, ran}, {later(1), false, overtaken}, {later(0), false, overtaken}},
+			last:  schedule.Record{Tick: later(2), Tries: 1, Done: true, Completed: 1},
 		},
 		"a tick of another time zone": {
 			steps: []step{
-				{later(0), false, true}, {later(0).In(elsewhere), false, false},
-				{later(1).In(elsewhere), false, true}, {later(1), false, false},
+				{later(0), false, ran}, {later(0).In(elsewhere), false, done},
+				{later(1).In(elsewhere), false, ran}, {later(1), false, done},
 			},
-			last: schedule.Record{Tick: later(1), Tries: 1, Done: true},
+			last: schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 2},
 		},
-		"a nanosecond later": {
-			steps: []step{{later(0), false, true}, {later(0).Add(1), false, true}, {later(0), false, false}},
-			last:  schedule.Record{Tick: later(0).Add(1), Tries: 1, Done: true},
+		"a millisecond later": {
+			steps: []step{{later(0), false, ran}, {later(0).Add(1e6), false, ran}, {later(0), false, overtaken}},
+			last:  schedule.Record{Tick: later(0).Add(1e6), Tries: 1, Done: true, Completed: 2},
 		},
 		"tried again until it is done": {
-			steps: []step{{later(0), true, true}, {later(0), true, true}, {later(0), false, true}, {later(0), false, false}},
-			last:  schedule.Record{Tick: later(0), Tries: 3, Done: true},
+			steps: []step{{later(0), true, ran}, {later(0), true, ran}, {later(0), false, ran}, {later(0), false, done}},
+			last:  schedule.Record{Tick: later(0), Tries: 3, Done: true, Completed: 1},
 		},
 		"tried no more after a later one": {
-			steps: []step{{later(0), true, true}, {later(1), true, true}, {later(0), false, false}},
+			steps: []step{{later(0), true, ran}, {later(1), true, ran}, {later(0), false, overtaken}},
 			last:  schedule.Record{Tick: later(1), Tries: 1},
 		},
 		"at most once": {
 			opts:  []schedule.Option{schedule.WithMaxTries(1)},
-			steps: []step{{later(0), true, true}, {later(0), false, false}, {later(1), false, true}, {later(1), false, false}},
-			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true},
+			steps: []step{{later(0), true, ran}, {later(0), false, usedUp}, {later(1), false, ran}, {later(1), false, done}},
+			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 1},
 		},
 		"at most twice": {
 			opts:  []schedule.Option{schedule.WithMaxTries(2)},
-			steps: []step{{later(0), true, true}, {later(0), true, true}, {later(0), false, false}, {later(1), true, true}},
+			steps: []step{{later(0), true, ran}, {later(0), true, ran}, {later(0), false, usedUp}, {later(1), true, ran}},
 			last:  schedule.Record{Tick: later(1), Tries: 1},
 		},
 	} {
@@ -78,15 +79,15 @@ func TestTicks(t *testing.T) {
 					run = replicas[1].TryRun
 				}
 				called := false
-				ran, err := run(ctx, s.tick, func(context.Context) error {
+				outcome, err := run(ctx, s.tick, func(context.Context) error {
 					called = true
 					if s.fail {
 						return errWork
 					}
 					return nil
 				})
-				if ran != s.ran || called != s.ran || errors.Is(err, errWork) != (s.ran && s.fail) || err != nil && !s.fail {
-					t.Errorf("step %d: ran %v, called %v, %v", i, ran, called, err)
+				if outcome != s.want || called != (s.want == ran) || errors.Is(err, errWork) != s.fail || err != nil && !s.fail {
+					t.Errorf("step %d: %v, called %v, %v", i, outcome, called, err)
 				}
 			}
 			last, err := replicas[0].Last(ctx)
@@ -110,19 +111,19 @@ func TestWaiting(t *testing.T) {
 		opts  []schedule.Option
 		end   func(ctx context.Context, server *zktest.Server, id int64) error // of the first replica's work
 		waits time.Duration                                                    // the other one, about
-		ran   bool                                                             // the other one
+		want  schedule.Outcome                                                 // of the other one
 	}{
-		"at least once": {nil, nil, work, false},
-		"at most once":  {[]schedule.Option{schedule.WithMaxTries(1)}, nil, 0, false},
+		"at least once": {nil, nil, work, schedule.Done},
+		"at most once":  {[]schedule.Option{schedule.WithMaxTries(1)}, nil, 0, schedule.TriesUsedUp},
 		"at least once, and it fails": {
-			nil, func(context.Context, *zktest.Server, int64) error { return errWork }, work, true,
+			nil, func(context.Context, *zktest.Server, int64) error { return errWork }, work, schedule.Ran,
 		},
 		"twice, and it fails": {
 			[]schedule.Option{schedule.WithMaxTries(2)},
-			func(context.Context, *zktest.Server, int64) error { return errWork }, work, true,
+			func(context.Context, *zktest.Server, int64) error { return errWork }, work, schedule.Ran,
 		},
 		"at least once, and it is lost": {
-			nil, func(ctx context.Context, s *zktest.Server, id int64) error { return s.Expire(ctx, id) }, work, true,
+			nil, func(ctx context.Context, s *zktest.Server, id int64) error { return s.Expire(ctx, id) }, work, schedule.Ran,
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestWaiting(t *testing.T) {
 				a, b := newJob(t, m, "/jobs/report", c.opts...), newJob(t, connect(), "/jobs/report", c.opts...)
 				began, ended := make(chan struct{}), make(chan error, 1)
 				go func() {
-					ran, err := a.Run(ctx, noon, func(inside context.Context) error {
+					outcome, err := a.Run(ctx, noon, func(inside context.Context) error {
 						close(began)
 						time.Sleep(work)
 						if c.end == nil {
@@ -144,16 +145,16 @@ func TestWaiting(t *testing.T) {
 						}
 						return c.end(inside, server, s.ID())
 					})
-					if !ran {
-						t.Error("the first replica has not run the job")
+					if outcome != schedule.Ran {
+						t.Errorf("the first replica: %v", outcome)
 					}
 					ended <- err
 				}()
 				<-began
 				start := time.Now()
-				ran, err := b.Run(ctx, noon, func(context.Context) error { return nil })
-				if waited := time.Since(start); ran != c.ran || err != nil || (waited-c.waits).Abs() > time.Minute {
-					t.Errorf("ran %v, %v, after %v", ran, err, waited)
+				outcome, err := b.Run(ctx, noon, func(context.Context) error { return nil })
+				if waited := time.Since(start); outcome != c.want || err != nil || (waited-c.waits).Abs() > time.Minute {
+					t.Errorf("%v, %v, after %v", outcome, err, waited)
 				}
 				err = <-ended
 				if want := c.end != nil; (err != nil) != want {
@@ -170,29 +171,30 @@ func TestBusy(t *testing.T) {
 		a, b := newJob(t, connect(), "/jobs/report"), newJob(t, connect(), "/jobs/report")
 		_, err := a.Run(t.Context(), noon, func(ctx context.Context) error {
 			n := 0
-			if ran, err := b.TryRun(ctx, later(1), count(&n)); ran || err != nil {
-				t.Errorf("TryRun: %v, %v", ran, err)
+			if outcome, err := b.TryRun(ctx, later(1), count(&n)); outcome != schedule.Busy || err != nil {
+				t.Errorf("TryRun: %v, %v", outcome, err)
 			}
 			patience := queue.WithMaxWait(ctx, 3*time.Second)
 			start := time.Now()
-			ran, err := b.Run(patience, later(1), count(&n))
+			outcome, err := b.Run(patience, later(1), count(&n))
 			wantErr(t, "Run with WithMaxWait", err, queue.ErrMaxWait)
-			if waited := time.Since(start); ran || waited.Round(time.Second) != 3*time.Second || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("ran %v, %v, after %v", ran, err, waited)
+			waited := time.Since(start).Round(time.Second)
+			if outcome != schedule.NotRun || waited != 3*time.Second || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, %v, after %v", outcome, err, waited)
 			}
 			ends, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
-			ran, err = b.Run(ends, later(1), count(&n))
+			outcome, err = b.Run(ends, later(1), count(&n))
 			wantErr(t, "Run", err, context.DeadlineExceeded)
-			if ran || n > 0 {
-				t.Errorf("ran %v, called %d times", ran, n)
+			if outcome != schedule.NotRun || n > 0 {
+				t.Errorf("%v, called %d times", outcome, n)
 			}
 			return nil
 		})
 		must(t, err)
 		n := 0
-		if ran, err := b.Run(t.Context(), later(1), count(&n)); !ran || err != nil || n != 1 {
-			t.Errorf("Run of a free job: %v, %v", ran, err)
+		if outcome, err := b.Run(t.Context(), later(1), count(&n)); outcome != schedule.Ran || err != nil || n != 1 {
+			t.Errorf("Run of a free job: %v, %v", outcome, err)
 		}
 		synctest.Wait()
 	})
@@ -203,17 +205,17 @@ func TestDoneAfterCancel(t *testing.T) {
 	path := testserver.Path(t)
 	j := newJob(t, connect(t), path)
 	ctx, cancel := context.WithCancel(patient(t))
-	ran, err := j.Run(ctx, noon, func(context.Context) error { cancel(); return nil })
-	if !ran || err != nil {
-		t.Errorf("Run: %v, %v", ran, err)
+	outcome, err := j.Run(ctx, noon, func(context.Context) error { cancel(); return nil })
+	if outcome != schedule.Ran || err != nil {
+		t.Errorf("Run: %v, %v", outcome, err)
 	}
 	if last, err := j.Last(patient(t)); err != nil || !last.Done {
 		t.Errorf("%+v, %v", last, err)
 	}
 	n := 0
-	ran, err = j.Run(ctx, later(1), count(&n))
+	outcome, err = j.Run(ctx, later(1), count(&n))
 	wantErr(t, "Run", err, context.Canceled)
-	if ran || n > 0 {
+	if outcome != schedule.NotRun || n > 0 {
 		t.Error("a job ran for a caller that had gone")
 	}
 }

@@ -56,6 +56,11 @@ type Trace struct {
 	// Retry is called before a request, or an acquisition, is tried again.
 	Retry func(ctx context.Context, r RetryInfo)
 
+	// Job is called when it is known what has become of a tick of a schedule.Job. If a function was called for the tick, that
+	// is when it has returned and the record was written, and ctx is the function's. Otherwise it is at the end of Run, TryRun
+	// or CatchUp, and ctx is that of the call. Job is also called once without an Outcome, by schedule.New.
+	Job func(ctx context.Context, j JobInfo)
+
 	// State is called at each change of the manager's state, in order.
 	State func(Change)
 }
@@ -136,6 +141,17 @@ type HoldInfo struct {
 	Path   string // the lock's directory
 	Node   string // the contender's node
 	Label  string // the label of the acquisition, or ""
+}
+
+// JobInfo describes what has become of a tick of a job of package schedule.
+type JobInfo struct {
+	Name    string    // of the option WithName; "" without it
+	Chroot  string    // the path of the connect string; "/" if it has none
+	Path    string    // the job's directory
+	Tick    time.Time // in any time zone; the last one of several
+	Ticks   int       // 1, or how many were left out
+	Outcome string    // of a schedule.Outcome, such as ran; skipped if a CatchUp says that the ticks were left out; "" of a new job
+	Err     error     // of the call, or of the job if it ran; a *schedule.SkippedError for ticks that were left out
 }
 
 // State is the state of a [Manager]. The package documentation has a diagram.
@@ -225,6 +241,10 @@ func combine(a, b Trace) Trace {
 		Retry: merge(a.Retry, b.Retry, func(ctx context.Context, r RetryInfo) {
 			a.Retry(ctx, r)
 			b.Retry(ctx, r)
+		}),
+		Job: merge(a.Job, b.Job, func(ctx context.Context, j JobInfo) {
+			a.Job(ctx, j)
+			b.Job(ctx, j)
 		}),
 	}
 }

@@ -47,7 +47,8 @@ func main() {
 
 // fire is what a replica does at a tick.
 func fire(ctx context.Context, job *schedule.Job, tick time.Time, report func(context.Context) error) error {
-	_, err := job.TryRun(ctx, tick, report) // false and nil: done already, or a replica is at it
+	outcome, err := job.TryRun(ctx, tick, report)
+	slog.Debug("report", "tick", tick, "outcome", outcome) // ran; done by another replica; or busy: one is at it
 	return err
 }
 

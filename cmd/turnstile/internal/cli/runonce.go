@@ -17,10 +17,11 @@ its lock is PATH/lock, and the record of the latest tick is PATH/last. The comma
 unless the record says that the tick is done, or that a later one has begun: then turnstile
 ends with status 0, and -v says why. A tick is a name for the time on the schedule: an
 RFC 3339 time such as 2026-11-26T12:00:00Z, or a duration such as 1h or 24h, to which
-the present time by this machine's clock is truncated, in UTC. If the command fails or its
-machine dies, the tick stays open: another turnstile that waits runs the command, and so
-does a later call for the same tick. --max-tries bounds that, and 1 is at most once. With
---try, status 124 says that another machine holds the lock and has not begun the tick.
+the present time by this machine's clock is truncated, in UTC. It lies at most a minute
+ahead. If the command fails or its machine dies, the tick stays open: another turnstile
+that waits runs the command, and so does a later call for the same tick. --max-tries
+bounds that, and 1 is at most once. With --try, status 124 says that another machine
+holds the lock and has not begun the tick.
 The command's environment has TURNSTILE_TICK, the tick as an RFC 3339 time in UTC.
 `
 
@@ -91,36 +92,36 @@ func (a *App) runOnce(
 		worked = err
 		return err
 	}
-	ran, err := run(limited, f.tick, begin)
-	for !ran && errors.Is(err, queue.ErrRevoked) && (r.ignore || r.signal != 0) {
-		ran, err = run(limited, f.tick, begin) // the request was for a place in the queue, which is given up
+	got, err := run(limited, f.tick, begin)
+	for got == schedule.NotRun && errors.Is(err, queue.ErrRevoked) && (r.ignore || r.signal != 0) {
+		got, err = run(limited, f.tick, begin) // the request was for a place in the queue, which is given up
 	}
 	switch {
-	case !ran && errors.Is(err, queue.ErrRevoked):
+	case got == schedule.NotRun && errors.Is(err, queue.ErrRevoked):
 		return withCode(codeLost, fmt.Errorf("%s: %s", path, askedBefore))
 	case worked != nil:
 		return worked // as without --once
-	case ran:
+	case got == schedule.Ran:
 		return err
 	case err != nil:
 		return a.notAcquired(ctx, m, f, path, err)
 	}
-	return a.notRun(ctx, m, f, job)
+	return a.notRun(ctx, m, f, job, got)
 }
 
 // notRun says why the command was not run.
-func (a *App) notRun(ctx context.Context, m *session.Manager, f runFlags, job *schedule.Job) error {
+func (a *App) notRun(ctx context.Context, m *session.Manager, f runFlags, job *schedule.Job, got schedule.Outcome) error {
 	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
 	defer cancel()
 	last, err := job.Last(limited)
 	switch {
-	case f.try && (err != nil || last.Tick.Before(f.tick)):
+	case got == schedule.Busy && (err != nil || last.Tick.Before(f.tick)): // it runs another tick
 		return a.busy(ctx, m, job.Path()+"/lock", queue.ErrBusy)
 	case err != nil:
-		a.Log.Info("not run: the tick is not open", "tick", f.tick)
+		a.Log.Info("not run", "outcome", got, "tick", f.tick)
 		return nil
 	}
-	a.Log.Info("not run: the tick is not open", "tick", f.tick,
+	a.Log.Info("not run", "outcome", got, "tick", f.tick,
 		slog.Group("last", "tick", last.Tick, "tries", last.Tries, "done", last.Done, "by", last.By))
 	return nil
 }

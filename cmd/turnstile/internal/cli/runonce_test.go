@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	tick  = "2026-11-26T12:00:00Z"
-	later = "2026-11-26T14:00:00+01:00" // 13:00 in UTC
+	tick  = "2024-11-26T12:00:00Z"
+	later = "2024-11-26T14:00:00+01:00" // 13:00 in UTC
 )
 
 // Of several machines one runs the command, and the others end with status 0. A command that fails leaves the
@@ -36,19 +36,20 @@ func TestRunOnce(t *testing.T) {
 		t.Errorf("stdout %q, want %q", p.stdout, want)
 	}
 	p = run(tick, 0, j.once("A"))
-	if text := p.stderr.String(); !strings.Contains(text, "not run") || !strings.Contains(text, "last.done=true") {
+	if text := p.stderr.String(); !strings.Contains(text, "msg=\"not run\" outcome=done") || !strings.Contains(text, "last.done=true") {
 		t.Errorf("stderr %q", text)
 	}
 	run(later, 0, "exit 0", "--try")
 	run(tick, 0, j.once("A"), "--try")
-	run("2026-11-26T15:00:00Z", 3, "exit 3", "--max-tries", "1")
-	run("2026-11-26T15:00:00Z", 0, j.once("A"), "--max-tries", "1")
+	run("2024-11-26T15:00:00Z", 3, "exit 3", "--max-tries", "1")
+	run("2024-11-26T15:00:00Z", 0, j.once("A"), "--max-tries", "1")
+	run(time.Now().UTC().Add(time.Hour).Format(time.RFC3339), codeUsage, j.once("A"))
 	if j.last(t, "A") >= 0 {
 		t.Error("a tick was run that was not open")
 	}
 	// Without --once there is no tick, also within a command that has one.
 	inner := fmt.Sprintf(`exec %q run %s/other -- sh -c 'echo "tick:$TURNSTILE_TICK"'`, os.Args[0], path)
-	if p := run("2026-11-26T16:00:00Z", 0, inner); p.stdout.String() != "tick:\n" {
+	if p := run("2024-11-26T16:00:00Z", 0, inner); p.stdout.String() != "tick:\n" {
 		t.Errorf("stdout %q of a run in a run", p.stdout)
 	}
 }
@@ -90,10 +91,10 @@ func TestRunOnceRevoked(t *testing.T) {
 
 // A duration stands for the present time, truncated in UTC.
 func TestTickOf(t *testing.T) {
-	now := time.Date(2026, 11, 26, 14, 59, 59, 1, time.FixedZone("x", 3600))
+	now := time.Date(2024, 11, 26, 14, 59, 59, 1, time.FixedZone("x", 3600))
 	for text, want := range map[string]string{
-		"1h": "2026-11-26T13:00:00Z", "24h": "2026-11-26T00:00:00Z", "15m": "2026-11-26T13:45:00Z",
-		tick: tick, later: "2026-11-26T13:00:00Z", "2026-11-26T12:00:00.5Z": "2026-11-26T12:00:00.5Z",
+		"1h": "2024-11-26T13:00:00Z", "24h": "2024-11-26T00:00:00Z", "15m": "2024-11-26T13:45:00Z",
+		tick: tick, later: "2024-11-26T13:00:00Z", "2024-11-26T12:00:00.5Z": "2024-11-26T12:00:00.5Z",
 	} {
 		got, err := tickOf(text, now)
 		if err != nil || got.Format(time.RFC3339Nano) != want {

@@ -232,7 +232,7 @@ func TestMaxWaitOfObserver(t *testing.T) {
 // All waits of a Run before its function share the bound: for the record, for the lock, and for the record under the lock.
 func TestMaxWaitOfJob(t *testing.T) {
 	never := func(context.Context) error { t.Error("called"); return nil }
-	tick := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	tick := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 	inBubble(t, func(t *testing.T, w *world) {
 		first := made[*schedule.Job](t)(schedule.New(w.connect(), "/job"))
 		second := made[*schedule.Job](t)(schedule.New(w.connect(), "/job"))
@@ -251,7 +251,7 @@ func TestMaxWaitOfJob(t *testing.T) {
 		w.server.Delay(0)
 		end()
 		<-over
-		for name, run := range map[string]func(context.Context, time.Time, func(context.Context) error) (bool, error){
+		for name, run := range map[string]func(context.Context, time.Time, func(context.Context) error) (schedule.Outcome, error){
 			"Run": second.Run, "TryRun": second.TryRun,
 		} {
 			writes := w.server.HoldRequest(zktest.On(zktest.OpMulti, "/job"))
