@@ -99,8 +99,8 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 	rw.write.Slot, rw.write.Refuse = true, rw.refuseReader
 	rw.write.Other, rw.read.Other = &rw.read, &rw.write
 	if o.Keep > 0 {
-		rw.write.Turns = share.NewTurns(q, rw.write.Request, 0, o.Keep)
-		rw.read.Turns = share.NewReaders(q, rw.read.Request, o.Keep)
+		rw.write.Turns = share.NewTurns(q, rw.write.Request(), 0, o.Keep)
+		rw.read.Turns = share.NewReaders(q, rw.read.Request(), o.Keep)
 	}
 	rw.door = share.DoorTo[*RWMutex](&rw.write)
 	return rw, nil
@@ -224,7 +224,7 @@ func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, err
 
 // readBeside takes a read lock beside a write lock that is held.
 func (rw *RWMutex) readBeside(ctx context.Context, write *queue.Lease) (*queue.Lease, error) {
-	r := rw.read.Request
+	r := rw.read.Request()
 	ctx, end, err := rw.read.Queue.StartAcquiring(ctx, &r, false)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ var gateKind = &queue.Kind{
 // gate is lost.
 type curator struct {
 	top          *queue.Queue // at the path of the semaphore
-	gate, leases share.Look
+	gate, leases share.Entry
 }
 
 // newCurator returns the semaphore of this layout at the path of top.
@@ -48,8 +48,8 @@ func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 	kind := &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Policy: one}
 	return &curator{
 		top:    top,
-		gate:   share.Look{Queue: gate, Request: queue.Request{Kind: gateKind, Name: name}},
-		leases: share.Look{Queue: leases, Request: queue.Request{Kind: kind, Name: name}},
+		gate:   share.Entry{Queue: gate, Kind: gateKind, Name: name},
+		leases: share.Entry{Queue: leases, Kind: kind, Name: name},
 	}, nil
 }
 
@@ -68,8 +68,9 @@ func (c *curator) acquire(ctx context.Context, try bool) (lease *queue.Lease, er
 }
 
 // enter takes a place at the gate or among the leases. A try makes its looks first.
-func enter(ctx context.Context, at share.Look, try bool, looks ...share.Look) (*queue.Lease, error) {
-	ctx, end, err := at.Queue.StartAcquiring(ctx, &at.Request, try)
+func enter(ctx context.Context, at share.Entry, try bool, looks ...share.Entry) (*queue.Lease, error) {
+	r := at.Request()
+	ctx, end, err := at.Queue.StartAcquiring(ctx, &r, try)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func enter(ctx context.Context, at share.Look, try bool, looks ...share.Look) (*
 			return end(nil, effort, err)
 		}
 	}
-	t, effort, err := at.Queue.Begin(ctx, &at.Request, how)
+	t, effort, err := at.Queue.Begin(ctx, &r, how)
 	if err != nil {
 		return end(nil, effort, err)
 	}
@@ -133,7 +134,7 @@ func (c *curator) meetOwnLayout(ctx context.Context, lease *queue.Lease) error {
 // contenders returns the holders and the waiters, in order. The servers remove each of the two directories when it is
 // empty.
 func (c *curator) contenders(ctx context.Context) ([]queue.Contender, error) {
-	all, err := c.leases.Queue.Contenders(ctx, c.leases.Request.Kind)
+	all, err := c.leases.Queue.Contenders(ctx, c.leases.Kind)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}

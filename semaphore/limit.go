@@ -153,7 +153,7 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 		}
 		return nil
 	}
-	r, kind, config := s.lock.Request, *s.lock.Request.Kind, *s.lock.Request.Kind.Configuration
+	r, kind, config := s.lock.Request(), *s.lock.Kind, *s.lock.Kind.Configuration
 	config.Policy = func(me queue.Node, c queue.Config) (queue.Policy, error) {
 		return queue.LeasePolicy(me, old), enough(c.Data)
 	}

@@ -26,9 +26,9 @@ type Semaphore struct {
 
 	door // for Multi of package zklock
 
-	lock    share.Lock // its Request is for one lease
-	max     int        // as given to New
-	curator *curator   // nil for the semaphore's own layout
+	lock    share.Lock
+	max     int      // as given to New
+	curator *curator // nil for the semaphore's own layout
 }
 
 type door = share.Door[*Semaphore]
@@ -76,15 +76,14 @@ func (s *Semaphore) open(m *session.Manager, path string, o *options) error {
 		Config: limit{MaxLeases: s.max, Default: true, Version: 1}.encode(), Policy: s.policy, Rivals: []string{curatorLocks, curatorLeases},
 	}}
 	s.lock.Open(q, kind, &o.Options)
-	s.lock.Request.Prefix, s.lock.Request.Weight = queue.PrefixLease, 1
 	s.lock.Holds.Apart = true
 	if o.curatorLayout {
 		if s.curator, err = newCurator(q, s.max, o.Name); err != nil {
 			return err
 		}
 		// An acquisition takes two nodes, one after the other.
-		s.lock.Queue, s.lock.Request = s.curator.leases.Queue, s.curator.leases.Request
-		s.lock.Gate = &share.Gate{Look: s.curator.gate, Pass: s.curator.acquire}
+		s.lock.Entry = s.curator.leases
+		s.lock.Gate = &share.Gate{Entry: s.curator.gate, Pass: s.curator.acquire}
 	}
 	s.door = share.DoorTo[*Semaphore](&s.lock)
 	return nil
@@ -162,7 +161,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease,
 	if err != nil {
 		return nil, waited(s.lock.Failed("acquire", err))
 	}
-	r, acquire := s.lock.Request, s.lock.Queue.Acquire
+	r, acquire := s.lock.Request(), s.lock.Queue.Acquire
 	if r.Weight = n; try {
 		acquire = s.lock.Queue.TryAcquire
 	}
@@ -194,5 +193,5 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	if s.curator != nil {
 		return s.curator.contenders(ctx)
 	}
-	return s.lock.Queue.Contenders(ctx, s.lock.Request.Kind)
+	return s.lock.Queue.Contenders(ctx, s.lock.Kind)
 }

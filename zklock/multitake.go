@@ -75,12 +75,12 @@ func (m *MultiLock) take(ctx context.Context, try bool) (*MultiLease, error) {
 // one flight.
 func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) error {
 	if try && len(m.locks) > 1 {
-		var looks []share.Look
+		var looks []share.Entry
 		for _, one := range m.locks {
 			if one.Gate != nil {
-				looks = append(looks, one.Gate.Look)
+				looks = append(looks, one.Gate.Entry)
 			}
-			looks = append(looks, share.Look{Queue: one.Queue, Request: one.Request})
+			looks = append(looks, one.Entry)
 		}
 		if _, err := share.LookAll(ctx, looks...); err != nil {
 			return m.holds.Failed("acquire", err)
@@ -110,7 +110,7 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 		}
 	}()
 	for _, one := range m.locks {
-		e := &entrant{q: one.Queue, r: one.Request}
+		e := &entrant{q: one.Queue, r: one.Request()}
 		if e.ctx, e.end, err = one.Queue.StartAcquiring(ctx, &e.r, try); err != nil {
 			return err
 		}

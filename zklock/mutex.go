@@ -75,7 +75,7 @@ func open(m *session.Manager, path string, opts []Option) (*Mutex, error) {
 	mx.lock.Open(q, mutex, &o)
 	mx.lock.Slot = true
 	if o.Handovers > 0 || o.Keep > 0 {
-		mx.lock.Turns = share.NewTurns(q, mx.lock.Request, o.Handovers, o.Keep)
+		mx.lock.Turns = share.NewTurns(q, mx.lock.Request(), o.Handovers, o.Keep)
 	}
 	mx.door = share.DoorTo[*Mutex](&mx.lock)
 	return mx, nil

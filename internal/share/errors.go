@@ -10,19 +10,17 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// endError is the error of a Do whose function has failed, and whose lease was lost, or asked for by another client, before
-// that. It matches what end and work match, with one exception. The end of a lease ends the context of the function, which then
-// usually returns an error that matches [context.Canceled]. Programs take such an error for a caller that has gone away. So the
-// error does not match it, unless the caller's context has ended too.
+// endError is the error of a Do whose function has failed after its lease was lost, or after another client had asked for the
+// lock. It matches what end and work match, with one exception. The end of a lease ends the context of the function, which then
+// usually returns an error that matches [context.Canceled]. Programs take such an error for a caller that has gone away. So an
+// endError does not match it, unless the caller's context has ended too.
 type endError struct {
-	end   error // of the lease
-	cause error // of end, as the function's context has it
-	work  error // of the function
-	hide  bool  // do not match the errors of a context in work
+	end, cause error // of the lease; cause is what the function's context has
+	work       error // of the function
+	hide       bool  // do not match the errors of a context in work
 }
 
-// withEnd returns the error of a Do. work is that of its function, end that of giving the lease back, and cause what the lease
-// says of its end. ctx is the caller's.
+// withEnd adds to the error of a Do's function the end of its lease: the error of giving it back, and what the lease says.
 func withEnd(ctx context.Context, work, end, cause error) error {
 	if work == nil || end == nil || !errors.Is(end, cause) { // the last: the lease was not lost, and its release was refused
 		return Join(work, end)
@@ -30,8 +28,7 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
-// withRevocation returns the error of a function whose context, inside, may have ended because another client has asked for
-// the lock. A function that has returned no error has done its work while the lock was held.
+// withRevocation adds to the error of a Do's function that its context has ended because another client has asked for the lock.
 func withRevocation(ctx, inside context.Context, work error) error {
 	cause := context.Cause(inside)
 	if work == nil || !errors.Is(cause, queue.ErrRevoked) || errors.Is(context.Cause(ctx), queue.ErrRevoked) { // an outer Do says it
@@ -40,8 +37,7 @@ func withRevocation(ctx, inside context.Context, work error) error {
 	return &endError{end: cause, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
-// Error returns one line. It leaves out an error of the function that says no more than the end of the lease does, and the
-// end of the lease if the function's error says it all.
+// Error says in one line what each of the two says, unless the other has said it.
 func (e *endError) Error() string {
 	end, work := oneLine(e.end.Error()), oneLine(e.work.Error())
 	switch {
@@ -53,16 +49,16 @@ func (e *endError) Error() string {
 	return end + "; " + work
 }
 
-// Unwrap returns the error of the lease's end alone. Is and As look at the function's error.
+// Unwrap returns the error of the lease's end alone.
 func (e *endError) Unwrap() error { return e.end }
 
-// Is looks at the function's error. It does not find the error of a context there if that is to be hidden.
+// Is looks at the function's error.
 func (e *endError) Is(target error) bool {
 	return !(e.hide && endsContext(target)) && errors.Is(e.work, target)
 }
 
-// As looks at the lease's end first, then at the function's error. It does not find the error of a context in the latter,
-// which is a net.Error whose Timeout reports true.
+// As looks at the lease's end first, then at the function's error. The error of a context, which it does not find there, is a
+// net.Error.
 func (e *endError) As(target any) bool {
 	if errors.As(e.end, target) {
 		return true
@@ -78,8 +74,7 @@ func (e *endError) As(target any) bool {
 	return true
 }
 
-// endsContext reports whether err is one of the two errors of an ended context. It does not look
-// at what err wraps.
+// endsContext reports whether err itself is one of the two errors of an ended context.
 func endsContext(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // see above
 }
@@ -96,10 +91,8 @@ func Join(errs ...error) error {
 	return &joined{errs}
 }
 
-// joined is several errors.
 type joined struct{ errs []error }
 
-// Unwrap returns all of them.
 func (j *joined) Unwrap() []error { return j.errs }
 
 // Error says each thing once.
@@ -113,5 +106,4 @@ func (j *joined) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// oneLine returns a text without line breaks.
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }

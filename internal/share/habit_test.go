@@ -31,11 +31,7 @@ func TestNothingLostGoesOn(t *testing.T) {
 		testserver.Delete(t, l.Path())
 		expect.Receive(t, "the news", lost.Done())
 		lost.disturbed = make(chan struct{}) // as if it were pending
-		next := released{waits: waits, alone: true, left: 9, used: true}.next()
 		p.mu.Unlock()
-		if next == leave {
-			t.Fatal("nothing but the loss forbids to go on")
-		}
 		if removal := p.release(t.Context(), lost, true); removal != nil || p.present() == lost {
 			t.Errorf("waits %v: the turn goes on", waits)
 		}
@@ -119,32 +115,6 @@ func TestKeepNothingAtLastNumbers(t *testing.T) {
 	giveBack(t, p.hold(t))
 	if p.in() != idle {
 		t.Errorf("state %v", p.in())
-	}
-}
-
-// What follows a release, of each combination that matters.
-func TestNext(t *testing.T) {
-	alone := released{alone: true, used: true}
-	for what, c := range map[string]struct {
-		change func(*released)
-		want   step
-	}{
-		"nobody is there":                   {func(*released) {}, keep},
-		"asked for":                         {func(r *released) { r.last = true }, leave},
-		"asked for while others wait":       {func(r *released) { r.last, r.waits, r.left = true, true, 3 }, leave},
-		"somebody has come":                 {func(r *released) { r.alone = false }, leave},
-		"somebody has come, left":           {func(r *released) { r.alone, r.left = false, 1 }, leave},
-		"unwanted":                          {func(r *released) { r.used = false }, leave},
-		"a waiter":                          {func(r *released) { r.waits = true }, handOver},
-		"a waiter, unwanted":                {func(r *released) { r.waits, r.used = true, false }, handOver},
-		"a waiter, somebody has come":       {func(r *released) { r.waits, r.alone = true, false }, leave},
-		"a waiter, somebody has come, left": {func(r *released) { r.waits, r.alone, r.left = true, false, 1 }, handOver},
-	} {
-		r := alone
-		c.change(&r)
-		if got := r.next(); got != c.want {
-			t.Errorf("%s: %s, want %s", what, got, c.want)
-		}
 	}
 }
 

@@ -16,11 +16,7 @@ import (
 // ErrNotHeld is returned by Unlock when there is no Lock to give back.
 var ErrNotHeld = errors.New("lock is not held")
 
-// UnlockPatience is how long an Unlock waits for the servers' answer. It is a variable for tests, most of which want the answer
-// also on a busy machine.
-var UnlockPatience = time.Second
-
-// Lease is what a hold has until its end: a [queue.Lease], or several as one. The methods are those of queue.Lease.
+// Lease is what a hold has until its end: a [queue.Lease], or several as one.
 type Lease interface {
 	Err() error
 	Done() <-chan struct{}
@@ -36,7 +32,7 @@ type Lease interface {
 type Get[L Lease] func(ctx context.Context, try bool) (L, error)
 
 // Holds are the holds of one lock object, by Lock, TryLock, Do and TryDo. The exported fields are set before the first use.
-// All methods may be called by several goroutines at once.
+// The methods may be called by several goroutines at once.
 type Holds[L Lease] struct {
 	Path    string // of the lock, for messages
 	Manager *session.Manager
@@ -64,21 +60,19 @@ type loss struct {
 	end context.CancelFunc
 }
 
-// Hold is one lease and the calls that share it: the Lock or Do that got it, and those by which the same owner entered it
-// again. It ends when each of them has been given back.
+// Hold is one lease and the calls that share it: the one that got it, and those by which the same owner entered it again. It
+// ends when each of them has been given back.
 type Hold[L Lease] struct {
 	Lease L
 
 	owner *queue.Owner  // nil: nobody enters it again
-	calls [2]int        // not yet given back, by via; guarded by Holds.mu
+	calls [2]int32      // not yet given back, via Lock and via Do; guarded by Holds.mu
 	ended chan struct{} // closed when it has ended; guarded by Holds.mu; nil: nobody waits
 }
 
-// via is the method by which a call entered a hold. Unlock gives back a Lock, and never a Do, which gives back itself.
-type via int
-
+// A call enters a hold via Lock or Do. Unlock gives back a Lock, and never a Do, which gives back itself.
 const (
-	viaLock via = iota
+	viaLock = iota
 	viaDo
 )
 
@@ -120,21 +114,7 @@ func (h *Holds[L]) standing() []*Hold[L] {
 	return slices.Clone(h.all)
 }
 
-// add makes a lease a hold. If there is one in the slot already, it returns that and adds nothing.
-func (h *Holds[L]) add(lease L, owner *queue.Owner, by via) (held, inSlot *Hold[L]) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.Slot && len(h.all) > 0 {
-		return nil, h.all[0]
-	}
-	held = &Hold[L]{Lease: lease, owner: owner}
-	held.calls[by]++
-	h.all = append(h.all, held)
-	return held, nil
-}
-
-// Lock enters the hold of ctx's owner again, or gets a lease and waits for the slot. While the hold in the slot is lost, Lock
-// has no lease: it gets none, and gives up the one that it has.
+// Lock enters the hold of ctx's owner again, or gets a lease and waits for the slot.
 func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) error {
 	_, err := h.take(ctx, false, viaLock, get)
 	return err
@@ -143,25 +123,25 @@ func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) error {
 // TryLock is Lock without the wait for the slot or a holder. It returns false and nil if the lock is busy.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
 	held, err := h.take(ctx, true, viaLock, get)
-	return held != nil, unlessBusy(err)
+	return held != nil, err
 }
 
-// unlessBusy returns the error of a try, for which busy is no error.
-func unlessBusy(err error) error {
-	if errors.Is(err, queue.ErrBusy) {
-		return nil
-	}
-	return err
-}
-
-// take returns a hold with one more call.
+// take returns a hold with one more call. A try returns nil and nil if the lock is busy.
 //
 // A lost hold keeps the slot until its Unlock, as the work that it protected may still be going on. If the holder hangs, that
 // can take for ever. Meanwhile no other goroutine can have the lock through this object, so none may have a node in the
 // queue: once that were granted, it would keep out all other processes.
-func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hold[L], error) {
+func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *Hold[L], err error) {
 	ctx, end := queue.BeginWait(ctx)
+	defer func() {
+		if err = end(err); try && errors.Is(err, queue.ErrBusy) {
+			err = nil
+		}
+	}()
 	owner := queue.OwnerOf(ctx)
+	if h.Several && !try {
+		get = h.untilLoss(get)
+	}
 	var behind *Hold[L] // was in the slot when a lease came; nil once it has ended
 	for pace := (rounds.Pace{}); ; {
 		if owner != nil {
@@ -170,43 +150,34 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 				err = h.Refuse(ctx, owner)
 			}
 			if held != nil || err != nil {
-				return held, end(err)
+				return held, err
 			}
 		}
 		if lost := cmp.Or(behind, h.lostInSlot()); lost != nil {
 			if err := h.awaitUnlock(ctx, lost, try); err != nil {
-				return nil, end(h.Failed("acquire", err))
+				return nil, h.Failed("acquire", err)
 			}
 			behind = nil
 			continue
 		}
-		var lease L
-		var err error
-		if h.Several && !try {
-			lease, err = h.getUntilLoss(ctx, get)
-		} else {
-			lease, err = get(ctx, try)
-		}
+		lease, err := get(ctx, try)
 		switch {
 		case errors.Is(err, errInterrupted):
 			continue // the Unlock of the hold in the slot has to come first
 		case err != nil:
-			return nil, end(err)
+			return nil, err
 		}
 		lost := lease.Err() != nil
 		if !lost {
 			var held *Hold[L]
 			if held, behind = h.add(lease, owner, by); held != nil {
-				if h.Several {
-					h.interruptAtLoss(held)
-				}
-				return held, end(nil)
+				return held, nil
 			}
 			// The slot is taken. Its hold must have lost the lock, or the lease would not have been granted.
 		}
 		if try && !lost {
 			_ = lease.GiveUp(ctx) // it waits for the removal, so that the next try does not find the node
-			return nil, end(h.Failed("acquire", queue.ErrBusy))
+			return nil, h.Failed("acquire", queue.ErrBusy)
 		}
 		// Before the pause: of several locks only one may be lost, and other processes want the rest. Their removals need no help.
 		ended, cancel := context.WithCancel(context.Background())
@@ -214,14 +185,14 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by via, get Get[L]) (*Hol
 		_ = lease.GiveUp(ended)
 		if lost {
 			if err := pace.Wait(ctx, nil); err != nil {
-				return nil, end(h.Failed("acquire", err))
+				return nil, h.Failed("acquire", err)
 			}
 		}
 	}
 }
 
 // enterAgain adds a call to the hold of an owner. It returns nil and nil if the owner has no hold.
-func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by via) (*Hold[L], error) {
+func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by int) (*Hold[L], error) {
 	held := h.Of(owner)
 	if held == nil {
 		return nil, nil
@@ -239,16 +210,31 @@ func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by via) (
 	return held, nil
 }
 
+// add makes a lease a hold. If there is one in the slot already, it returns that and adds nothing.
+func (h *Holds[L]) add(lease L, owner *queue.Owner, by int) (held, inSlot *Hold[L]) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.Slot && len(h.all) > 0 {
+		return nil, h.all[0]
+	}
+	held = &Hold[L]{Lease: lease, owner: owner}
+	held.calls[by]++
+	h.all = append(h.all, held)
+	if h.Several {
+		lease.AfterEnd(func() { h.interrupt(held) })
+	}
+	return held, nil
+}
+
 // lostInSlot returns the hold in the slot if it is lost, otherwise nil.
 func (h *Holds[L]) lostInSlot() *Hold[L] {
 	if !h.Slot {
 		return nil
 	}
-	all := h.standing()
-	if len(all) == 0 || all[0].Lease.Err() == nil {
-		return nil
+	if all := h.standing(); len(all) > 0 && all[0].Lease.Err() != nil {
+		return all[0]
 	}
-	return all[0]
+	return nil
 }
 
 // awaitUnlock waits for the Unlock of a lost hold. It fails when ctx ends or the manager is closed. A try fails at once.
@@ -262,15 +248,14 @@ func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) err
 		return queue.ErrBusy
 	}
 	h.mu.Lock()
-	if !slices.Contains(h.all, lost) {
-		h.mu.Unlock()
-		return nil
-	}
 	if lost.ended == nil {
 		lost.ended = make(chan struct{})
 	}
-	ended := lost.ended
+	ended, stands := lost.ended, slices.Contains(h.all, lost)
 	h.mu.Unlock()
+	if !stands {
+		return nil
+	}
 	closed, stop := h.closing()
 	defer stop()
 	select {
@@ -296,38 +281,38 @@ func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 // errInterrupted says that a Get has ended because the hold in the slot is lost.
 var errInterrupted = errors.New("interrupted")
 
-// getUntilLoss calls get, which the loss of the hold in the slot interrupts.
-func (h *Holds[L]) getUntilLoss(ctx context.Context, get Get[L]) (lease L, err error) {
-	h.mu.Lock()
-	if h.loss == nil {
-		ctx, end := context.WithCancel(context.Background())
-		h.loss = &loss{ctx, end}
+// untilLoss returns a get that fails with errInterrupted when the hold in the slot is lost.
+func (h *Holds[L]) untilLoss(get Get[L]) Get[L] {
+	return func(ctx context.Context, try bool) (lease L, err error) {
+		h.mu.Lock()
+		if h.loss == nil {
+			ctx, end := context.WithCancel(context.Background())
+			h.loss = &loss{ctx, end}
+		}
+		next := h.loss
+		h.mu.Unlock()
+		if h.lostInSlot() != nil { // perhaps before anybody has asked for loss
+			return lease, errInterrupted
+		}
+		inside, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(next, cancel)()
+		lease, err = get(inside, try)
+		if err != nil && inside.Err() != nil && ctx.Err() == nil {
+			err = errInterrupted
+		}
+		return lease, err
 	}
-	next := h.loss
-	h.mu.Unlock()
-	if h.lostInSlot() != nil { // perhaps before anybody has asked for loss
-		return lease, errInterrupted
-	}
-	inside, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(next, cancel)()
-	lease, err = get(inside, false)
-	if err != nil && inside.Err() != nil && ctx.Err() == nil {
-		return lease, errInterrupted
-	}
-	return lease, err
 }
 
-// interruptAtLoss interrupts the calls of Get when a hold ends before its Unlock.
-func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
-	held.Lease.AfterEnd(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.loss != nil && slices.Contains(h.all, held) {
-			h.loss.end()
-			h.loss = nil
-		}
-	})
+// interrupt interrupts the calls of Get when a hold has ended before its Unlock.
+func (h *Holds[L]) interrupt(ended *Hold[L]) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.loss != nil && slices.Contains(h.all, ended) {
+		h.loss.end()
+		h.loss = nil
+	}
 }
 
 // Failed adds the operation and the path to an error, if there is one.

@@ -8,7 +8,6 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// longestKeep is the longest time for which a turn is kept.
 const longestKeep = time.Minute
 
 // habit says whether it is worth while to keep the next turn.
@@ -18,8 +17,7 @@ type habit struct {
 	until   time.Time // then it need no longer be remembered
 }
 
-// maxPenalty bounds how many turns in a row are not kept.
-const maxPenalty = 64
+const maxPenalty = 64 // so many turns in a row are not kept at most
 
 // next reports whether the next turn is worth keeping. It is called once for each turn.
 func (h *habit) next() bool {
@@ -40,9 +38,9 @@ func (h *habit) isForgotten(now time.Time) bool { return h.penalty == 0 || !now.
 
 func mostKept(m *session.Manager) int { return m.MaxNodes() / 2 }
 
-// keptTurns has the turns that are kept, and those that are in use after that, by manager. The first was not kept for longest.
-// At most half of the nodes that a manager allows are kept, so that ten thousand keys that are used once each do not fill a
-// session.
+// keptTurns has the turns that are kept, and those that are in use after that, by manager. The first has been unused for
+// longest. At most half of the nodes that a manager allows are kept, so that ten thousand keys that are used once each do not
+// fill a session.
 var keptTurns = keeper{all: make(map[*session.Manager]*list.List)}
 
 type keeper struct {
@@ -50,24 +48,25 @@ type keeper struct {
 	all map[*session.Manager]*list.List // of *turn; none is empty
 }
 
-// add adds a turn that begins to be kept. If that are too many, it takes another one out, for the caller to give up if it is
-// not in use.
+// add adds a turn that begins to be kept. If that are too many, it takes the first out, for the caller to give up if it is not
+// in use.
 func (k *keeper) add(t *turn) (beyond *turn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := t.of.q.Manager()
-	if t.at != nil {
-		k.all[m].MoveToBack(t.at)
+	of := k.all[m]
+	switch {
+	case t.at != nil:
+		of.MoveToBack(t.at)
 		return nil
+	case of == nil:
+		of = list.New()
+		k.all[m] = of
 	}
-	if k.all[m] == nil {
-		k.all[m] = list.New()
-	}
-	if of := k.all[m]; of.Len() >= mostKept(m) {
+	if t.at = of.PushBack(t); of.Len() > mostKept(m) {
 		beyond = of.Remove(of.Front()).(*turn)
 		beyond.at = nil
 	}
-	t.at = k.all[m].PushBack(t)
 	return beyond
 }
 

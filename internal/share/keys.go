@@ -14,12 +14,8 @@ import (
 )
 
 // Keys has a lock object for each key that is in use, for the Keyed types of zklock and rwlock. All goroutines of a process
-// share the object of a key. It is forgotten when nobody uses it.
-//
-// A key is in use while a call is under way, and while its object has a state that later calls depend on: a hold that waits
-// for its Unlock, lost or not, or a turn that calls of this process may share. So a new object is as good as the one that was
-// forgotten. Under Keys.mu, the state is asked whether it is idle, which takes its own mutexes. All methods may be called by
-// several goroutines at once.
+// share the object of a key. It is forgotten when no call is under way and it has no [State]: a new one is as good then. The
+// methods may be called by several goroutines at once.
 type Keys[T any] struct {
 	prefix string // of all paths
 	open   func(path string) (T, State, error)
@@ -29,10 +25,11 @@ type Keys[T any] struct {
 	most int // keys at a time, since the map was made
 }
 
-// State is what later calls for a key depend on.
+// State is what later calls for a key depend on: a hold that waits for its Unlock, lost or not, or a turn that calls of this
+// process may share.
 type State interface {
-	// WhenIdle reports whether there is no such state. If there is one, and that can end without a call for the key, f is
-	// called in a goroutine of its own when it has ended, once. A further call of WhenIdle replaces f.
+	// WhenIdle reports whether there is none. If there is one, and that can end without a call for the key, f is called in a
+	// goroutine of its own when it has ended, once. A further call replaces f. It is called under Keys.mu.
 	WhenIdle(f func()) bool
 }
 
@@ -85,9 +82,6 @@ func (k *Keys[T]) Enter(key string) *Key[T] {
 // Leave ends a call.
 func (e *Key[T]) Leave() { e.forget(1) }
 
-// roomy is how many keys an empty map may have room for.
-const roomy = 64
-
 // forget takes so many calls off a key, and forgets it if it is not in use. It may have been forgotten before, and be in use
 // again by another Key.
 func (e *Key[T]) forget(ended int) {
@@ -99,7 +93,7 @@ func (e *Key[T]) forget(ended int) {
 		return
 	}
 	delete(k.all, e.key)
-	if len(k.all) == 0 && k.most > roomy { // a map keeps the room for all entries that it ever had
+	if len(k.all) == 0 && k.most > 64 { // a map keeps the room for all entries that it ever had
 		k.all, k.most = make(map[string]*Key[T]), 0
 	}
 }

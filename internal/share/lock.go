@@ -9,28 +9,39 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// Lock is what every lock object has: its queue, what it asks for there, and its holds. A read-write lock has two of them, for
-// its writers and its readers. The exported fields are set before the first use.
+// Entry is a queue, and what a lock asks for there.
+type Entry struct {
+	Queue *queue.Queue
+	Kind  *queue.Kind
+	Name  string // for metrics and spans; may be ""
+}
+
+// Request returns what one acquisition asks for. It is complete.
+func (e *Entry) Request() queue.Request {
+	return queue.Request{Kind: e.Kind, Prefix: e.Kind.Prefixes[0], Weight: 1, Name: e.Name}
+}
+
+// Lock is what every lock object has: its queue and its holds. A read-write lock has two of them, for its writers and its
+// readers. The exported fields are set before the first use.
 type Lock struct {
 	Holds[*queue.Lease]
+	Entry
 
-	Queue   *queue.Queue
-	Request queue.Request
-	Turns   *Turns // that goroutines share; nil: each call has a node of its own
-	Other   *Lock  // of the same object; nil if it has only one
-	Gate    *Gate  // that comes before Queue; nil if there is none
+	Turns *Turns // that goroutines share; nil: each call has a node of its own
+	Other *Lock  // of the same object; nil if it has only one
+	Gate  *Gate  // that comes before Queue; nil if there is none
 }
 
 // Gate is a queue that an acquisition passes on its way to the one of the lock.
 type Gate struct {
-	Look
+	Entry
 	Pass func(ctx context.Context, try bool) (*queue.Lease, error) // acquires the lock
 }
 
 // Open makes l the lock of a kind in a queue. The caller sets what only some locks have.
 func (l *Lock) Open(q *queue.Queue, kind *queue.Kind, o *Options) {
 	l.Path, l.Manager, l.Async = q.Path(), q.Manager(), o.Async
-	l.Queue, l.Request = q, queue.Request{Kind: kind, Name: o.Name}
+	l.Entry = Entry{Queue: q, Kind: kind, Name: o.Name}
 }
 
 // Acquire gets a lease. A place that the Other of this process only keeps would be in the way.
@@ -44,9 +55,9 @@ func (l *Lock) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	case l.Gate != nil:
 		return l.Gate.Pass(ctx, try)
 	case try:
-		return l.Queue.TryAcquire(ctx, l.Request)
+		return l.Queue.TryAcquire(ctx, l.Request())
 	}
-	return l.Queue.Acquire(ctx, l.Request)
+	return l.Queue.Acquire(ctx, l.Request())
 }
 
 // WhenIdle is for [Keys]. A hold that waits for its Unlock ends by a call for the key.
@@ -77,19 +88,13 @@ func (l *Lock) HeldBy(owner *queue.Owner) *queue.Lease {
 // Multi takes it by Acquire, and at its place in the order.
 func (l *Lock) Apart() bool { return l.Turns != nil || l.Gate != nil }
 
-// Look is a queue that a try has to pass, and what it asks for there.
-type Look struct {
-	Queue   *queue.Queue
-	Request queue.Request
-}
-
-// LookAll looks at the queues that a try has to pass, in one flight. It returns [queue.ErrBusy] if others are in the way in one
-// of them. The Effort has their number in the first such queue.
-func LookAll(ctx context.Context, all ...Look) (effort queue.Effort, err error) {
+// LookAll looks at the queues that a try has to pass, in one flight, as [queue.Queue.Look] does at one. It returns what it finds
+// in the first that the try cannot pass.
+func LookAll(ctx context.Context, all ...Entry) (effort queue.Effort, err error) {
 	efforts, errs := make([]queue.Effort, len(all)), make([]error, len(all))
 	var group sync.WaitGroup
 	for i, one := range all {
-		group.Go(func() { efforts[i], errs[i] = one.Queue.Look(ctx, one.Request) })
+		group.Go(func() { efforts[i], errs[i] = one.Queue.Look(ctx, one.Request()) })
 	}
 	group.Wait()
 	for i := range all {

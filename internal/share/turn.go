@@ -101,37 +101,8 @@ func (s *Turns) closeLocked(ctx context.Context) (left bool) {
 	return false
 }
 
-// released says how things are after the last release of a turn.
-type released struct {
-	last  bool // it must be neither kept nor handed over, or newcomers do not share it any more
-	waits bool // a goroutine of this process waits for it
-	alone bool // the server has told of no contender of another process, or the readers' goroutine (follow) is about to list them
-	left  int  // hand-overs that the turn has left
-	used  bool // the caller of the acquisition has got the lock
-}
-
-// step is what follows a release.
-type step string
-
-const (
-	leave    step = "leave"
-	handOver step = "hand over"
-	keep     step = "keep"
-)
-
-func (r released) next() step {
-	switch {
-	case r.last:
-		return leave
-	case r.waits && (r.alone || r.left > 0):
-		return handOver
-	case !r.waits && r.alone && r.used:
-		return keep
-	}
-	return leave
-}
-
-// release follows the release of a lease. used is false if the hold was of no use: then the turn is not kept.
+// release follows the release of a lease: the turn is handed over, kept or left. used is false if the hold was of no use: then
+// the turn is not kept.
 func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Removal {
 	s.mu.Lock()
 	defer s.unlock()
@@ -139,21 +110,19 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		return nil
 	}
 	now := time.Now()
-	r := released{
-		last: t.IsLast() || s.turn != t, waits: s.waiting.Len() > 0 && !s.readers,
-		alone: t.isAlone(now) || s.awaitsLookLocked(t), left: t.left, used: used,
-	}
-	switch do := r.next(); {
-	case do == leave || t.Err() != nil: // the clock comes last
-		return s.leaveLocked(ctx, t, false)
-	case do == handOver:
-		if !r.alone {
+	alone := t.isAlone(now) || s.awaitsLookLocked(t) // readers are about to list who has come
+	waits := s.waiting.Len() > 0 && !s.readers
+	switch {
+	case s.turn != t || t.IsLast() || t.Err() != nil: // newcomers do not share it any more; the clock comes last
+	case waits && (alone || t.left > 0):
+		if !alone {
 			t.left--
 		}
 		t.holds++
 		s.nextLocked() <- grant{t, again, nil}
 		t.WatchNow()
-	case do == keep:
+		return nil
+	case !waits && alone && used:
 		t.until = now.Add(s.keep)
 		s.followLocked(t)
 		if beyond := keptTurns.add(t); beyond != nil {
@@ -161,8 +130,9 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 			beyond.giveUp()
 			s.mu.Lock()
 		}
+		return nil
 	}
-	return nil
+	return s.leaveLocked(ctx, t, false)
 }
 
 // leaveLocked leaves a turn, as sendLeaveLocked does. taken says that the turn was kept until somebody of another process has
@@ -229,8 +199,7 @@ func (s *Turns) GiveUpKept() {
 
 // followLocked has one goroutine follow a turn. The goroutine gives up a kept turn when a contender of another process comes,
 // or when the time of the turn is over. If readers share the turn, the goroutine first lists the contenders that have come,
-// also while the readers hold. For other turns no goroutine follows a hold: the release sees whether a contender has
-// come.
+// also while the readers hold. No goroutine follows a hold of other turns: its release sees who has come.
 func (s *Turns) followLocked(t *turn) {
 	if !t.followed {
 		t.followed = true

@@ -51,10 +51,8 @@ type grant struct {
 
 // acquisition is a way to a turn for all that wait.
 type acquisition struct {
-	ctx    context.Context    // with the values of the first that waited, for hooks
 	cancel context.CancelFunc // called when nobody waits any more
 	over   chan struct{}      // closed when it has ended
-	r      queue.Request
 	shown  queue.Waiting
 }
 
@@ -62,8 +60,8 @@ type acquisition struct {
 var again = queue.Effort{Position: -1}
 
 // NewTurns returns the turns of a lock that one goroutine holds at a time. When somebody of another process waits, a turn is
-// handed over as often as handovers says at most. A turn that nobody uses is kept for as long as keep says at most, or not at
-// all if that is 0. r has the prefix and the name; the options of the lock have checked all of them.
+// handed over as often as handovers says at most. A turn that nobody uses is kept for as long as keep says at most. The options
+// of the lock have checked all that.
 func NewTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration) *Turns {
 	r.Shared = true
 	return &Turns{q: q, r: r, handovers: handovers, keep: keep}
@@ -77,11 +75,8 @@ func NewReaders(q *queue.Queue, r queue.Request, keep time.Duration) *Turns {
 	return s
 }
 
-// Acquire waits for the lock until ctx ends, as [queue.Queue.Acquire] does. If try is true, it returns [queue.ErrBusy]
-// instead of waiting for others, as [queue.Queue.TryAcquire] does. A try asks no server while a goroutine of this process
-// holds the lock, or waits for it, unless they are readers.
-//
-// A release of the lease hands the turn over, keeps it or leaves it. One that nobody has used is not kept.
+// Acquire waits for the lock as [queue.Queue.Acquire] does, or as [queue.Queue.TryAcquire] if try is true. A try asks no server
+// while a goroutine of this process holds the lock, or waits for it, unless they are readers.
 func (s *Turns) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	if s.q.Manager().Trace().Acquire == nil && ctx.Err() == nil { // nobody is told of a use that waits for nothing
 		s.mu.Lock()
@@ -137,20 +132,16 @@ func (s *Turns) get(ctx context.Context, try bool) grant {
 		s.unlock()
 		return grant{nil, again, &why}
 	}
-	// Nobody waits for the end of the acquisition any more. When it has ended, the delete of its node has left: what this
-	// process sends next comes behind that, and finds room. That takes no time, unless a hook blocks.
+	// When the acquisition has ended, the delete of its node has left: what this process sends next comes behind that, and finds
+	// room. That takes no time, unless a hook blocks, which has the context of another caller.
 	a.cancel()
 	s.mu.Unlock()
 	select {
 	case <-a.over:
-	case <-time.After(hookPatience):
+	case <-time.After(10 * time.Millisecond):
 	}
 	return grant{nil, again, &why}
 }
-
-// hookPatience is how long a call whose context has ended waits for an acquisition that it has cancelled, and whose hook, of
-// another caller's context, may block.
-const hookPatience = 10 * time.Millisecond
 
 // tryAndUnlock asks the servers for a turn, unless a goroutine of this process is in the way. mu is locked, and unlocked
 // meanwhile and afterwards.
@@ -160,11 +151,9 @@ func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	if !unused && !s.readers {
 		return grant{nil, again, queue.ErrBusy}
 	}
-	// A turn that this object is leaving is in nobody's way once the servers have its delete, which can be before the goroutine
-	// that sends it goes on.
 	s.trying = !s.readers
 	r := s.r
-	r.MayKeep = unused && s.leaving == 0 && s.mayKeepLocked()
+	r.MayKeep = unused && s.leaving == 0 && s.mayKeepLocked() // what is being left is in nobody's way, once the servers have the delete
 	s.mu.Unlock()
 	granted, effort, err := s.q.Begin(ctx, &r, queue.Tries)
 	s.mu.Lock()
@@ -181,11 +170,11 @@ func (s *Turns) contendLocked() {
 	if s.waiting.Len() == 0 || s.turn != nil || s.acquiring != nil || s.trying || s.leaving > 0 {
 		return
 	}
-	a := &acquisition{r: s.r, over: make(chan struct{})}
-	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(s.waiting.Front().Value.(*waiter).ctx))
-	a.r.MayKeep, a.r.Shown = s.mayKeepLocked(), &a.shown
-	s.acquiring = a
-	go s.contend(a)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.waiting.Front().Value.(*waiter).ctx)) // its values are for hooks
+	s.acquiring = &acquisition{cancel: cancel, over: make(chan struct{})}
+	r := s.r
+	r.MayKeep, r.Shown = s.mayKeepLocked(), &s.acquiring.shown
+	go s.contend(ctx, s.acquiring, r)
 }
 
 // mayKeepLocked reports whether the next turn may be kept. It is called once for each.
@@ -194,18 +183,18 @@ func (s *Turns) mayKeepLocked() bool {
 }
 
 // contend acquires a turn for those that wait.
-func (s *Turns) contend(a *acquisition) {
-	granted, effort, err := s.q.Begin(a.ctx, &a.r, queue.Waits)
+func (s *Turns) contend(ctx context.Context, a *acquisition, r queue.Request) {
+	granted, effort, err := s.q.Begin(ctx, &r, queue.Waits)
 
 	s.mu.Lock()
 	defer s.unlock()
 	defer close(a.over)
 	s.acquiring = nil
-	calledBack := a.ctx.Err() != nil
+	calledBack := ctx.Err() != nil
 	a.cancel()
 	switch {
 	case err == nil && s.waiting.Len() == 0:
-		s.sendLeaveLocked(a.ctx, granted)
+		s.sendLeaveLocked(ctx, granted)
 	case err == nil:
 		n := 1
 		if s.readers {
@@ -254,9 +243,8 @@ func (s *Turns) why() (out queue.WaitError) {
 	return out
 }
 
-// WhenIdle reports whether the Turns can be forgotten, since new ones are as good: there is no turn that a further call
-// could share, use again or wait for, nobody waits, and nothing was learned about the use of keeping turns. If not,
-// f is called in a goroutine of its own when that is so, once. A further call of WhenIdle replaces f.
+// WhenIdle reports whether new Turns would be as good: there is no turn that a further call could share, use again or wait for,
+// nobody waits, and nothing was learned about the use of keeping turns. See [State].
 func (s *Turns) WhenIdle(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

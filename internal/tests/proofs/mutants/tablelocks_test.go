@@ -98,12 +98,12 @@ var locks = []mutant{
 	{
 		"a turn is handed over for ever",
 		"other processes never have their turn",
-		one("share", "released.next", always(test("r.left"))), by("share", "TestBound"),
+		one("share", "(*Turns).release", always(test("t.left"))), by("share", "TestBound"),
 	},
 	{
 		"a turn that was asked back is handed over",
 		"who has asked waits for goroutines that have come later",
-		one("share", "released.next", never(test("r.last"))), by("share", "TestRevoked"),
+		one("share", "(*Turns).release", never(test("t.IsLast()"))), by("share", "TestRevoked"),
 	},
 	{
 		"readers join one that a writer waits for",
