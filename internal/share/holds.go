@@ -31,8 +31,8 @@ type Lease interface {
 // Get gets a lease for a hold. With try it waits for no other contender, and fails with [queue.ErrBusy].
 type Get[L Lease] func(ctx context.Context, try bool) (L, error)
 
-// Holds are the holds of one lock object, by Lock, TryLock, Do and TryDo. The exported fields are set before the first use.
-// The methods may be called by several goroutines at once.
+// Holds are the holds of one lock object, by Lock, TryLock, Do and TryDo. The exported fields are set before the first use. The
+// methods may be called by several goroutines at once.
 type Holds[L Lease] struct {
 	Path    string // of the lock, for messages
 	Manager *session.Manager
@@ -237,7 +237,7 @@ func (h *Holds[L]) lostInSlot() *Hold[L] {
 	return nil
 }
 
-// awaitUnlock waits for the Unlock of a lost hold. It fails when ctx ends or the manager is closed. A try fails at once.
+// awaitUnlock waits for the Unlock of a lost hold, until ctx ends or the manager is closed. A try fails at once.
 func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) error {
 	switch {
 	case ctx.Err() != nil:
@@ -268,7 +268,7 @@ func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) err
 	}
 }
 
-// closing returns a channel that is closed as soon as the manager is. The caller calls stop when it is done with it.
+// closing returns a channel that is closed as soon as the manager is.
 func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 	ch := make(chan struct{})
 	return ch, h.Manager.Subscribe(func(c session.Change) {
@@ -278,8 +278,7 @@ func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 	})
 }
 
-// errInterrupted says that a Get has ended because the hold in the slot is lost.
-var errInterrupted = errors.New("interrupted")
+var errInterrupted = errors.New("interrupted") // of a Get, by the loss of the hold in the slot
 
 // untilLoss returns a get that fails with errInterrupted when the hold in the slot is lost.
 func (h *Holds[L]) untilLoss(get Get[L]) Get[L] {

@@ -10,10 +10,11 @@ import (
 
 const longestKeep = time.Minute
 
-// habit says whether it is worth while to keep the next turn.
+// habit says whether it is worth while to keep the next turn. After one that was kept for nothing, the next ones are not kept,
+// more each time.
 type habit struct {
 	skip    int       // so many of the next turns are not kept
-	penalty int       // the last value that skip was set to; 0 after a turn that was used again
+	penalty int       // what skip was last; 0 after a turn that was used again
 	until   time.Time // then it need no longer be remembered
 }
 

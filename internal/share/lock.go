@@ -21,8 +21,8 @@ func (e *Entry) Request() queue.Request {
 	return queue.Request{Kind: e.Kind, Prefix: e.Kind.Prefixes[0], Weight: 1, Name: e.Name}
 }
 
-// Lock is what every lock object has: its queue and its holds. A read-write lock has two of them, for its writers and its
-// readers. The exported fields are set before the first use.
+// Lock is what every lock object has. A read-write lock has two of them, for its writers and its readers. The exported fields are
+// set before the first use.
 type Lock struct {
 	Holds[*queue.Lease]
 	Entry
@@ -62,26 +62,23 @@ func (l *Lock) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 
 // WhenIdle is for [Keys]. A hold that waits for its Unlock ends by a call for the key.
 func (l *Lock) WhenIdle(f func()) bool {
-	for _, one := range []*Lock{l, l.Other} {
-		if one != nil && (one.Any() || one.Turns != nil && !one.Turns.WhenIdle(f)) {
-			return false
-		}
+	idle := func(one *Lock) bool {
+		return one == nil || !one.Any() && (one.Turns == nil || one.Turns.WhenIdle(f))
 	}
-	return true
+	return idle(l) && idle(l.Other)
 }
 
 // HeldBy returns the lease by which an owner has the lock, lost or not, so that it would wait for itself. It returns nil if the
 // owner has none.
 func (l *Lock) HeldBy(owner *queue.Owner) *queue.Lease {
-	for _, one := range []*Lock{l, l.Other} {
-		if one == nil {
-			continue
-		}
-		if held := one.Of(owner); held != nil {
-			return held.Lease
-		}
+	held := l.Of(owner)
+	if held == nil && l.Other != nil {
+		held = l.Other.Of(owner)
 	}
-	return nil
+	if held == nil {
+		return nil
+	}
+	return held.Lease
 }
 
 // Apart reports whether the lock is more than a node of its own in Queue: goroutines share the place, or there is a Gate. Then
@@ -90,24 +87,24 @@ func (l *Lock) Apart() bool { return l.Turns != nil || l.Gate != nil }
 
 // LookAll looks at the queues that a try has to pass, in one flight, as [queue.Queue.Look] does at one. It returns what it finds
 // in the first that the try cannot pass.
-func LookAll(ctx context.Context, all ...Entry) (effort queue.Effort, err error) {
+func LookAll(ctx context.Context, all ...Entry) (queue.Effort, error) {
 	efforts, errs := make([]queue.Effort, len(all)), make([]error, len(all))
 	var group sync.WaitGroup
 	for i, one := range all {
 		group.Go(func() { efforts[i], errs[i] = one.Queue.Look(ctx, one.Request()) })
 	}
 	group.Wait()
-	for i := range all {
-		if effort, err = efforts[i], errs[i]; err != nil {
-			break
+	for i, err := range errs {
+		if err != nil {
+			return efforts[i], err
 		}
 	}
-	return effort, err
+	return queue.Effort{}, nil
 }
 
 // Door leads from a public lock type T to its Lock, for Multi, which sees only an interface. A lock type embeds its Door
 // under an alias, as in type door = share.Door[*Mutex], so that users see neither the field nor the method. A type of a user that
-// embeds a T has the method too, and can have its own Acquire. So the Door leads on only from a T itself.
+// embeds a T has the method too, and perhaps an Acquire of its own. So the Door leads on only from a T itself.
 type Door[T any] struct{ lock *Lock }
 
 // DoorTo returns a door to a lock.

@@ -281,7 +281,7 @@ func TestReadersWaitTogether(t *testing.T) {
 func TestReaderWaitsForNoTurnGivenUp(t *testing.T) {
 	for name, giveUp := range map[string]func(*Turns, *turn){
 		"to a writer of the process": func(s *Turns, _ *turn) { s.GiveUpKept() },
-		"as one too many":            func(_ *Turns, kept *turn) { kept.giveUp() },
+		"as one too many":            func(s *Turns, kept *turn) { s.giveUp(kept) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testserver.Path(t)

@@ -18,8 +18,7 @@ import (
 //
 // So a contender of any library ends that: its node is a child. A server that takes the right to read the directory away
 // drops the event without a word, so the watch counts for a session timeout and no longer. To keep a turn, to use it again
-// and to leave it are each one transition under Turns.mu, in which the clock is asked last. A turn that is left is not used
-// again.
+// and to leave it are each one transition under Turns.mu, in which the clock is asked last. Leaving is never undone.
 type turn struct {
 	*queue.Turn
 	of   *Turns
@@ -43,13 +42,12 @@ func (t *turn) isAlone(now time.Time) bool {
 	return t.disturbed != nil && !isClosed(t.disturbed) && now.Before(t.limit)
 }
 
-// isUsable reports whether the turn may be used again, or shared. While a listing is under way, the time of a turn that is kept
-// can end.
+// isUsable reports whether the turn may be used again, or shared.
 func (t *turn) isUsable(now time.Time) bool {
 	return t.isAlone(now) && (t.holds > 0 || now.Before(t.until)) && !t.IsLast() && t.Err() == nil // the clock comes last
 }
 
-// isClosed reports whether a channel is closed, which a nil channel is not.
+// isClosed reports whether a channel is closed. A nil one is not.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -74,8 +72,7 @@ func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 	return t
 }
 
-// useAgainLocked returns the turn that is kept, or that readers hold, with one more hold. It returns nil if there is none, or
-// none that may be used.
+// useAgainLocked returns the turn that is kept, or that readers hold, with one more hold, or nil if there is none to be used.
 func (s *Turns) useAgainLocked() *turn {
 	t := s.turn
 	if t == nil || t.holds > 0 && !s.readers || !t.isUsable(time.Now()) {
@@ -118,8 +115,7 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		if !alone {
 			t.left--
 		}
-		t.holds++
-		s.nextLocked() <- grant{t, again, nil}
+		s.admitLocked(t, again)
 		t.WatchNow()
 		return nil
 	case !waits && alone && used:
@@ -127,7 +123,7 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		s.followLocked(t)
 		if beyond := keptTurns.add(t); beyond != nil {
 			s.mu.Unlock() // no two Turns.mu are locked together
-			beyond.giveUp()
+			beyond.of.giveUp(beyond)
 			s.mu.Lock()
 		}
 		return nil
@@ -153,8 +149,8 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 	return s.sendLeaveLocked(ctx, t.Turn)
 }
 
-// sendLeaveLocked leaves a turn of which s knows nothing any more, and then acquires another one for those that wait. What this
-// object sends next comes behind the delete, and finds room for its node. mu is unlocked meanwhile: the delete calls hooks.
+// sendLeaveLocked leaves a turn that is not s.turn any more, and then acquires another one for those that wait: behind the
+// delete, so that there is room for its node. mu is unlocked meanwhile, since the delete calls hooks.
 func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Removal {
 	s.leaving++
 	s.mu.Unlock()
@@ -164,16 +160,6 @@ func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Rem
 		s.contendLocked()
 	}()
 	return t.Leave(ctx)
-}
-
-// giveUp leaves a turn if it is still kept.
-func (t *turn) giveUp() {
-	s := t.of
-	s.mu.Lock()
-	defer s.unlock()
-	if s.turn == t && t.holds == 0 {
-		s.leaveLocked(context.Background(), t, false)
-	}
 }
 
 // lost follows the loss of a turn. It does not concern those that wait: they get another one.
@@ -189,17 +175,20 @@ func (s *Turns) lost(t *turn) {
 
 // GiveUpKept gives up the turn that is kept, if there is one. It is for a contender of this process that the turn would keep
 // waiting: to give it up is quicker than to wait for the event.
-func (s *Turns) GiveUpKept() {
+func (s *Turns) GiveUpKept() { s.giveUp(nil) }
+
+// giveUp leaves the turn that is kept. If beyond is not nil, there was room for no more turns, and another one stays.
+func (s *Turns) giveUp(beyond *turn) {
 	s.mu.Lock()
 	defer s.unlock()
-	if t := s.turn; t != nil && t.holds == 0 {
-		s.leaveLocked(context.Background(), t, true)
+	if t := s.turn; t != nil && t.holds == 0 && (beyond == nil || t == beyond) {
+		s.leaveLocked(context.Background(), t, beyond == nil)
 	}
 }
 
-// followLocked has one goroutine follow a turn. The goroutine gives up a kept turn when a contender of another process comes,
-// or when the time of the turn is over. If readers share the turn, the goroutine first lists the contenders that have come,
-// also while the readers hold. No goroutine follows a hold of other turns: its release sees who has come.
+// followLocked has one goroutine follow a turn. It gives up a kept turn when a contender of another process comes, or when the
+// time of the turn is over. For readers it first lists who has come, also while they hold. Other holds have no such goroutine:
+// their release sees that somebody has come.
 func (s *Turns) followLocked(t *turn) {
 	if !t.followed {
 		t.followed = true
@@ -226,7 +215,7 @@ func (s *Turns) follow(t *turn, after time.Duration) {
 	}
 }
 
-// tend does what followLocked says, and returns when to do so again: 0 means never.
+// tend does what followLocked says, and returns after what time to do so again: 0 means never.
 func (s *Turns) tend(t *turn) (again time.Duration) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -260,20 +249,18 @@ func (t *turn) rest(now time.Time) time.Duration {
 	return max(min(t.of.keep, t.limit.Sub(now)), time.Millisecond) // readers who hold for long must not keep a goroutine busy
 }
 
-// Contenders of other processes come and go beside readers, who have to know only of writers. So when their watch on the
-// children ends, readers list again with a new one. Until that is answered, newcomers wait.
-
-// maxLooks is how often readers list again before another reader of this process comes. So others that come and go cost a
-// turn that nobody uses no more than that.
+// maxLooks is how often readers list again before another reader of this process comes: others that come and go cost a turn
+// that nobody uses no more than that.
 const maxLooks = 16
 
-// awaitsLookLocked reports whether readers are about to list again: they find out whether newcomers may share the turn.
+// awaitsLookLocked reports whether readers are about to list again. Other readers come and go beside them, and only writers
+// matter. So when the watch on the children ends, they list with a new one. Until that is answered, newcomers wait.
 func (s *Turns) awaitsLookLocked(t *turn) bool {
 	return s.readers && isClosed(t.disturbed) && !t.IsLast()
 }
 
-// lookLocked lists again, and admits those that wait if the readers are alone. If another contender has come by then,
-// those that wait wait no longer. mu is unlocked meanwhile.
+// lookLocked lists again, and admits those that wait if no writer has come by then. If one has, they wait no longer for this
+// turn. mu is unlocked meanwhile.
 func (s *Turns) lookLocked(t *turn) {
 	if t.looks++; t.looks > maxLooks {
 		t.disturbed = nil
@@ -284,16 +271,13 @@ func (s *Turns) lookLocked(t *turn) {
 	disturbed := t.LookAround()
 	s.mu.Lock()
 	t.disturbed, t.limit = disturbed, asked.Add(t.Session().Timeout())
-	if s.turn != t || s.waiting.Len() == 0 {
+	switch {
+	case s.turn != t || s.waiting.Len() == 0:
 		return
-	}
-	if !t.isUsable(time.Now()) {
+	case !t.isUsable(time.Now()):
 		t.disturbed = nil
 		return
 	}
 	t.used, t.looks = true, 0
-	for s.waiting.Len() > 0 {
-		t.holds++
-		s.nextLocked() <- grant{t, again, nil}
-	}
+	s.admitLocked(t, again)
 }

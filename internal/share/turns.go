@@ -9,13 +9,12 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// Turns are the turns of one lock object that the goroutines of this process share. They have one turn in the queue at a
-// time. Goroutines that wait stand in a list, and one more acquires for all of them. Its turn goes to the first. A release
-// hands the turn over to the next, and no server is asked. If nobody waits here, the turn may be kept for the next use.
+// Turns are the turns of one lock object that the goroutines of this process share. Goroutines that wait stand in a list, and one
+// more acquires for all of them. Its turn goes to the first. A release hands the turn over to the next, and no server is asked.
+// If nobody waits here, the turn may be kept for the next use.
 //
 // Readers share differently: all that wait hold the turn that was acquired for them, and others join as long as nobody of
-// another process has come whom they would keep waiting. A reader that comes later is the first of another turn, while the
-// earlier one lasts until its last reader has released it.
+// another process has come whom they would keep waiting. Who comes later is the first of another turn.
 //
 // The methods may be called by several goroutines at once. No hook is called under mu: hooks may look at the lock.
 type Turns struct {
@@ -98,7 +97,7 @@ func (s *Turns) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	return end(g.turn.Lease(ctx, g.turn.back), g.effort, nil)
 }
 
-// get returns the turn that is kept, or that readers share. If there is none, it waits for one, and a try asks the servers.
+// get returns the turn that is kept, or that readers share. If there is none, it waits for one; a try asks the servers.
 func (s *Turns) get(ctx context.Context, try bool) grant {
 	s.mu.Lock()
 	for more := true; more; more = s.closeLocked(ctx) {
@@ -143,17 +142,16 @@ func (s *Turns) get(ctx context.Context, try bool) grant {
 	return grant{nil, again, &why}
 }
 
-// tryAndUnlock asks the servers for a turn, unless a goroutine of this process is in the way. mu is locked, and unlocked
-// meanwhile and afterwards.
+// tryAndUnlock asks the servers for a turn, unless a goroutine of this process is in the way. mu is locked, and then unlocked.
 func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	defer s.unlock()
-	unused := s.turn == nil && s.acquiring == nil && !s.trying
+	unused := s.turn == nil && s.acquiring == nil && !s.trying // a turn that is being left is not in the way
 	if !unused && !s.readers {
 		return grant{nil, again, queue.ErrBusy}
 	}
 	s.trying = !s.readers
 	r := s.r
-	r.MayKeep = unused && s.leaving == 0 && s.mayKeepLocked() // what is being left is in nobody's way, once the servers have the delete
+	r.MayKeep = unused && s.leaving == 0 && s.mayKeepLocked()
 	s.mu.Unlock()
 	granted, effort, err := s.q.Begin(ctx, &r, queue.Tries)
 	s.mu.Lock()
@@ -196,21 +194,22 @@ func (s *Turns) contend(ctx context.Context, a *acquisition, r queue.Request) {
 	case err == nil && s.waiting.Len() == 0:
 		s.sendLeaveLocked(ctx, granted)
 	case err == nil:
-		n := 1
-		if s.readers {
-			n = s.waiting.Len()
-		}
-		t := s.beginLocked(granted, n)
-		for ; n > 0; n-- {
-			s.nextLocked() <- grant{t, effort, nil}
-			effort = again
-		}
+		s.admitLocked(s.beginLocked(granted, 0), effort)
 	case calledBack:
 		s.contendLocked() // for those that have come since
 	default:
 		for s.waiting.Len() > 0 {
 			s.nextLocked() <- grant{nil, effort, err}
 		}
+	}
+}
+
+// admitLocked gives a turn to the first waiter, or to all if they are readers.
+func (s *Turns) admitLocked(t *turn, effort queue.Effort) {
+	for more := true; more && s.waiting.Len() > 0; more = s.readers {
+		t.holds++
+		s.nextLocked() <- grant{t, effort, nil}
+		effort = again
 	}
 }
 
@@ -256,7 +255,8 @@ func (s *Turns) WhenIdle(f func()) bool {
 }
 
 func (s *Turns) isIdleLocked() bool {
-	return s.turn == nil && s.acquiring == nil && !s.trying && s.leaving == 0 && s.waiting.Len() == 0 && s.habit.isForgotten(time.Now())
+	return s.turn == nil && s.acquiring == nil && !s.trying && s.leaving == 0 && s.waiting.Len() == 0 &&
+		s.habit.isForgotten(time.Now())
 }
 
 // unlock unlocks mu after a change that can have made the Turns idle.

@@ -14,9 +14,9 @@ import (
 // also on a busy machine.
 var UnlockPatience = time.Second
 
-// Unlock gives back one Lock, of the hold that chooseLocked returns. The slot is free as soon as the lease has ended. Then
-// Unlock waits for the servers' answer, for [UnlockPatience] at most and for no connection, or not at all if Async is set. It
-// returns [ErrNotHeld], why the lock was lost before, or what the servers refuse.
+// Unlock gives back one Lock, of the hold that chooseLocked returns. It waits for the servers' answer, for [UnlockPatience] at
+// most and for no connection, or not at all if Async is set. It returns [ErrNotHeld], why the lock was lost before, or what the
+// servers refuse.
 func (h *Holds[L]) Unlock() error {
 	h.mu.Lock()
 	held := h.chooseLocked()
@@ -68,12 +68,15 @@ func (h *Holds[L]) giveBackAndUnlock(held *Hold[L], by int) (err error) {
 	default:
 		err = held.Lease.Unlock(UnlockPatience)
 	}
+	if err == nil {
+		return nil
+	}
 	return h.Failed("unlock", err)
 }
 
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f together with that of a loss: see
-// endError. If another client asks for the lock, the context of f ends, with a cause that matches [queue.ErrRevoked], and an
-// error of f then matches that too. If the request has come before f is called, Do returns ErrRevoked and does not call f.
+// endError. If another client asks for the lock, the context of f ends by [queue.ErrRevoked], which an error of f matches then.
+// If the request has come before f is called, Do returns ErrRevoked and does not call f.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) error {
 	_, err := h.work(ctx, false, get, f)
 	return err
