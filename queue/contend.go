@@ -24,11 +24,11 @@ type place struct {
 	kind     *Kind
 	lock     string // the name of the lock, for hooks
 	node     *session.Node
-	me       Node           // its name
-	config   Config         // of the directory, if the kind has a configuration
+	sequence int32
+	mayKeep  bool           // as the name of the node says
+	restart  bool           // the directory has to become empty, so that counting starts again
 	children *session.Watch // set by the listing of the entry, if that granted the turn and the place may be kept
 	entered  time.Time      // before that listing was asked for, by our clock
-	restart  bool           // the directory has to become empty, so that counting starts again
 }
 
 // contender is a place, from its Enter until it is granted or has left. One goroutine runs it.
@@ -37,6 +37,8 @@ type contender struct {
 	r      *Request
 	beside *Turn // whose place the contender shares; nil: it has a place of its own
 
+	me     Node      // the name of the node
+	config Config    // of the directory, if the kind has a configuration
 	since  time.Time // when the node was made, by our clock
 	policy Policy
 	own    *session.Watch // on the node; nil before the first wait
@@ -120,7 +122,7 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 	}
 	if c.beside != nil { // the new node has the number of the first one, and so no server gives it one
 		n.Fixed = true
-		n.Name = fmt.Sprintf("%s%010d", NodeName(uuid.NewString(), c.r.Prefix, c.r.Weight, c.r.MayKeep), c.beside.me.Sequence)
+		n.Name = fmt.Sprintf("%s%010d", NodeName(uuid.NewString(), c.r.Prefix, c.r.Weight, c.r.MayKeep), c.beside.sequence)
 	}
 	c.entered = time.Now()
 	if c.node, err = c.s.Enter(ctx, n); err != nil {
@@ -132,6 +134,7 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 	if c.me, ok = ParseNode(path.Base(c.node.Path), c.kind.Prefixes...); !ok {
 		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
 	}
+	c.sequence, c.mayKeep = c.me.Sequence, c.me.MayKeep
 	if c.restart = c.me.Sequence >= RestartFrom || c.me.Sequence < 0; c.restart { // negative: past the end
 		c.children = nil // the place is not kept
 	}
@@ -223,7 +226,7 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 	if c.policy.Slack < 0 { // it would wait for ever, and keep out those behind it
 		return v, misuse.Invalidf("weight %d: the limit is %d", c.me.Weight, c.policy.Slack+c.me.Weight)
 	}
-	if c.beside != nil && !slices.Contains(names, c.beside.me.Name) {
+	if c.beside != nil && !slices.Contains(names, path.Base(c.beside.node.Path)) {
 		return v, c.beside.loseNode() // without the first node others get in beside the lease that has it
 	}
 	v = Decide(c.kind, c.policy, c.me, names)

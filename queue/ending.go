@@ -5,10 +5,14 @@ import (
 	"sync"
 )
 
-// ending is something that comes once, with a cause, such as the end of a turn or of a lease. Its channel is made when
-// somebody asks: most locks are held and released without one. The zero value has not come.
+// ending is something that comes once, with a cause, such as the end of a turn or of a lease. It takes two words until it comes
+// or somebody asks: a program can hold many locks, and nobody asks most of them. The zero value has not come.
 type ending struct {
 	mu    sync.Mutex
+	state *endState // nil: it has not come, and nobody has asked
+}
+
+type endState struct {
 	cause error         // nil until it comes
 	done  chan struct{} // nil until somebody asks
 	calls *endCall      // to be made when it comes: a list
@@ -22,19 +26,37 @@ type endCall struct {
 // errTold is the cause of an ending that needs none.
 var errTold = errors.New("told")
 
+// The states of all endings that have come by one of these causes before anybody has asked.
+var wasTold, wasReleased = hasCome(errTold), hasCome(ErrReleased)
+
+func hasCome(cause error) *endState {
+	s := &endState{cause: cause, done: make(chan struct{})}
+	close(s.done)
+	return s
+}
+
 // end has it come with a cause. It reports whether this was the first call; others do nothing.
 func (e *ending) end(cause error) bool {
+	var calls *endCall
 	e.mu.Lock()
-	if e.cause != nil {
+	s := e.state
+	switch {
+	case s == nil && cause == errTold: //nolint:errorlint // the cause itself
+		e.state = wasTold
+	case s == nil && cause == ErrReleased: //nolint:errorlint // as above
+		e.state = wasReleased
+	case s == nil:
+		e.state = &endState{cause: cause}
+	case s.cause != nil:
 		e.mu.Unlock()
 		return false
+	default:
+		s.cause = cause
+		if s.done != nil {
+			close(s.done)
+		}
+		calls, s.calls = s.calls, nil
 	}
-	e.cause = cause
-	if e.done != nil {
-		close(e.done)
-	}
-	calls := e.calls
-	e.calls = nil
 	e.mu.Unlock()
 	for ; calls != nil; calls = calls.next {
 		calls.f()
@@ -46,36 +68,49 @@ func (e *ending) end(cause error) bool {
 func (e *ending) why() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.cause
+	if e.state == nil {
+		return nil
+	}
+	return e.state.cause
+}
+
+// askLocked returns the state, for somebody who asks.
+func (e *ending) askLocked() *endState {
+	if e.state == nil {
+		e.state = new(endState)
+	}
+	return e.state
 }
 
 // wait returns a channel that is closed when it comes.
 func (e *ending) wait() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.done == nil {
-		if e.done = make(chan struct{}); e.cause != nil {
-			close(e.done)
+	s := e.askLocked()
+	if s.done == nil {
+		if s.done = make(chan struct{}); s.cause != nil {
+			close(s.done)
 		}
 	}
-	return e.done
+	return s.done
 }
 
 // after has f called when it comes, at once if it has come. f must not block. stop has f forgotten.
 func (e *ending) after(f func()) (stop func()) {
 	e.mu.Lock()
-	if e.cause != nil {
+	s := e.askLocked()
+	if s.cause != nil {
 		e.mu.Unlock()
 		f()
 		return func() {}
 	}
 	defer e.mu.Unlock()
-	call := &endCall{f, e.calls}
-	e.calls = call
+	call := &endCall{f, s.calls}
+	s.calls = call
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		for at := &e.calls; *at != nil; at = &(*at).next {
+		for at := &s.calls; *at != nil; at = &(*at).next {
 			if *at == call {
 				*at = call.next
 				return

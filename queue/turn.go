@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type Turn struct {
 	_ misuse.NoCopy
 
 	place
+	config *Config // that has let the contender go; nil if the kind has none
+
 	ctx  context.Context // the values of the acquisition's context, for hooks; never ends
 	over ending
 
@@ -29,12 +32,12 @@ type Turn struct {
 	revoked  ending // another client has asked for the lock
 	last     ending // the turn must be neither kept nor handed over
 
-	delay *time.Timer  // of the first watch on the node; nil if the contender has waited, and so has one
-	pace  *rounds.Pace // of further watches on the node, one after the other; nil before the first
+	pace *rounds.Pace // of further watches on the node, one after the other; nil before the first
 
 	mu     sync.Mutex
-	leases []*Lease // those that have not ended
-	lost   int      // how many of them the loss of the turn has ended
+	delay  *time.Timer // of the first watch on the node; nil if that is set, or is being set
+	leases []*Lease    // those that have not ended
+	lost   int         // how many of them the loss of the turn has ended
 }
 
 // watchAfter is how long a turn that did not have to wait goes without a watch on its node, which costs a request: most
@@ -43,6 +46,10 @@ const watchAfter = 5 * time.Millisecond
 
 func newTurn(ctx context.Context, c *contender) *Turn {
 	t := &Turn{place: c.place, ctx: c.q.valuesFor(ctx)}
+	if c.kind.Configuration != nil {
+		config := c.config // and not all of c
+		t.config = &config
+	}
 	if c.beside != nil { // the place has one token, that of the first node
 		t.setToken(c.beside.token, c.beside.tokenErr)
 	}
@@ -72,7 +79,12 @@ func (t *Turn) Session() *session.Session { return t.made().s }
 func (t *Turn) Path() string { return t.made().node.Path }
 
 // Config returns the configuration that has let the turn's contender go, if its kind has a [Configuration].
-func (t *Turn) Config() Config { return t.made().config }
+func (t *Turn) Config() Config {
+	if t.made().config == nil {
+		return Config{}
+	}
+	return *t.config
+}
 
 // Entered returns a time before the listing that has granted the turn, if it did not have to wait.
 func (t *Turn) Entered() time.Time { return t.made().entered }
@@ -122,11 +134,12 @@ func (t *Turn) LookAround() <-chan struct{} {
 	ctx, cancel := t.during()
 	defer cancel()
 	l, err := t.s.List(ctx, t.q.dir, session.ListOptions{Children: true})
-	if err != nil || len(l.Names) > maxCrowd || !slices.Contains(l.Names, t.me.Name) {
+	me, _ := ParseNode(path.Base(t.node.Path), t.kind.Prefixes...)
+	if err != nil || len(l.Names) > maxCrowd || !slices.Contains(l.Names, me.Name) {
 		return nil
 	}
-	p, err := t.kind.policy(t.me, t.config)
-	if v := Decide(t.kind, p, t.me, l.Names); err != nil || v.Crowded || v.Stranger != nil {
+	p, err := t.kind.policy(me, t.Config())
+	if v := Decide(t.kind, p, me, l.Names); err != nil || v.Crowded || v.Stranger != nil {
 		return nil
 	}
 	return l.Children.Done()
@@ -140,9 +153,7 @@ func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	if !t.over.end(ErrReleased) {
 		return nil
 	}
-	if t.delay != nil {
-		t.delay.Stop()
-	}
+	t.stopDelay()
 	turns.remove(t)
 	return t.remove(ctx)
 }
@@ -185,7 +196,7 @@ func (t *Turn) loseNode() error {
 // Holder describes the contender that has the turn, as far as this process knows it.
 func (t *Turn) Holder() Contender {
 	t.made()
-	c := Contender{Path: t.node.Path, Sequence: t.me.Sequence, Session: t.s.ID(), Holder: true, Own: true}
+	c := Contender{Path: t.node.Path, Sequence: t.sequence, Session: t.s.ID(), Holder: true, Own: true}
 	c.HeldSince, c.Kept = turns.lookUp(t.s, t.node.Path)
 	return c
 }
@@ -213,13 +224,23 @@ func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effor
 
 // WatchNow sets the first watch on the node, which is set 5 ms after the grant otherwise.
 func (t *Turn) WatchNow() {
-	if delay := t.made().delay; delay != nil && delay.Stop() {
+	if t.made().stopDelay() {
 		go t.watchOwn()
 	}
 }
 
+// stopDelay forgets the timer of the first watch, and reports whether it has kept it from being set.
+func (t *Turn) stopDelay() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delay := t.delay
+	t.delay = nil
+	return delay != nil && delay.Stop()
+}
+
 // watchOwn sets a watch on the node, until one is set, the turn is over, or the servers refuse. It runs once at a time.
 func (t *Turn) watchOwn() {
+	t.stopDelay()
 	ctx, cancel := t.during()
 	defer cancel()
 	if t.pace != nil && t.pace.Wait(ctx, nil) != nil {

@@ -76,7 +76,7 @@ func (h *turnTable) lookUp(s *session.Session, node string) (since time.Time, ke
 	if n := len(t.leases); n > 0 {
 		return t.leases[n-1].since, false
 	}
-	return time.Time{}, t.me.MayKeep && t.over.why() == nil
+	return time.Time{}, t.mayKeep && t.over.why() == nil
 }
 
 func hexID(s *session.Session) string { return fmt.Sprintf("0x%x", uint64(s.ID())) }
