@@ -13,25 +13,28 @@ import (
 
 var program = regexp.MustCompile("(?s)```go\n(package .*?)```")
 
-// The programs in README.md run as they stand. The first one gets the address of a server.
+// The program in README.md and the test in the tutorial run as they stand. The program gets the address of a server.
 func TestREADME(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := program.FindAllStringSubmatch(string(text), -1)
-	if len(found) != 2 {
-		t.Fatalf("README.md has %d programs, want one and a test", len(found))
+	only := func(page string) string {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := program.FindAllStringSubmatch(string(text), -1)
+		if len(found) != 1 {
+			t.Fatalf("%s has %d programs, want one", page, len(found))
+		}
+		return found[0][1]
 	}
 	const addr = `"localhost:2181"`
-	main := strings.Replace(found[0][1], addr, `"`+testserver.Server(t).ConnectString()+`"`, 1)
+	main := strings.Replace(only("README.md"), addr, `"`+testserver.Server(t).ConnectString()+`"`, 1)
 	for _, c := range []struct {
 		file, text, says string
 		command          []string
 	}{
 		{"main.go", main, "no other process is here\n", []string{"run"}},
-		{"shop_test.go", found[1][1], "--- PASS: TestLockLost", []string{"test", "-vet=off", "-v"}},
+		{"shop_test.go", only("docs/tutorial.md"), "--- PASS: TestLockLost", []string{"test", "-vet=off", "-v"}},
 	} {
 		file := filepath.Join(t.TempDir(), c.file)
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
