@@ -168,9 +168,9 @@ func CheckName(text string) error {
 }
 
 func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
-	d := nodedata.New()
+	d, label := nodedata.New(), labelOf(ctx) // the simulation goes by that look at the context
 	if !r.Shared {
-		d.Label = labelOf(ctx)
+		d.Label = label
 		if hook := q.m.Trace().Traceparent; hook != nil {
 			d.Traceparent = hook(ctx)
 		}
