@@ -50,7 +50,7 @@ func greet(s *Session, granted time.Duration) error {
 func TestErrComputedWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := unwatched(t, 10*time.Second)
-		w, _ := s.join(onData, "/watched")
+		w, _ := s.join(getData, "/watched", false)
 		time.Sleep(8999 * time.Millisecond) // of the fake clock
 		if err := s.Err(); err != nil || s.Remaining() != time.Millisecond {
 			t.Errorf("just before: %v, %v remain", err, s.Remaining())

@@ -29,13 +29,12 @@ type NewNode struct {
 	Name string
 	// Data is the data of the node, which may be nil. Nobody may change it before Enter has returned.
 	Data []byte
-	// Fixed says that the name of the node is Name alone, without an id and a number. One client at a time can have such a
-	// node.
+	// Fixed says that the name of the node is Name alone, without an id and a number. One client at a time can have it.
 	Fixed bool
 	// Watch asks for a watch on the children of Dir: see Children of [Listing].
 	Watch bool
-	// Directory asks for the data of Dir, and a watch on it. The read leaves between the create and the listing, in the same
-	// flight. See Data and Directory of [Listing].
+	// Directory asks for the data of Dir, and a watch on it: see Data and Directory of [Listing]. The read leaves between
+	// the create and the listing.
 	Directory bool
 }
 
@@ -45,10 +44,8 @@ type Node struct {
 
 	// Path is the path of the node.
 	Path string
-	// Listing is a listing of the directory that shows the node: the node is one of its Names. All nodes that were made in
-	// the directory before it, and are still there, are among them. Children is not nil if Watch of NewNode asked for it, and
-	// Data, DataStat and Directory tell of the directory if Directory of NewNode asked for that. A caller that keeps the Node
-	// for long can set it to nil.
+	// Listing is a listing of the directory that has the node, and all nodes that were made before it and are still there.
+	// A caller that keeps the Node for long can set it to nil.
 	*Listing
 
 	entry   *entry
@@ -84,31 +81,28 @@ const refusedAfter = 3
 // idHead begins the names of numbered nodes, as Curator's protected ones have it.
 const idHead = "_c_"
 
-// Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it. The
-// create and the listing leave together, so that takes one round trip. Locks, elections and memberships are made of
-// this.
+// Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it. The create
+// and the listing leave together, so that takes one round trip. Locks, elections and memberships are made of this.
 //
-// Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has ended
-// or the servers have refused. Missing directories are made as containers, which the servers remove when they have
-// become empty again. If one vanishes in the meantime, Enter makes it again.
+// Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has ended or
+// the servers have refused. It makes missing directories as containers, which the servers remove when they have become empty
+// again.
 //
-// If the reply to the create is lost with the connection, Enter finds out what became of it. It lists the directory
-// again, behind a write that a quorum agrees to, in one flight. If the node is there, Enter takes it: it knows a
-// numbered node by its id, and one with a fixed name by its owner and its transaction. If it is not there, Enter creates
-// it.
+// If the reply to the create is lost with the connection, Enter lists the directory behind a write that a quorum agrees to.
+// If the node is there, Enter takes it: it knows a numbered node by its id, and one with a fixed name by its owner and its
+// transaction. If it is not there, Enter creates it again.
 //
 // If Enter fails, it leaves nothing behind, and needs no further call. What the create has made, or may yet make, is
 // removed in the background, for as long as that takes, and so is a directory that was made in vain. If ctx has ended
 // before Enter is called, nothing is sent.
 //
-// An Enter of a fixed name first waits until all removals of that path by this session have ended, and other calls of
-// Enter. So a delete that is repeated does not hit the new node. If the servers refuse such a removal, Enter fails as
-// the removal does.
+// An Enter of a fixed name first waits until other calls of Enter and all removals of that path by this session have ended:
+// a delete that is repeated must not hit the new node. If the servers refuse such a removal, Enter fails as it does.
 //
 // Errors are those of go-zookeeper (zk.ErrNoAuth …), ctx's, or match one of these:
 //
-//   - zk.ErrNodeExists: there is a node with the fixed name, of this session or of another client. Nothing was changed.
-//     Watch the node, and try again when it is gone.
+//   - zk.ErrNodeExists: there is a node with the fixed name, of this session or of another client. Watch it, and try again
+//     when it is gone.
 //   - [ErrTooManyNodes]: the session has no room for the node. Nothing was sent.
 //   - [ErrSequence]: the numbers of the directory are used up.
 //   - [ErrLost], [ErrClosed]: the session has ended, and the node goes with it.
@@ -149,29 +143,27 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	if err == nil {
 		l, err = e.enter(ctx)
 	}
-	switch {
-	case err != nil && !e.pending:
-		e.undo(ctx)
-	case err == nil && n.Fixed:
-		s.fixed.unlock(e.asked)
-	}
 	if err != nil {
 		l.forget()
+		if !e.pending {
+			e.undo(ctx)
+		}
 		return nil, err
+	}
+	if n.Fixed {
+		s.fixed.unlock(e.asked)
 	}
 	e.data, e.asked = nil, e.node[:len(e.asked)] // the same text, which takes its memory once
 	return &Node{Path: e.node, Listing: l, entry: e}, nil
 }
 
 // Remove removes the node for certain: see [Session.Remove]. It returns at once, and further calls return the same
-// [Removal].
+// [Removal]. Any number of goroutines may call it at once. It panics if [Session.Enter] has not made the Node.
 //
 // If a reply to a create of the node was lost, Remove also looks for further nodes of the same Enter. If the name is fixed
 // and the reply to the delete is lost, the session looks who owns the node before it deletes again: another client can
 // have made one meanwhile. It does not look before the first delete: if somebody else has deleted the node, and another client
 // has made one of the same fixed name, that one is deleted.
-//
-// Remove may be called by any number of goroutines at once. It panics if [Session.Enter] has not made the Node.
 func (n *Node) Remove(ctx context.Context) *Removal {
 	misuse.Context(ctx, "session: Node.Remove")
 	if n == nil || n.entry == nil {
@@ -182,10 +174,20 @@ func (n *Node) Remove(ctx context.Context) *Removal {
 		defer n.mu.Unlock()
 		return n.removal
 	}
-	r, start := n.entry.remove(ctx)
+	e := n.entry
+	q, find := &e.s.removals, e.erase
+	if !e.fixed {
+		find = nil
+	}
+	r, start := q.begin(ctx, e.node, e.place, find)
 	n.removal = r
 	n.mu.Unlock() // start calls a hook, which may take its time, and others call Remove meanwhile
 	start()
+	if e.doubt && !e.fixed {
+		e.place = nil // that of r
+		_, start := q.begin(ctx, e.asked, nil, e.erase)
+		start()
+	}
 	return r
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,8 +12,6 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // listAgain returns a listing that shows the node, or nothing if the node is gone. Then the entry begins again.
@@ -51,12 +50,12 @@ func (e *entry) checkNumber() error {
 // leave together. The session is on another connection by then, and no server carries out what came over an earlier one.
 // So what the listing does not show will never come.
 //
-// A listing behind a sync does not tell. A leader that has been cut off from the others goes on for several ticks. It answers
-// the sync and the listing of its own client alone, also while the create waits for its quorum. When the others are back, the
-// node is made, and stays for as long as the session.
+// A sync in place of the write does not tell. A leader that has been cut off from the others goes on for several ticks, and
+// answers the sync and the listing of its own client alone, while the create waits for its quorum. When the others are back,
+// the node is made, and stays for as long as the session.
 
-// searchKey says which listings behind a write are the same, so that many creates that were lost with one connection do not list
-// a long directory many times.
+// searchKey says which searches can share a listing: many creates that were lost with one connection do not list a long
+// directory many times.
 type searchKey struct {
 	over    *link // all creates that were lost with earlier connections can share it
 	dir     string
@@ -68,37 +67,37 @@ type found struct {
 	err     error
 }
 
-// listBehindWrite lists the directory behind a write. It shares that with others whose creates were lost with an earlier
-// connection.
+// listBehindWrite lists the directory behind a write.
 func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, error) {
 	s := e.s
 	return repeat(ctx, s, "getChildren", e.dir, true, func(l *link) (*Listing, bool, error) {
-		list := func() (*Listing, error) { return s.list(ctx, l, e.dir, o, s.cfg.checking(e.asked)) }
-		if e.lost == nil || e.lost == l { // a listing that is under way can be older than the create
-			listing, err := list()
-			return listing, false, err
-		}
 		first := false
-		one, err := s.searches.do(ctx, s, searchKey{l, e.dir, o}, func() found {
+		list := func() found {
 			first = true
-			listing, err := list()
+			listing, err := s.list(ctx, l, e.dir, o, s.cfg.checking(e.asked))
 			return found{listing, err}
-		})
-		if err != nil {
+		}
+		if e.lost == nil || e.lost == l { // a listing that is under way can be older than the create
+			one := list()
+			return one.listing, false, one.err
+		}
+		one, err := s.searches.do(ctx, s, searchKey{l, e.dir, o}, list)
+		if err = cmp.Or(err, one.err); err != nil {
 			return nil, false, err
 		}
-		listing := one.listing.copied()
-		if listing != nil && !first {
-			listing.Directory.share()
-			listing.Children.share()
+		own := *one.listing // others have the same
+		own.Names, own.Stat = slices.Clone(own.Names), copyStat(own.Stat)
+		own.Data, own.DataStat = slices.Clip(slices.Clone(own.Data)), copyStat(own.DataStat)
+		if !first {
+			own.Directory.share()
+			own.Children.share()
 		}
-		return listing, false, one.err
+		return &own, false, nil
 	})
 }
 
 // seek looks for the node of a create whose reply was lost. If it is there, the entry takes it, and seek returns a listing
-// that shows it. Of several, it takes the one with the lowest number, and the others are removed. If there is none, seek
-// returns nothing: there will be none.
+// that shows it. Of several, it takes the lowest, and removes the others. If seek returns nothing, there will be none.
 func (e *entry) seek(ctx context.Context) (*Listing, error) {
 	listing, err := e.listBehindWrite(ctx, e.lists)
 	if listing == nil {
@@ -152,8 +151,7 @@ func (e *entry) undo(ctx context.Context) {
 	switch {
 	case s.Err() != nil: // the node goes with the session
 	case e.node != "":
-		r, start := e.remove(ctx)
-		start()
+		r := (&Node{entry: e}).Remove(ctx)
 		if e.checkNumber() != nil { // the directory is deleted when it is empty, so that its counter begins again
 			go func() {
 				<-r.Done()
@@ -161,30 +159,13 @@ func (e *entry) undo(ctx context.Context) {
 			}()
 		}
 	case e.doubt: // once more, also if a search has found nothing
-		s.removals.begin(ctx, e.asked, nil, e.erase)
+		_, start := s.removals.begin(ctx, e.asked, nil, e.erase)
+		start()
 	default:
 		s.room.end(e.place)
 	}
 	if e.fixed {
 		s.fixed.unlock(e.asked)
-	}
-}
-
-// remove has the node removed for certain, once start is called. If a reply was lost at some time, start also looks for further
-// nodes of the entry.
-func (e *entry) remove(ctx context.Context) (r *Removal, start func()) {
-	q := &e.s.removals
-	if e.fixed {
-		r, l := q.prepare(ctx, e.node, e.place, e.erase)
-		return r, func() { q.start(r, l) }
-	}
-	r, l := q.prepare(ctx, e.node, e.s.room.at(e.node), nil)
-	return r, func() {
-		q.start(r, l)
-		if e.doubt {
-			e.place = nil // that of r
-			q.begin(ctx, e.asked, nil, e.erase)
-		}
 	}
 }
 
@@ -224,11 +205,9 @@ func (e *entry) erase(ctx context.Context) error {
 // existsBehindWrite is Exists behind a write.
 func (s *Session) existsBehindWrite(ctx context.Context, at string) (*zk.Stat, error) {
 	return repeat(ctx, s, "exists", at, true, func(l *link) (*zk.Stat, bool, error) {
-		one := s.cfg.reading(codec.OpExists, at, false)
-		if err := ignoreNoNode(s.fly(ctx, l, s.cfg.checking(at), one)); err != nil {
-			return nil, false, err
-		}
-		return one.reply.Stat, false, nil
+		one := s.cfg.reading(exists, at, false)
+		err := ignoreNoNode(s.fly(ctx, l, s.cfg.checking(at), one))
+		return one.reply.Stat, false, err
 	})
 }
 
@@ -245,23 +224,23 @@ func (f *fixedNames) unlock(path string) {
 	delete(f.m, path)
 }
 
-// takeName takes a fixed name, which unlock gives back, and waits until removals of it have ended: a delete that is repeated
-// must not hit the new node. It fails if the servers refuse such a removal.
+// takeName takes a fixed name, which unlock gives back, and waits until removals of it have ended.
 func (s *Session) takeName(ctx context.Context, path string) (err error) {
-	for taken := false; !taken; {
-		s.fixed.mu.Lock()
-		busy := s.fixed.m[path]
-		if taken = busy == nil; taken {
-			if s.fixed.m == nil {
-				s.fixed.m = make(map[string]chan struct{})
+	for f := &s.fixed; ; {
+		f.mu.Lock()
+		busy := f.m[path]
+		if busy == nil {
+			if f.m == nil {
+				f.m = make(map[string]chan struct{})
 			}
-			s.fixed.m[path] = make(chan struct{})
+			f.m[path] = make(chan struct{})
 		}
-		s.fixed.mu.Unlock()
-		if !taken {
-			if err := s.await(ctx, busy); err != nil {
-				return err
-			}
+		f.mu.Unlock()
+		if busy == nil {
+			break
+		}
+		if err := s.await(ctx, busy); err != nil {
+			return err
 		}
 	}
 	for r := s.removals.at(path); r != nil && err == nil; r = s.removals.at(path) {

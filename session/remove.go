@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// Removal is a delete that is guaranteed, and may be in progress: see [Session.Remove]. Its methods may be called by any
+// Removal is a delete that is guaranteed, and may be in progress: see [Session.Remove]. All methods may be called by any
 // number of goroutines at once. They panic if no [Session] has made the Removal.
 type Removal struct {
 	_ misuse.NoCopy
@@ -23,14 +24,14 @@ type Removal struct {
 	ctx   context.Context // for hooks
 	path  string
 	place *place // what is counted of the node; may be nil
-	done  chan struct{}
-	err   error // set before done is closed; both by tellLocked
-	cut   <-chan struct{}
 	// find, if it is not nil, finds out what there is to delete, and deletes it. It is for nodes of which a reply was lost.
 	find func(context.Context) error
+	cut  <-chan struct{}
+	done chan struct{}
+	err  error // set before done is closed
 
 	// Guarded by the lock of removals.
-	told bool // how it has ended, or that it was refused
+	told bool // done is closed
 	slow rounds.Backoff
 	next time.Time // when it is tried again after a refusal
 }
@@ -52,14 +53,14 @@ func (r *Removal) check() *Removal {
 // first time, or when the session has ended. After a refusal the session goes on trying, more slowly.
 func (r *Removal) Done() <-chan struct{} { return r.check().done }
 
-// Cut returns a channel that is closed when the connection ends that was there when the removal began. It is closed
-// already if there was none. The next connection sends the delete before the requests of others. So a caller that waits for
-// Done, but not for an outage, waits for Cut too.
+// Cut returns a channel that is closed when the connection ends that was there when the removal began, or is closed already
+// if there was none. The next connection sends the delete before the requests of others. So a caller that waits for Done,
+// but not for an outage, waits for Cut too.
 func (r *Removal) Cut() <-chan struct{} { return r.check().cut }
 
-// Err returns nil if the servers have said that the node is gone, and also before Done is closed. Otherwise it returns
-// what the servers have refused, such as zk.ErrNoAuth, or the error of the session, which matches [ErrLost] or
-// [ErrClosed]. An ephemeral node goes with its session.
+// Err returns nil before Done is closed, and if the servers have said that the node is gone. Otherwise it returns what the
+// servers have refused, such as zk.ErrNoAuth, or the error of the session, which matches [ErrLost] or [ErrClosed]. An
+// ephemeral node goes with its session.
 func (r *Removal) Err() error {
 	select {
 	case <-r.check().done:
@@ -70,27 +71,28 @@ func (r *Removal) Err() error {
 }
 
 // Remove deletes the node at path for certain. It returns at once and needs no further call: the session repeats the
-// delete in the background, across reconnects, until the servers say that the node is gone, or the session ends. If
-// there is no such node, the removal succeeds. If there is a connection, what the caller sends next comes after the
-// delete.
+// delete in the background, across reconnects, until the servers say that the node is gone, or the session ends. If there is
+// a connection, what the caller sends next comes after the delete.
 //
 // If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that at once. The session goes on to retry
 // slowly: first after about a second, later after at most the session timeout or 30 s.
 //
 // A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node ever
-// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a Trace only: the removal
-// begins and goes on also if ctx has ended. With a path that is not valid, the Removal fails at once with [ErrInvalid].
+// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a Trace only, and may have
+// ended. With a path that is not valid, the Removal fails at once with [ErrInvalid].
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	misuse.Context(ctx, "session: Session.Remove")
 	s.check()
 	if err := misuse.ValidatePath(path); err != nil {
 		return &Removal{path: path, done: closedNow, cut: closedNow, err: err}
 	}
-	return s.removals.begin(ctx, path, s.room.at(path), nil)
+	r, start := s.removals.begin(ctx, path, s.room.at(path), nil)
+	start()
+	return r
 }
 
-// Removing reports whether a removal of a path by this session is under way: one of Remove or of [Node.Remove] that the
-// servers have not confirmed. It sends nothing.
+// Removing reports whether this session is removing the node at path, by Remove or [Node.Remove], and the servers have not
+// confirmed that. It sends nothing.
 func (s *Session) Removing(path string) bool { return s.check().removals.at(path) != nil }
 
 // removals are the deletes of a session that are under way. One goroutine repeats those that have failed, while there are
@@ -107,18 +109,12 @@ type removals struct {
 	wake    chan struct{} // of the goroutine
 }
 
-// begin sends a delete, or has the next connection send it. It takes no goroutine. place and find are those of the Removal.
-func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) *Removal {
-	r, l := q.prepare(ctx, path, place, find)
-	q.start(r, l)
-	return r
-}
-
-// prepare is the first half of begin, which calls no hook. start, the other half, calls one: the caller holds no mutex.
-func (q *removals) prepare(ctx context.Context, path string, place *place, find func(context.Context) error) (*Removal, *link) {
-	r := &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, done: make(chan struct{}), cut: closedNow, find: find}
-	l := q.s.link()
-	if l != nil && (r.find == nil || r.place != nil) {
+// begin returns a removal that counts as begun. start sends the delete, or has the next connection send it. It takes no
+// goroutine, and calls a hook: so its caller holds no mutex.
+func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) (r *Removal, start func()) {
+	r = &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, find: find, done: make(chan struct{}), cut: closedNow}
+	l, unknown := q.s.link(), find != nil && place == nil // nothing is deleted before it is found
+	if l != nil && !unknown {
 		r.cut = l.cut
 	}
 	q.mu.Lock()
@@ -128,23 +124,19 @@ func (q *removals) prepare(ctx context.Context, path string, place *place, find 
 		q.wake = make(chan struct{}, 1)
 		context.AfterFunc(q.s.life, q.end)
 	}
-	q.all[r.path] = append(q.all[r.path], r)
-	return r, l
-}
-
-func (q *removals) start(r *Removal, l *link) {
-	q.mu.Lock()
+	q.all[path] = append(q.all[path], r)
 	over := q.over
-	q.mu.Unlock()
-	switch {
-	case over:
-		q.finish(r, q.s.Err())
-	case r.find != nil && r.place == nil: // there is nothing to delete before it is found
-		q.keep(r)
-	case l == nil:
-		q.owe(r)
-	default:
-		q.send(l, r)
+	return r, func() {
+		switch {
+		case over:
+			q.finish(r, q.s.Err())
+		case unknown:
+			q.keep(r)
+		case l == nil:
+			q.owe(r)
+		default:
+			q.send(l, r)
+		}
 	}
 }
 
@@ -157,7 +149,7 @@ func (q *removals) at(path string) *Removal {
 	return nil
 }
 
-// owe has the next connection send a delete. If one has come meanwhile, it sends it.
+// owe has the next connection send a delete, or the present one, if that has come meanwhile.
 func (q *removals) owe(r *Removal) {
 	q.mu.Lock()
 	q.owed = append(q.owed, r)
@@ -263,8 +255,8 @@ func (q *removals) run() {
 	}
 }
 
-// due takes a removal that is to be tried now, or returns when the next one is. It reports false, and the goroutine ends, if
-// there is none.
+// due takes a removal that is to be tried now, or returns when the next one is. ok is false, and the goroutine ends, if there
+// is none.
 func (q *removals) due(now time.Time) (r *Removal, next time.Time, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -283,16 +275,6 @@ func (q *removals) due(now time.Time) (r *Removal, next time.Time, ok bool) {
 	return nil, next, true
 }
 
-// tellLocked ends the wait for a removal with err, and reports whether nothing has ended it before.
-func (r *Removal) tellLocked(err error) bool {
-	if r.told {
-		return false
-	}
-	r.told, r.err = true, err
-	close(r.done)
-	return true
-}
-
 // refuse reports the first refusal by the servers. The removal goes on slowly, because the permission may come back.
 func (q *removals) refuse(r *Removal, err error) {
 	if outcomeOf(err) != answered {
@@ -301,15 +283,16 @@ func (q *removals) refuse(r *Removal, err error) {
 	if errors.Is(err, zk.ErrNoAuth) {
 		err = q.s.missing("delete", r.path, err)
 	}
-	q.mu.Lock()
 	most := min(30*time.Second, q.s.Timeout())
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if r.slow.Most == 0 {
 		r.slow = rounds.Backoff{First: min(2*time.Second, most), Most: most}
 	}
 	r.next = time.Now().Add(max(r.slow.Next(), min(500*time.Millisecond, most/2)))
-	first := r.tellLocked(opError("delete", r.path, err)) // the session can have ended since the answer
-	q.mu.Unlock()
-	if first {
+	if !r.told { // the session can have ended since the answer
+		r.told, r.err = true, opError("delete", r.path, err)
+		close(r.done)
 		q.s.cfg.log.Error("zookeeper refuses to remove a node; the removal is tried again slowly", "path", r.path, "err", err)
 	}
 }
@@ -317,18 +300,19 @@ func (q *removals) refuse(r *Removal, err error) {
 // finish ends a removal. err is nil if the servers have said that the node is gone, and else the session's error.
 func (q *removals) finish(r *Removal, err error) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	all := q.all[r.path]
 	i := slices.Index(all, r)
-	if i >= 0 {
-		if all = slices.Delete(all, i, i+1); len(all) > 0 {
-			q.all[r.path] = all
-		} else {
-			delete(q.all, r.path)
-		}
+	if i < 0 { // it has ended with the session
+		return
 	}
-	refused := i >= 0 && !r.tellLocked(err) // below 0 it has ended with the session
-	q.mu.Unlock()
-	if refused && err == nil {
+	if q.all[r.path] = slices.Delete(all, i, i+1); len(all) == 1 {
+		delete(q.all, r.path)
+	}
+	if !r.told {
+		r.told, r.err = true, err
+		close(r.done)
+	} else if err == nil {
 		q.s.cfg.log.Info("zookeeper has removed a node that it had refused to remove", "path", r.path)
 	}
 }
@@ -336,12 +320,8 @@ func (q *removals) finish(r *Removal, err error) {
 // end ends all removals with the session.
 func (q *removals) end() {
 	q.mu.Lock()
-	q.over = true
-	var all []*Removal
-	for _, some := range q.all {
-		all = append(all, some...)
-	}
-	q.owed, q.kept = nil, nil
+	q.over, q.owed, q.kept = true, nil, nil
+	all := slices.Concat(slices.Collect(maps.Values(q.all))...)
 	q.mu.Unlock()
 	for _, r := range all {
 		q.finish(r, q.s.Err())

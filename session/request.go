@@ -18,13 +18,12 @@ import (
 )
 
 // repeat is the only retry loop. It waits for a connection and tries once over it. A try returns a result, whether the
-// servers may have carried it out, or may yet, and an error. Then repeat
+// servers may have carried it out, or may yet, and an error. repeat
 //
 //   - returns the server's answer, be it a result or a refusal,
-//   - returns ctx.Err() as soon as ctx ends; if that is before the request has left, it never leaves,
-//   - returns the session's error as soon as the session ends,
-//   - tries again when the request was not sent or the server asks for that, and, if it has the same effect twice as once,
-//     when the connection was lost before the reply. WithBackoff sets the waits.
+//   - returns the error of ctx or of the session as soon as that ends; what has not left by then never leaves,
+//   - tries again when the request was not sent, the server asks for that, or the connection was lost before the reply and
+//     again says that the request does the same twice as once.
 //
 // The error of a request that is not repeated matches ErrUncertain if the servers may have carried it out.
 func repeat[T any](ctx context.Context, s *Session, op, path string, again bool, try func(*link) (T, bool, error)) (T, error) {
@@ -46,7 +45,7 @@ func repeat[T any](ctx context.Context, s *Session, op, path string, again bool,
 			select {
 			case <-l.cut:
 				continue // ready waits for the next connection
-			default: // a watch was shared with a call whose connection had ended; this one stands
+			default: // a watch was shared with a call whose connection had ended
 			}
 		}
 		s.traceRetry(ctx, op, tries, err)
@@ -72,30 +71,29 @@ type leg struct {
 }
 
 // request sends one request until there is an answer, or once if again is false.
-func (s *Session) request(ctx context.Context, again bool, one *leg) (*wire.Reply, error) {
-	last, err := repeat(ctx, s, one.op, one.path, again, func(l *link) (*leg, bool, error) {
+func (s *Session) request(ctx context.Context, again bool, one *leg) (wire.Reply, error) {
+	return repeat(ctx, s, one.op, one.path, again, func(l *link) (wire.Reply, bool, error) {
 		try := *one
 		err := s.fly(ctx, l, &try)
-		return &try, try.doubt, err
+		return try.reply, try.doubt, err
 	})
-	if last == nil || !last.answered {
-		return new(wire.Reply), err
-	}
-	return &last.reply, err
 }
 
 // fly sends requests once, one right behind the other. It returns when all of them have ended, or ctx or the session has. Then
 // what has not left never leaves. The error is the first of all.
 func (s *Session) fly(ctx context.Context, l *link, flight ...*leg) (err error) {
-	calls, ended := make([]*wire.Call, len(flight)), make(chan *leg, len(flight))
+	type end struct {
+		*leg
+		r wire.Reply
+	}
+	calls, ended := make([]*wire.Call, len(flight)), make(chan end, len(flight))
 	for i, one := range flight {
 		one.traced = s.traceRequest(ctx, one.op, one.path)
 		one.Done = func(r wire.Reply) {
-			one.reply = r
 			if one.ended != nil {
 				one.ended(r)
 			}
-			ended <- one
+			ended <- end{one, r}
 		}
 		calls[i] = &one.Call
 	}
@@ -103,13 +101,11 @@ func (s *Session) fly(ctx context.Context, l *link, flight ...*leg) (err error) 
 	for range flight {
 		select {
 		case one := <-ended:
-			one.answered, one.err = true, s.verdict(&one.reply)
-			one.doubt = one.err != nil && outcomeOf(one.err) == inDoubt || one.reply.Err != nil && !errors.Is(one.reply.Err, wire.ErrNotSent)
-			if err == nil {
-				err = one.err
-			}
-			if one.err == nil && one.reply.Results != nil {
-				one.traced(firstError(one.reply.Results))
+			one.answered, one.reply, one.err = true, one.r, s.verdict(&one.r)
+			one.doubt = one.err != nil && outcomeOf(one.err) == inDoubt || one.r.Err != nil && !errors.Is(one.r.Err, wire.ErrNotSent)
+			err = cmp.Or(err, one.err)
+			if one.err == nil && one.r.Results != nil {
+				one.traced(firstError(one.r.Results))
 			} else {
 				one.traced(one.err)
 			}
@@ -134,40 +130,40 @@ func (s *Session) fly(ctx context.Context, l *link, flight ...*leg) (err error) 
 	return err
 }
 
-// firstError returns the first error of the operations of a multi, or nil.
-func firstError(results []codec.Result) error {
+// firstError returns the error of a multi that was refused: that of the operation that failed, and not of the others.
+func firstError(results []codec.Result) (err error) {
 	for _, r := range results {
 		if r.Code != codec.CodeOK {
-			return errorOf(r.Code)
+			if err = errorOf(r.Code); r.Code != codec.CodeRuntimeInconsistency {
+				break
+			}
 		}
 	}
-	return nil
+	return err
 }
 
 // verdict returns the error of a reply. If the session has ended, that is the cause, even if the event that says so has
 // not come yet.
 func (s *Session) verdict(r *wire.Reply) error {
-	var err error
+	err := zk.ErrConnectionClosed
 	switch {
+	case r.Err == nil && r.Code == codec.CodeOK:
+		return nil
+	case r.Err == nil:
+		err = errorOf(r.Code)
 	case errors.Is(r.Err, ErrTooLong):
 		return r.Err
 	case errors.Is(r.Err, wire.ErrNotSent):
 		err = errNotSent
 	case errors.Is(r.Err, wire.ErrLongest):
 		err = fmt.Errorf("%w: %w", zk.ErrConnectionClosed, r.Err)
-	case r.Err != nil:
-		err = zk.ErrConnectionClosed
-	case r.Code != codec.CodeOK:
-		err = errorOf(r.Code)
-	default:
-		return nil
 	}
 	what := outcomeOf(err)
-	if what == expired {
-		s.expired()
-	}
 	if what == answered {
 		return err
+	}
+	if what == expired {
+		s.expired()
 	}
 	if cause := s.Err(); cause != nil {
 		return cause
@@ -194,17 +190,31 @@ func legOf(op, path string, e *codec.Encoder) *leg {
 	return &leg{op: op, path: path, Call: wire.Call{Frame: e.Frame()}}
 }
 
+type readKind int8
+
+const (
+	getData readKind = iota
+	getChildren
+	exists
+)
+
+var reads = [...]struct {
+	name string
+	op   int32
+}{getData: {"getData", codec.OpGetData}, getChildren: {"getChildren", codec.OpGetChildren2}, exists: {"exists", codec.OpExists}}
+
 // reading reads a node, with a watch if that is asked for.
-func (c *config) reading(op int32, path string, watch bool) *leg {
-	e := c.head(op, path)
+func (c *config) reading(kind readKind, path string, watch bool) *leg {
+	e := c.head(reads[kind].op, path)
 	e.Bool(watch)
-	if op != codec.OpGetChildren2 {
-		return legOf(codec.OpName(op), path, e)
+	one := legOf(reads[kind].name, path, e)
+	if kind == getChildren {
+		one.Check = checkNames
 	}
-	one := legOf("getChildren", path, e)
-	one.Check = checkNames
 	return one
 }
+
+func (c *config) syncing(path string) *leg { return legOf("sync", path, c.head(codec.OpSync, path)) }
 
 const anyVersion = -1
 
@@ -243,8 +253,8 @@ func (c *config) making(path string, data []byte, acl []zk.ACL, m CreateMode) *l
 	return one
 }
 
-// maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that servers take
-// by default: a server hangs up on a longer request without a word, and takes all other calls of the connection with it.
+// maxData bounds the data of one request, far below the 1 MiB that servers take by default: a server hangs up on a longer
+// request without a word, and takes all other calls of the connection with it.
 const maxData = 240<<10 - misuse.MaxPath
 
 func checkData(data []byte) error {
@@ -254,27 +264,20 @@ func checkData(data []byte) error {
 	return nil
 }
 
-// checking checks the version of a node and changes nothing. A quorum agrees to it, also if there is no such node.
+// checking checks that a node exists, and changes nothing. A quorum agrees to it.
 func (c *config) checking(path string) *leg {
-	e := codec.NewFrame()
-	e.Int32(0)
-	e.Int32(codec.OpMulti)
-	e.MultiHeader(codec.OpCheck, false, -1)
-	e.String(c.outward(path))
-	e.Int32(anyVersion)
-	e.MultiHeader(codec.OpError, true, -1)
-	return legOf("multi", "/", e)
+	return &leg{op: "multi", path: "/", Call: wire.Call{Frame: codec.AgreeFrame(0, c.outward(path))}}
 }
 
 // checkMade returns what is wrong with the path of a node that the server has made. If we believed it, we could hold, or
 // delete, another client's node.
 func checkMade(asked string, numbered bool, made string) error {
 	rest, ok := strings.CutPrefix(made, asked)
-	number, err := strconv.ParseInt(rest, 10, 32)
 	if numbered {
+		number, err := strconv.ParseInt(rest, 10, 32)
 		ok = ok && err == nil && fmt.Sprintf("%010d", number) == rest
 	} else {
-		ok = ok && rest == ""
+		ok = made == asked
 	}
 	if !ok {
 		return fmt.Errorf("asked to create %q the server made %.200q", asked, made)
@@ -296,8 +299,7 @@ func checkResults(kinds []int32, results []codec.Result) error {
 	return nil
 }
 
-// checkNames returns what is wrong with the names of children. A name with a slash, or a relative one, would lead
-// elsewhere when it is appended to the directory's path.
+// checkNames returns what is wrong with the names of children: a name with a slash, or a relative one, leads elsewhere.
 func checkNames(a *codec.Answer) error {
 	if i := slices.IndexFunc(a.Names, func(n string) bool {
 		return n == "" || n == "." || n == ".." || strings.IndexByte(n, '/') >= 0

@@ -16,8 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// CreateMode is one of the kinds of node that stay when the session ends. The zero value is Persistent. [Session.Enter] makes
-// ephemeral nodes.
+// CreateMode is a kind of node that stays when the session ends. The zero value is Persistent. [Session.Enter] makes ephemeral
+// nodes.
 type CreateMode struct {
 	op       int32 // of nodes with a TTL, and otherwise 0
 	flag     int32
@@ -33,8 +33,7 @@ var (
 )
 
 // PersistentTTL is a persistent node that the server removes once it has had no children and no changes for ttl, which must
-// be at least 1 ms. TTL nodes must be enabled on the server (extendedTypesEnabled). If they are not, a create fails with
-// [ErrUnimplemented].
+// be at least 1 ms. If the server has not enabled such nodes (extendedTypesEnabled), a create fails with [ErrUnimplemented].
 func PersistentTTL(ttl time.Duration) CreateMode {
 	return CreateMode{op: codec.OpCreateTTL, flag: zk.FlagTTL, ttl: ttl}
 }
@@ -61,8 +60,8 @@ func validateCreate(path string, mode CreateMode) error {
 	return misuse.ValidatePath(path)
 }
 
-// Create makes a node that stays when the session ends, and returns its path. It makes missing nodes above it as well, as
-// containers. For a sequential mode the path ends with a number. [Session.Enter] makes ephemeral nodes.
+// Create makes a node that stays when the session ends, and returns its path, which ends with a number in a sequential mode.
+// It makes missing nodes above it as containers.
 //
 // Create waits for a connection, and returns when the server has answered, ctx has ended or the session has ended. It is sent
 // once: if the reply was lost, or ctx ends before it, the error matches [ErrUncertain]. Otherwise errors are those of
@@ -82,8 +81,7 @@ func (s *Session) Create(ctx context.Context, at string, data []byte, mode Creat
 		if errors.Is(err, zk.ErrNoNode) {
 			var now bool
 			if now, err = s.makeDirectory(ctx, s.cfg.outward(parent)); err == nil {
-				made = made || now
-				err = pace.Wait(ctx, s.life.Done()) // servers can remove an empty directory at any time
+				made, err = made || now, pace.Wait(ctx, s.life.Done()) // servers can remove an empty directory at any time
 			}
 			if err == nil {
 				continue
@@ -96,8 +94,8 @@ func (s *Session) Create(ctx context.Context, at string, data []byte, mode Creat
 	}
 }
 
-// Set replaces the data of a node if the node has the given version (-1: any version), and returns the new stat. It is sent
-// once, as Create is, and returns and fails as Create does.
+// Set replaces the data of a node if the node has the given version (-1: any), and returns the new stat. It is sent once, as
+// Create is, and returns and fails as Create does.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Set")
 	s.check()
@@ -108,8 +106,8 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	return r.Stat, err
 }
 
-// Delete removes a node if it has the given version (-1: any version). It is sent once, as Create is, and returns and fails
-// as Create does. For a delete that is repeated there is [Session.Remove].
+// Delete removes a node if it has the given version (-1: any). It is sent once, as Create is, and returns and fails as Create
+// does. [Session.Remove] is repeated.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	misuse.Context(ctx, "session: Session.Delete")
 	s.check()
@@ -127,7 +125,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 }
 
 // erased takes the end of a request of the user that deletes nodes, some of which may be the session's own. gone says that an
-// answer means that they are gone. If there is no answer, the session finds out what counts: the user may not.
+// answer means that they are gone. If there is none, the session finds out what counts.
 func (s *Session) erased(r *wire.Reply, gone bool, nodes ...*place) {
 	for _, p := range nodes {
 		switch {
@@ -146,11 +144,11 @@ func (s *Session) erased(r *wire.Reply, gone bool, nodes ...*place) {
 }
 
 // Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest], *[zk.SetDataRequest], *[zk.DeleteRequest]
-// or *[zk.CheckVersionRequest] with a path below the chroot. Multi does not change the operations. A create without an ACL
-// gets that of [WithACL]. Multi creates neither ephemeral nodes nor containers, nor nodes with a TTL.
+// or *[zk.CheckVersionRequest] with a path below the chroot. A create without an ACL gets that of [WithACL]. Multi creates
+// neither ephemeral nodes nor containers, nor nodes with a TTL.
 //
-// Multi returns the result of each operation, and the first error among them. It is sent once, as Create is, and otherwise
-// returns and fails as Create does.
+// Multi returns the result of each operation, and the error of the one that failed. It is sent once, as Create is, and
+// otherwise returns and fails as Create does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	misuse.Context(ctx, "session: Session.Multi")
 	s.check()
@@ -183,26 +181,23 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	if err != nil {
 		return nil, err
 	}
-	var all []zk.MultiResponse
-	for _, one := range r.Results {
-		result := zk.MultiResponse{String: one.Path, Stat: one.Stat}
+	all := make([]zk.MultiResponse, len(r.Results))
+	for i, one := range r.Results {
+		all[i].Stat = one.Stat
 		if one.Path != "" {
-			result.String = s.cfg.inward(one.Path)
+			all[i].String = s.cfg.inward(one.Path)
 		}
 		if one.Code != codec.CodeOK {
-			result.Error = errorOf(one.Code)
-			if err == nil && !errors.Is(result.Error, codeError(codec.CodeRuntimeInconsistency)) {
-				err = opError("multi", "/", result.Error)
-			}
+			all[i].Error = errorOf(one.Code)
 		}
-		all = append(all, result)
 	}
-	if refused := firstError(r.Results); err == nil && refused != nil {
+	if refused := firstError(r.Results); refused != nil {
 		err = opError("multi", "/", refused)
 	}
 	return all, err
 }
 
+// operation returns the request that would do the same as an operation of a multi alone.
 func (s *Session) operation(op any) (frame []byte, err error) {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
@@ -230,8 +225,8 @@ func (s *Session) operation(op any) (frame []byte, err error) {
 var bare = new(config)
 
 // makeDirectory makes a directory, or waits for another call that is making it: when a directory of many contenders is missing,
-// all of them find that out at once. full has the chroot. made says that the directory was missing, and that this call has made
-// it. A caller that then puts nothing into it should give it back.
+// all of them find that out at once. full has the chroot. made says that this call has made it. A caller that then puts nothing
+// into it should give it back.
 func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, err error) {
 	failed, err := s.directories.do(ctx, s, full, func() (err error) {
 		made, err = s.buildDirectory(ctx, full)
@@ -243,9 +238,8 @@ func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, er
 	return made, failed
 }
 
-// buildDirectory makes a directory and every missing node above it, as containers, which the server removes when they have
-// become empty again. It begins with the leaf: a client that may create nodes in a directory need not have that right further
-// up. full has the chroot. If it fails, it gives back what it has made.
+// buildDirectory makes a directory and every missing node above it, as containers. It begins with the leaf: a client that may
+// create nodes in a directory need not have that right further up. If it fails, it gives back what it has made.
 func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, err error) {
 	at, parent := s.cfg.inward(full), full[:strings.LastIndexByte(full, '/')]
 	above := false // the parent was made, and nothing in it as far as is known
@@ -274,7 +268,7 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 		case errors.Is(err, zk.ErrNodeExists):
 			return made, nil
 		case errors.Is(err, zk.ErrNoAuth): // a server checks the right to create before it checks whether the node exists
-			if r, _ := s.request(ctx, true, bare.reading(codec.OpExists, full, false)); r.Stat != nil {
+			if r, _ := s.request(ctx, true, bare.reading(exists, full, false)); r.Stat != nil {
 				return false, nil
 			}
 			return made, s.missing("create", at, err)
@@ -291,7 +285,7 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 	}
 }
 
-// missing completes the error for a right that is missing: it names the right, the directory, and the identities.
+// missing names in an error the right that is missing, the directory, and the identities.
 func (s *Session) missing(right, at string, err error) error {
 	who := []string{}
 	for _, id := range s.cfg.auths {
@@ -308,9 +302,8 @@ func (s *Session) missing(right, at string, err error) error {
 	return fmt.Errorf("no right to %s in %s for %s: %w", right, path.Dir(at), strings.Join(who, ", "), err)
 }
 
-// giveBack removes directories that a call has made, one after the other, in the background: those that are not in use after a
-// session timeout. Servers before 3.10 remove a container only if it has had a child. A caller that has little time, and tries
-// again, finds the directory until then.
+// giveBack removes directories that a call has made, one after the other, if they are not in use after a session timeout: a
+// caller that tries again finds them until then. Servers before 3.10 remove a container only if it has had a child.
 func (s *Session) giveBack(all ...string) {
 	const asMade = 0 // the version of a node whose data nobody has set
 	time.AfterFunc(s.Timeout(), func() {

@@ -80,14 +80,14 @@ func SyncFrame(xid int32) []byte {
 	return e.Frame()
 }
 
-// AgreeFrame returns a transaction that changes nothing: a check that the root exists. A quorum
-// has to agree to it, whatever rights the client has.
-func AgreeFrame(xid int32) []byte {
+// AgreeFrame returns a transaction that changes nothing: a check that a node exists. A quorum has
+// to agree to it, whether the node exists or not, and whatever rights the client has.
+func AgreeFrame(xid int32, path string) []byte {
 	e := NewFrame()
 	e.Int32(xid)
 	e.Int32(OpMulti)
 	e.MultiHeader(OpCheck, false, -1)
-	e.String("/")
+	e.String(path)
 	e.Int32(-1) // any version
 	e.MultiHeader(OpError, true, -1)
 	return e.Frame()

@@ -167,7 +167,7 @@ func (w *Conn) Open() error {
 		w.waiting.addOwn(id.Frame())
 	}
 	if w.link.Begin(w.sent, w.greeted, w.timeout, w.cfg.Half(w.timeout), w.owns()) {
-		w.waiting.addOwn(codec.AgreeFrame(w.numberLocked()))
+		w.waiting.addOwn(codec.AgreeFrame(w.numberLocked(), "/"))
 	}
 	w.writer.Go(w.writes)
 	return nil

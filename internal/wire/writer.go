@@ -74,7 +74,7 @@ func (w *Conn) beatLocked(now time.Time) {
 			w.link.Began(xid)
 			w.waiting.addOwn(codec.SyncFrame(xid))
 		case clock.Agree:
-			w.waiting.addOwn(codec.AgreeFrame(w.numberLocked()))
+			w.waiting.addOwn(codec.AgreeFrame(w.numberLocked(), "/"))
 		}
 	}
 }

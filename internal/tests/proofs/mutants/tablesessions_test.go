@@ -70,7 +70,7 @@ var sessions = []mutant{
 		"no write before the search",
 		"a leader that has been cut off says that there is no node, and makes it later",
 		[]change{
-			{"session", "(*entry).listBehindWrite", put(argument("s.list", "s.cfg.checking"), "s.cfg.reading(codec.OpExists, e.asked, false)")},
+			{"session", "(*entry).listBehindWrite", put(argument("s.list", "s.cfg.checking"), "s.cfg.reading(exists, e.asked, false)")},
 			// A new connection begins with a write of its own, behind which the search would be.
 			{"clock", "(*beat).begin", put(result("owns"), "false")},
 		},
@@ -89,7 +89,7 @@ var sessions = []mutant{
 	{
 		"who was in doubt does not look again when it leaves",
 		"a second node of a create that was sent twice stays",
-		one("session", "(*entry).remove", never(test("e.doubt"))), by("session", "TestEnterRemovesTwins"),
+		one("session", "(*Node).Remove", never(test("e.doubt"))), by("session", "TestEnterRemovesTwins"),
 	},
 	{
 		"a delete without a connection is forgotten",
