@@ -205,7 +205,7 @@ func TestRefusalAtTheEndOfSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := unwatched(t, 10*time.Second)
 				r := s.Remove(t.Context(), "/n")
-				both(func() { s.removals.refuse(r, zk.ErrNoAuth) }, func() {
+				both(func() { s.removals.failed(r, zk.ErrNoAuth) }, func() {
 					_ = s.mark(ErrClosed)
 					<-r.Done()
 				})

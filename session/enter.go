@@ -199,7 +199,7 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 	if e.fixed {
 		mode = ephemeral
 	}
-	return repeat(ctx, s, "create", e.asked, true, func(l *link) (*Listing, bool, error) {
+	return repeat(ctx, s, "create", e.asked, func(l *link) (*Listing, error) {
 		for { // again if somebody has deleted the node, or its directory
 			create, end := s.cfg.making(e.asked, e.data, s.cfg.acl, mode), make(chan wire.Reply, 1)
 			create.ended = func(r wire.Reply) { // before any event or answer that follows
@@ -217,48 +217,48 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 						e.undo(ctx)
 					}()
 				}
-				return nil, false, err
+				return nil, err
 			}
 			e.learn(l, &create.reply, create.err)
 			switch refusal := create.err; {
 			case refusal == nil:
 				if unnumbered := e.checkNumber(); unnumbered != nil {
-					return listing, false, unnumbered
+					return listing, unnumbered
 				}
 				if err == nil && slices.Contains(listing.Names, path.Base(e.node)) {
-					return listing, false, nil
+					return listing, nil
 				}
 				listing.forget() // it is older than the node, or there is none
 				if listing, err = e.listAgain(ctx); listing != nil || err != nil {
-					return listing, false, err
+					return listing, err
 				}
 			case s.Err() != nil:
-				return nil, false, s.Err()
+				return nil, s.Err()
 			case outcomeOf(refusal) == inDoubt:
 				if long++; !errors.Is(refusal, wire.ErrLongest) {
 					long = 0
 				}
 				if long == refusedAfter { // that is an answer, in a way
-					return nil, false, fmt.Errorf("%w: %d connections in a row were lost: %v", ErrTooLong, long, refusal) //nolint:errorlint // see above
+					return nil, fmt.Errorf("%w: %d connections in a row were lost: %v", ErrTooLong, long, refusal) //nolint:errorlint // see above
 				}
 				if listing, err = e.seek(ctx); listing != nil || err != nil {
-					return listing, false, err
+					return listing, err
 				}
-				return nil, true, refusal
+				return nil, refusal
 			case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
 				made, err := s.makeDirectory(ctx, s.cfg.outward(e.dir))
 				if e.founded = e.founded || made; err != nil {
-					return nil, false, err
+					return nil, err
 				}
 			case errors.Is(refusal, zk.ErrNodeExists) && !e.fixed: // past the end of the counter, servers give a number again
-				return nil, false, fmt.Errorf("%w: it gave one again", ErrSequence)
+				return nil, fmt.Errorf("%w: it gave one again", ErrSequence)
 			case errors.Is(refusal, zk.ErrNoAuth):
-				return nil, false, s.missing("create", e.asked, refusal)
+				return nil, s.missing("create", e.asked, refusal)
 			default:
-				return nil, false, refusal
+				return nil, refusal
 			}
 			if err := pace.Wait(ctx, s.life.Done()); err != nil {
-				return nil, false, err
+				return nil, err
 			}
 		}
 	})

@@ -70,7 +70,7 @@ type found struct {
 // listBehindWrite lists the directory behind a write.
 func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, error) {
 	s := e.s
-	return repeat(ctx, s, "getChildren", e.dir, true, func(l *link) (*Listing, bool, error) {
+	return repeat(ctx, s, "getChildren", e.dir, func(l *link) (*Listing, error) {
 		first := false
 		list := func() found {
 			first = true
@@ -79,11 +79,11 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 		}
 		if e.lost == nil || e.lost == l { // a listing that is under way can be older than the create
 			one := list()
-			return one.listing, false, one.err
+			return one.listing, one.err
 		}
 		one, err := s.searches.do(ctx, s, searchKey{l, e.dir, o}, list)
 		if err = cmp.Or(err, one.err); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		own := *one.listing // others have the same
 		own.Names, own.Stat = slices.Clone(own.Names), copyStat(own.Stat)
@@ -92,7 +92,7 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 			own.Directory.share()
 			own.Children.share()
 		}
-		return &own, false, nil
+		return &own, nil
 	})
 }
 
@@ -204,10 +204,10 @@ func (e *entry) erase(ctx context.Context) error {
 
 // existsBehindWrite is Exists behind a write.
 func (s *Session) existsBehindWrite(ctx context.Context, at string) (*zk.Stat, error) {
-	return repeat(ctx, s, "exists", at, true, func(l *link) (*zk.Stat, bool, error) {
+	return repeat(ctx, s, "exists", at, func(l *link) (*zk.Stat, error) {
 		one := s.cfg.reading(exists, at, false)
 		err := ignoreNoNode(s.fly(ctx, l, s.cfg.checking(at), one))
-		return one.reply.Stat, false, err
+		return one.reply.Stat, err
 	})
 }
 

@@ -110,13 +110,12 @@ func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listin
 	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
-	return repeat(ctx, s, "getChildren", path, true, func(l *link) (*Listing, bool, error) {
+	return repeat(ctx, s, "getChildren", path, func(l *link) (*Listing, error) {
 		var before []*leg
 		if o.Sync {
 			before = append(before, s.cfg.syncing(path))
 		}
-		listing, err := s.list(ctx, l, path, o, before...)
-		return listing, false, err
+		return s.list(ctx, l, path, o, before...)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -31,9 +32,9 @@ type Removal struct {
 	err  error // set before done is closed
 
 	// Guarded by the lock of removals.
-	told bool // done is closed
-	slow rounds.Backoff
-	next time.Time // when it is tried again after a refusal
+	told  bool // done is closed
+	waits rounds.Backoff
+	timer *time.Timer // to the next try; nil before the first has failed
 }
 
 var closedNow = func() chan struct{} {
@@ -95,24 +96,23 @@ func (s *Session) Remove(ctx context.Context, path string) *Removal {
 // confirmed that. It sends nothing.
 func (s *Session) Removing(path string) bool { return s.check().removals.at(path) != nil }
 
-// removals are the deletes of a session that are under way. One goroutine repeats those that have failed, while there are
-// any: when a connection breaks, there can be thousands.
+// removals are the deletes of a session that are under way. When a connection breaks, there can be thousands. So those that
+// fail take no goroutine, and those that have to be found first share one.
 type removals struct {
-	s *Session
+	s        *Session
+	searches lane
 
-	mu      sync.Mutex
-	all     map[string][]*Removal // by path
-	owed    []*Removal            // the next connection sends them before anything else
-	kept    []*Removal            // the goroutine sees to them
-	running bool
-	over    bool          // the session has ended
-	wake    chan struct{} // of the goroutine
+	mu   sync.Mutex
+	all  map[string][]*Removal // by path
+	owed []*Removal            // the next connection sends them before anything else
+	over bool                  // the session has ended
 }
 
 // begin returns a removal that counts as begun. start sends the delete, or has the next connection send it. It takes no
 // goroutine, and calls a hook: so its caller holds no mutex.
 func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) (r *Removal, start func()) {
-	r = &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, find: find, done: make(chan struct{}), cut: closedNow}
+	r = &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, find: find, cut: closedNow, waits: q.s.cfg.waits}
+	r.done = make(chan struct{})
 	l, unknown := q.s.link(), find != nil && place == nil // nothing is deleted before it is found
 	if l != nil && !unknown {
 		r.cut = l.cut
@@ -121,7 +121,6 @@ func (q *removals) begin(ctx context.Context, path string, place *place, find fu
 	defer q.mu.Unlock()
 	if q.all == nil {
 		q.all = make(map[string][]*Removal)
-		q.wake = make(chan struct{}, 1)
 		context.AfterFunc(q.s.life, q.end)
 	}
 	q.all[path] = append(q.all[path], r)
@@ -131,7 +130,7 @@ func (q *removals) begin(ctx context.Context, path string, place *place, find fu
 		case over:
 			q.finish(r, q.s.Err())
 		case unknown:
-			q.keep(r)
+			q.search(r)
 		case l == nil:
 			q.owe(r)
 		default:
@@ -188,96 +187,34 @@ func (q *removals) send(l *link, r *Removal) {
 		switch {
 		case gone:
 			q.finish(r, nil)
-		case s.Err() != nil:
-			q.finish(r, s.Err())
-		case reply.Err != nil && r.find == nil:
+		case reply.Err == nil || s.Err() != nil:
+			q.failed(r, err)
+		case r.find != nil:
+			q.search(r)
+		default:
 			s.traceRetry(r.ctx, "delete", 1, err)
 			q.owe(r)
-		default:
-			q.refuse(r, err)
-			q.keep(r)
 		}
 	}
 	l.conn.Start(&one.Call)
 	s.room.leave(r.place, &failed)
 }
 
-// keep has the goroutine see to a removal.
-func (q *removals) keep(r *Removal) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.kept = append(q.kept, r)
-	if !q.running {
-		q.running = true
-		go q.run()
-	}
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run repeats the removals that the servers have refused, and those whose node has to be found, one after another.
-func (q *removals) run() {
-	for waits := q.s.cfg.waits; ; {
-		r, next, ok := q.due(time.Now())
-		switch {
-		case !ok:
-			return
-		case r == nil:
-			_ = rounds.Until(q.s.life, q.wake, time.Until(next))
-			continue
-		}
-		var err error
-		if r.find != nil {
-			err = r.find(r.ctx)
+// search finds out what there is to delete, and deletes it.
+func (q *removals) search(r *Removal) {
+	q.searches.add(math.MaxInt, func() {
+		if err := r.find(r.ctx); err != nil {
+			q.failed(r, err)
 		} else {
-			one := q.s.cfg.deleting(r.path, anyVersion)
-			one.First = true
-			if _, err = q.s.request(r.ctx, true, one); ignoreNoNode(err) == nil {
-				q.s.room.end(r.place)
-			}
-		}
-		switch {
-		case ignoreNoNode(err) == nil:
 			q.finish(r, nil)
-			waits.Reset()
-			continue
-		case q.s.Err() != nil:
-			q.finish(r, q.s.Err())
-			continue
-		case outcomeOf(err) == answered:
-			q.refuse(r, err)
-		default:
-			_ = rounds.Until(q.s.life, nil, waits.Next())
 		}
-		q.keep(r)
-	}
+	})
 }
 
-// due takes a removal that is to be tried now, or returns when the next one is. ok is false, and the goroutine ends, if there
-// is none.
-func (q *removals) due(now time.Time) (r *Removal, next time.Time, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.running = len(q.kept) > 0 && !q.over; !q.running {
-		return nil, next, false
-	}
-	for i, one := range q.kept {
-		if !one.next.After(now) {
-			q.kept = slices.Delete(q.kept, i, i+1)
-			return one, now, true
-		}
-		if next.IsZero() || one.next.Before(next) {
-			next = one.next
-		}
-	}
-	return nil, next, true
-}
-
-// refuse reports the first refusal by the servers. The removal goes on slowly, because the permission may come back.
-func (q *removals) refuse(r *Removal, err error) {
-	if outcomeOf(err) != answered {
+// failed has a removal tried again: slowly after a refusal, because the permission may come back. It reports the first refusal.
+func (q *removals) failed(r *Removal, err error) {
+	if cause := q.s.Err(); cause != nil {
+		q.finish(r, cause)
 		return
 	}
 	if errors.Is(err, zk.ErrNoAuth) {
@@ -286,15 +223,26 @@ func (q *removals) refuse(r *Removal, err error) {
 	most := min(30*time.Second, q.s.Timeout())
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.slow.Most == 0 {
-		r.slow = rounds.Backoff{First: min(2*time.Second, most), Most: most}
+	if q.over {
+		return
 	}
-	r.next = time.Now().Add(max(r.slow.Next(), min(500*time.Millisecond, most/2)))
-	if !r.told { // the session can have ended since the answer
+	if outcomeOf(err) == answered && !r.told {
 		r.told, r.err = true, opError("delete", r.path, err)
 		close(r.done)
+		r.waits = rounds.Backoff{First: min(2*time.Second, most), Most: most}
 		q.s.cfg.log.Error("zookeeper refuses to remove a node; the removal is tried again slowly", "path", r.path, "err", err)
 	}
+	least := time.Microsecond // no timer is due at once: see .ci/race
+	if r.told {
+		least = min(500*time.Millisecond, most/2)
+	}
+	r.timer = time.AfterFunc(max(least, r.waits.Next()), func() {
+		if r.find != nil {
+			q.search(r)
+		} else {
+			q.owe(r)
+		}
+	})
 }
 
 // finish ends a removal. err is nil if the servers have said that the node is gone, and else the session's error.
@@ -320,8 +268,13 @@ func (q *removals) finish(r *Removal, err error) {
 // end ends all removals with the session.
 func (q *removals) end() {
 	q.mu.Lock()
-	q.over, q.owed, q.kept = true, nil, nil
+	q.over, q.owed = true, nil
 	all := slices.Concat(slices.Collect(maps.Values(q.all))...)
+	for _, r := range all {
+		if r.timer != nil {
+			r.timer.Stop()
+		}
+	}
 	q.mu.Unlock()
 	for _, r := range all {
 		q.finish(r, q.s.Err())

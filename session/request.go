@@ -17,29 +17,24 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// repeat is the only retry loop. It waits for a connection and tries once over it. A try returns a result, whether the
-// servers may have carried it out, or may yet, and an error. repeat
+// repeat is the only retry loop. It waits for a connection and tries once over it. It
 //
 //   - returns the server's answer, be it a result or a refusal,
 //   - returns the error of ctx or of the session as soon as that ends; what has not left by then never leaves,
-//   - tries again when the request was not sent, the server asks for that, or the connection was lost before the reply and
-//     again says that the request does the same twice as once.
-//
-// The error of a request that is not repeated matches ErrUncertain if the servers may have carried it out.
-func repeat[T any](ctx context.Context, s *Session, op, path string, again bool, try func(*link) (T, bool, error)) (T, error) {
+//   - tries again when the request was not sent, the server asks for that, or the connection was lost before the reply,
+//     unless the error matches ErrUncertain.
+func repeat[T any](ctx context.Context, s *Session, op, path string, try func(*link) (T, error)) (T, error) {
 	var none T
 	for tries, waits := 1, s.cfg.waits; ; tries++ {
 		l, err := s.ready(ctx)
 		if err != nil {
 			return none, opError(op, path, err)
 		}
-		r, doubt, err := try(l)
+		r, err := try(l)
 		switch {
 		case err == nil:
 			return r, nil
-		case doubt && !again:
-			return r, opError(op, path, fmt.Errorf("%w: %w", ErrUncertain, err))
-		case outcomeOf(err) == answered, errors.Is(err, ErrTooLong):
+		case outcomeOf(err) == answered, errors.Is(err, ErrTooLong), errors.Is(err, ErrUncertain):
 			return r, opError(op, path, err)
 		case errors.Is(err, errNotSent):
 			select {
@@ -70,12 +65,16 @@ type leg struct {
 	traced   func(error)
 }
 
-// request sends one request until there is an answer, or once if again is false.
+// request sends one request until there is an answer, or once if again is false. Then the error matches ErrUncertain if the
+// servers may have carried it out.
 func (s *Session) request(ctx context.Context, again bool, one *leg) (wire.Reply, error) {
-	return repeat(ctx, s, one.op, one.path, again, func(l *link) (wire.Reply, bool, error) {
+	return repeat(ctx, s, one.op, one.path, func(l *link) (wire.Reply, error) {
 		try := *one
 		err := s.fly(ctx, l, &try)
-		return try.reply, try.doubt, err
+		if try.doubt && !again {
+			err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		}
+		return try.reply, err
 	})
 }
 

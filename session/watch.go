@@ -387,7 +387,7 @@ func (s *Session) isSet(ctx context.Context, w *Watch) error {
 
 // watch returns the shared watch of a path once it is set. It asks again if the answer was lost.
 func (s *Session) watch(ctx context.Context, kind readKind, path string) (*Watch, error) {
-	return repeat(ctx, s, reads[kind].name, path, true, func(l *link) (*Watch, bool, error) {
+	return repeat(ctx, s, reads[kind].name, path, func(l *link) (*Watch, error) {
 		w, one := s.join(kind, path, false)
 		if one != nil {
 			_ = s.fly(ctx, l, one)
@@ -396,6 +396,6 @@ func (s *Session) watch(ctx context.Context, kind readKind, path string) (*Watch
 		if err != nil {
 			w.Forget()
 		}
-		return w, false, err
+		return w, err
 	})
 }

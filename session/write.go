@@ -114,28 +114,26 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	if err := misuse.ValidatePath(path); err != nil {
 		return err
 	}
-	_, err := repeat(ctx, s, "delete", path, false, func(l *link) (*leg, bool, error) {
-		p := s.room.at(path) // a node that is created at the path later stays
-		one := s.cfg.deleting(path, version)
-		one.ended = func(r wire.Reply) { s.erased(&r, r.Code == codec.CodeOK || r.Code == codec.CodeNoNode, p) }
-		err := s.fly(ctx, l, one)
-		return nil, one.doubt, err
-	})
+	one := s.cfg.deleting(path, version)
+	one.ended = func(r wire.Reply) { s.erased(&r, r.Code == codec.CodeOK || r.Code == codec.CodeNoNode, path) }
+	_, err := s.request(ctx, false, one)
 	return err
 }
 
 // erased takes the end of a request of the user that deletes nodes, some of which may be the session's own. gone says that an
-// answer means that they are gone. If there is none, the session finds out what counts.
-func (s *Session) erased(r *wire.Reply, gone bool, nodes ...*place) {
-	for _, p := range nodes {
+// answer means that they are gone. If there is none, the session finds out what counts. A node that is created at a path later
+// is not there yet, since answers come in order.
+func (s *Session) erased(r *wire.Reply, gone bool, paths ...string) {
+	for _, path := range paths {
+		p := s.room.at(path)
 		switch {
 		case p == nil:
 		case r.Err == nil && gone:
 			s.room.end(p)
 		case r.Err != nil && !errors.Is(r.Err, wire.ErrNotSent):
 			go func() {
-				stat, err := s.existsBehindWrite(s.life, p.path)
-				if err == nil && stat == nil || s.room.at(p.path) != p {
+				stat, err := s.existsBehindWrite(s.life, path)
+				if err == nil && stat == nil || s.room.at(path) != p {
 					s.room.end(p)
 				}
 			}()
@@ -155,14 +153,15 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	e := codec.NewFrame()
 	e.Int32(0)
 	e.Int32(codec.OpMulti)
-	deleted, kinds := make([]*place, len(ops)), make([]int32, len(ops))
+	var deleted []string
+	kinds := make([]int32, len(ops))
 	for i, op := range ops {
 		part, err := s.operation(op)
 		if err != nil {
 			return nil, fmt.Errorf("multi: operation %d: %w", i, err)
 		}
 		if d, ok := op.(*zk.DeleteRequest); ok {
-			deleted[i] = s.room.at(d.Path)
+			deleted = append(deleted, d.Path)
 		}
 		kinds[i] = codec.Op(part)
 		e.MultiHeader(kinds[i], false, -1)
@@ -255,12 +254,12 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 		}
 	}()
 	for pace := (rounds.Pace{Backoff: s.cfg.waits}); ; {
-		_, err := repeat(ctx, s, "create", at, true, func(l *link) (*leg, bool, error) {
+		_, err := repeat(ctx, s, "create", at, func(l *link) (*leg, error) {
 			one := bare.making(full, nil, s.cfg.acl, Container)
 			one.path = at
 			err := s.fly(ctx, l, one)
 			made = made || one.doubt
-			return nil, one.doubt, err
+			return nil, err
 		})
 		switch {
 		case err == nil:
