@@ -60,49 +60,15 @@ type entry struct {
 
 // waiting has the requests that have not left, in lists of entries. Those of the connection go ahead of all. Deletes of our own
 // nodes go before others: they make directories shorter, and let other clients in.
-//
-// Callers that want the same listing share the next one that has not left. A caller may have sent a create just before,
-// and wants to see its node. So a listing goes behind all that waits when another caller joins it.
 type waiting struct {
 	own, deletes, others list.List
 	listings             map[string]*entry
-}
-
-func (w *waiting) add(c *Call) {
-	e := &c.own
-	e.frame, e.check, e.in = c.Frame, c.Check, &w.others
-	if c.First {
-		e.in = &w.deletes
-	}
-	if codec.Op(c.Frame) == codec.OpGetChildren2 {
-		e.key = string(c.Frame[8:]) // behind the length and the number
-		if shared := w.listings[e.key]; shared != nil && len(shared.calls) < mostShare {
-			shared.calls, c.entry = append(shared.calls, c), shared
-			w.others.MoveToBack(shared.at)
-			return
-		}
-		if w.listings == nil {
-			w.listings = make(map[string]*entry)
-		}
-		w.listings[e.key] = e
-	}
-	c.alone[0] = c
-	e.calls, c.entry = c.alone[:], e
-	e.at = e.in.PushBack(e)
 }
 
 // addOwn adds a request of the connection.
 func (w *waiting) addOwn(frame []byte) {
 	e := &entry{frame: frame, in: &w.own}
 	e.at = w.own.PushBack(e)
-}
-
-// next returns the entry that leaves next, or nil.
-func (w *waiting) next() *entry {
-	if at := cmp.Or(w.own.Front(), w.deletes.Front(), w.others.Front()); at != nil {
-		return at.Value.(*entry)
-	}
-	return nil
 }
 
 // take removes an entry, which leaves, or never will.
@@ -116,21 +82,39 @@ func (w *waiting) take(e *entry) {
 
 // Start sends calls, one right behind the other, when there is room for them. It does not block. Calls that come before
 // the greeting wait for it.
+//
+// Callers that want the same listing share the next one that has not left. A caller may have sent a create just before,
+// and wants to see its node. So a listing goes behind all that waits when another caller joins it.
 func (w *Conn) Start(calls ...*Call) {
 	w.mu.Lock()
-	over := w.over
-	if !over {
-		for _, c := range calls {
-			w.waiting.add(c)
-		}
-	}
-	w.mu.Unlock()
-	if over {
-		for _, c := range calls {
-			c.Done(Reply{Err: ErrNotSent})
-		}
+	if w.over {
+		w.mu.Unlock()
+		ending{calls, Reply{Err: ErrNotSent}}.End()
 		return
 	}
+	for _, c := range calls {
+		e := &c.own
+		e.frame, e.check, e.in = c.Frame, c.Check, &w.waiting.others
+		if c.First {
+			e.in = &w.waiting.deletes
+		}
+		if codec.Op(c.Frame) == codec.OpGetChildren2 {
+			e.key = string(c.Frame[8:]) // behind the length and the number
+			if shared := w.waiting.listings[e.key]; shared != nil && len(shared.calls) < mostShare {
+				shared.calls, c.entry = append(shared.calls, c), shared
+				w.waiting.others.MoveToBack(shared.at)
+				continue
+			}
+			if w.waiting.listings == nil {
+				w.waiting.listings = make(map[string]*entry)
+			}
+			w.waiting.listings[e.key] = e
+		}
+		c.alone[0] = c
+		e.calls, c.entry = c.alone[:], e
+		e.at = e.in.PushBack(e)
+	}
+	w.mu.Unlock()
 	w.poke()
 }
 
@@ -146,15 +130,22 @@ func (w *Conn) Withdraw(c *Call) bool {
 	if i < 0 {
 		return false
 	}
-	e.calls = slices.Delete(e.calls, i, i+1)
-	if len(e.calls) == 0 {
+	if e.calls = slices.Delete(e.calls, i, i+1); len(e.calls) == 0 {
 		w.waiting.take(e)
 	}
 	return true
 }
 
-// hasRoomLocked reports whether a request may leave. Those of the connection's own always may, and so may one call, whatever its
-// length.
-func (w *Conn) hasRoomLocked(e *entry) bool {
-	return len(e.calls) == 0 || w.flying == 0 || w.flying < mostCalls && w.load+len(e.frame) <= mostBytes
+// nextLocked returns the request that may leave next, or nil. Those of the connection's own always may, and so may one call,
+// whatever its length.
+func (w *Conn) nextLocked() *entry {
+	at := cmp.Or(w.waiting.own.Front(), w.waiting.deletes.Front(), w.waiting.others.Front())
+	if at == nil {
+		return nil
+	}
+	e := at.Value.(*entry)
+	if len(e.calls) == 0 || w.flying == 0 || w.flying < mostCalls && w.load+len(e.frame) <= mostBytes {
+		return e
+	}
+	return nil
 }

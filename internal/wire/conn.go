@@ -228,7 +228,7 @@ func (w *Conn) Forsake() {
 		if i == longest {
 			why = fmt.Errorf("%w, with a request of %d bytes: %w", why, len(f.frame), ErrLongest)
 		}
-		end(f.calls, Reply{Err: why})
+		ending{f.calls, Reply{Err: why}}.End()
 	}
 	w.stop()
 }
@@ -246,7 +246,7 @@ func (w *Conn) stop() {
 		}
 	}
 	w.mu.Unlock()
-	end(all, Reply{Err: ErrNotSent})
+	ending{all, Reply{Err: ErrNotSent}}.End()
 }
 
 // Err returns why the connection has ended, or nil.

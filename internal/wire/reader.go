@@ -26,16 +26,19 @@ type News struct {
 	Expired  bool   // the session has expired
 	Closed   bool   // the server has confirmed closeSession; it ends the connection now
 
-	ended []*Call
+	ending
+}
+
+// ending is the end of calls.
+type ending struct {
+	calls []*Call
 	reply Reply
 }
 
 // End ends the calls whose answer this is. It must be called, after what the news proves was taken.
-func (n News) End() { end(n.ended, n.reply) }
-
-func end(calls []*Call, r Reply) {
-	for _, c := range calls {
-		c.Done(r)
+func (e ending) End() {
+	for _, c := range e.calls {
+		c.Done(e.reply)
 	}
 }
 
@@ -110,7 +113,7 @@ func (w *Conn) badLength(n int, head [4]byte) error {
 		calls, w.flight = w.flight[0].calls, w.flight[1:]
 	}
 	w.mu.Unlock()
-	end(calls, Reply{Err: why})
+	ending{calls, Reply{Err: why}}.End()
 	return why
 }
 
@@ -145,7 +148,7 @@ func (w *Conn) take(frame []byte) (n News, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i == 0 {
+	if i == 0 { // nearly always
 		w.flight[0] = sending{}
 		w.flight = w.flight[1:]
 	} else {
@@ -161,15 +164,14 @@ func (w *Conn) take(frame []byte) (n News, err error) {
 		w.flying--
 		w.load -= len(one.frame)
 	}
-	next := w.waiting.next()
-	w.due = w.due || agrees || next != nil && w.hasRoomLocked(next)
-	n.Since, n.Zxid, n.ended = now.Sub(w.greeted), zxid, one.calls
+	w.due = w.due || agrees || w.nextLocked() != nil
+	n.Since, n.Zxid, n.calls = now.Sub(w.greeted), zxid, one.calls
 	n.Expired = code == codec.CodeSessionExpired
 	n.Closed = code == codec.CodeOK && one.Op == codec.OpClose
 	return n, nil
 }
 
-// identified takes the answer to an identity. A server takes them in order, and closes the connection after a refusal.
+// identified takes the answer to an identity. A server answers them in order, and hangs up after a refusal.
 func (w *Conn) identified(code int32) (n News, err error) {
 	switch {
 	case len(w.ids) == 0:

@@ -31,8 +31,7 @@ func (w *Conn) writes() {
 }
 
 // batch returns what to write now: the heartbeats that are due, what else the connection has to say, and the calls that have
-// room. It notes them as sent before the write begins, and what a quorum's answer to each will prove. more says that some with
-// room remain, and next is when to look again.
+// room. It notes them as sent before the write begins. more says that some with room remain, and next is when to look again.
 func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +39,7 @@ func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 		w.beatLocked(now)
 	}
 	out = w.writing[:0]
-	for e := w.waiting.next(); e != nil && w.hasRoomLocked(e); e = w.waiting.next() {
+	for e := w.nextLocked(); e != nil; e = w.nextLocked() {
 		if more = len(out) > 0 && len(out)+len(e.frame) > mostWrite; more {
 			break
 		}
@@ -50,8 +49,7 @@ func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 			w.flying, w.load = w.flying+1, w.load+len(e.frame)
 		}
 		if xid := codec.Xid(e.frame); xid != codec.XidAuth { // ids keeps track of these, and the answers to them prove nothing
-			// Each frame has a time of its own.
-			w.flight = append(w.flight, sending{w.link.Sends(xid, codec.Op(e.frame), clock.Now()), e})
+			w.flight = append(w.flight, sending{w.link.Sends(xid, codec.Op(e.frame), clock.Now()), e}) // each has a time of its own
 		}
 		out = append(out, e.frame...)
 	}
