@@ -15,9 +15,8 @@ const defaultPort = "2181"
 // Parse splits "h1:2181,h2:2181/chroot" into servers and chroot. There may be no server. The chroot is "" or
 // a path without a trailing slash.
 //
-// The chroot may not contain a comma. A comma nearly always means that the user has written the
-// chroot after each server. If we took that for one server and a path, this client would lock
-// other nodes than its neighbours. For the same reason there is no semicolon and no question mark.
+// The chroot has no comma: it nearly always means that the user has written the chroot after each server. If we took that
+// for a path, this client would lock other nodes than its neighbours. So it is with semicolons and question marks.
 func Parse(s string) (servers []Server, chroot string, err error) {
 	switch {
 	case strings.Contains(s, "://"):
@@ -55,8 +54,7 @@ func Parse(s string) (servers []Server, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-// respell returns the servers of a connect string that is not written as it should be, with
-// the first chroot behind the last of them.
+// respell returns the connect string as it should be written, with the first chroot behind the last server.
 func respell(s string) string {
 	var servers []string
 	var chroot string

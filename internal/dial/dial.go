@@ -41,7 +41,7 @@ type Dialer struct {
 	waited bool // Waits was used since the last useful connection
 
 	// useful says that the last connection was of use: an answer came through the leader a while after the greeting. Some
-	// servers greet and accept identities, and then hang up on the first request. Some proxies hang up after one answer.
+	// servers hang up on the first request, and some proxies after one answer.
 	useful atomic.Bool
 
 	mu      sync.Mutex
@@ -51,14 +51,13 @@ type Dialer struct {
 
 const (
 	// firstLimit bounds the dials of the first round. Each further round has twice as long, up to mostLimit, and never more
-	// than a third of what remains of a session. So a server that does not answer costs a second, and a network on which a
-	// handshake takes seconds costs some rounds.
+	// than a third of what remains of a session.
 	firstLimit = time.Second
 	mostLimit  = 16 * time.Second
 	// usefulAfter is how long after its greeting a connection must still give answers to count as useful.
 	usefulAfter = time.Second
-	// tlsCloseTimeout bounds how long closing a connection waits to send the TLS alert. In crypto/tls that is 5 s, and
-	// without a bound if the connection has no deadlines.
+	// tlsCloseTimeout bounds how long Close waits to send the TLS alert. In crypto/tls that is 5 s, or for ever without
+	// deadlines.
 	tlsCloseTimeout = 100 * time.Millisecond
 	// mostDeaf bounds the dials that run on after their time, because a dialer does not honour its context.
 	mostDeaf = 8
@@ -87,7 +86,7 @@ func New(cfg Config) *Dialer {
 	return d
 }
 
-// run runs f in a goroutine, for which Close waits. It reports false if the dialer is closed.
+// run runs f in a goroutine, for which Close waits, or reports false if the dialer is closed.
 func (d *Dialer) run(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +96,8 @@ func (d *Dialer) run(f func()) bool {
 	return !d.closed
 }
 
-// Close ends the lookups, and further dials fail. It waits until all of them have ended, or until ctx ends: not every
-// dialer honours its context.
+// Close ends the lookups, and further dials fail. It waits for all of them, or until ctx ends: not every dialer honours its
+// context.
 func (d *Dialer) Close(ctx context.Context) {
 	d.end()
 	d.mu.Lock()
@@ -161,9 +160,9 @@ func (d *Dialer) Unresolved() error {
 	return d.hosts.failureLocked()
 }
 
-// HandshakeLimit returns how long the server of the last dial may take for its greeting: in the first round a quarter of
-// what remains of the session, because a server that stands still accepts connections too, and later half. If there is no
-// session to lose, it is a part of the timeout that is asked for, and all of it from the third round on.
+// HandshakeLimit returns how long the server of the last dial may take for its greeting: a quarter of what remains of the
+// session in the first round, since a server that stands still accepts connections too, and later half. Without a session to
+// lose, it is a part of the timeout that is asked for, and all of it from the third round on.
 func (d *Dialer) HandshakeLimit(left Remaining) time.Duration {
 	d.hosts.mu.Lock()
 	round := d.turn.round
@@ -188,8 +187,8 @@ func (d *Dialer) Useful() { d.useful.Store(true) }
 // Distrust is the opposite of Useful: a server has sent something wrong, and the next dial waits.
 func (d *Dialer) Distrust() { d.useful.Store(false) }
 
-// hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains of it. A bounded wait
-// keeps some jitter, because the clients of a server that went down should not all come back at the same time.
+// hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains of it. It keeps some
+// jitter: the clients of a server that went down should not all come back at the same time.
 func hurried(wait, atStake time.Duration) time.Duration {
 	most := max(20*time.Millisecond, min(time.Second, atStake/8))
 	if atStake <= 0 || wait <= most {

@@ -51,11 +51,9 @@ const (
 )
 
 // hosts knows the servers and their addresses. It resolves the names for each round anew, because the addresses of servers
-// in containers change. If the resolver does not answer, the addresses of earlier rounds are dialled: an outage of the
-// network often affects the resolver too, and those addresses are most likely still right when it ends.
-//
-// net.Dialer does not resolve the names: one name may stand for several servers, and a net.Dialer stays with the first
-// address that accepts a connection, even if the server there serves nobody.
+// in containers change. If the resolver does not answer, the addresses of earlier rounds are dialled: an outage often affects
+// the resolver too. net.Dialer does not do it: it stays with the first address of a name that accepts a connection, even if
+// the server there serves nobody.
 type hosts struct {
 	lookup  func(ctx context.Context, host string) ([]string, error) // nil: names are addresses
 	resolve func(ctx context.Context) ([]string, error)              // of the user; nil: servers stay
@@ -149,8 +147,8 @@ func (h *hosts) isAddress(host string) bool {
 	return err == nil
 }
 
-// awaitLocked waits for the lookups that are under way, but not long if an address is known, and in no case longer than
-// lookupLimit: not every resolver honours its context. It releases the lock while it waits.
+// awaitLocked waits for the lookups that are under way, not long if an address is known, and no longer than lookupLimit: not
+// every resolver honours its context. It releases the lock while it waits.
 func (h *hosts) awaitLocked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()

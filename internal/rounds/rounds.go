@@ -11,9 +11,8 @@
 //		}
 //	}
 //
-// Most loops go round again for a reason that occurs once, for example because an operator deleted
-// a node. They should go round at once. But if a server gives such a reason each time, the loop
-// would go round as fast as the server answers.
+// Most loops go round again for a reason that occurs once, for example because an operator deleted a node, and should go
+// round at once. But if a server gives such a reason each time, they should not go round as fast as it answers.
 package rounds
 
 import (
@@ -23,9 +22,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Pace spaces the rounds of one loop. The first two rounds follow at once. From then on there is a
-// wait before each round, which grows, with jitter. The zero value is ready for use. It must not be
-// used by several goroutines at once.
+// Pace spaces the rounds of one loop. The first two rounds follow at once. From then on there is a wait before each, which
+// grows, with jitter. The zero value is ready for use, by one goroutine at a time.
 type Pace struct {
 	Backoff Backoff // gives the waits
 
@@ -36,8 +34,7 @@ type Pace struct {
 const (
 	// free is how many rounds follow at once.
 	free = 2
-	// lasting is how long a round takes if the loop does not spin. After such a round the pace
-	// is reset. The wait before the round does not count.
+	// lasting is how long a round takes if the loop does not spin: then the pace is reset. The wait ahead does not count.
 	lasting = 10 * time.Second
 )
 

@@ -16,9 +16,9 @@ type Call struct {
 	// Frame is the request. The Conn fills in its number.
 	Frame []byte
 	// Check, if it is not nil, returns what is wrong with an answer that is well-formed and cannot be true. The connection
-	// ends then. Calls that share a listing share the Check of one of them.
+	// ends then. Calls that share a listing share one Check.
 	Check func(*codec.Answer) error
-	// First has the call leave ahead of others. It is for deletes of nodes of the session: these come to an end.
+	// First has the call leave ahead of others. It is for deletes of the session's own nodes: these come to an end.
 	First bool
 	// Done is called once, unless Withdraw has returned true. It must not block. News.End calls it, in the order of the
 	// stream, or Forsake, or Start if the connection has ended.
@@ -42,13 +42,11 @@ var (
 	ErrNotSent = fmt.Errorf("not sent: %w", net.ErrClosed)
 	// ErrTooLong means that an answer is longer than [codec.MaxFrame].
 	ErrTooLong = errors.New("too long")
-	// ErrLongest is matched by the end of a call without an answer that was long, and the longest in flight. A server hangs up
-	// without a word on a request that is longer than its jute.maxbuffer, and takes all other calls of the connection with it.
+	// ErrLongest is matched by the end of a call without an answer that was long, and the longest in flight.
 	ErrLongest = errors.New("the longest in flight, and servers hang up on a request that is longer than jute.maxbuffer")
 )
 
-// entry is a request that waits or is in flight, with the calls that want its answer. Requests of the connection's own have
-// none.
+// entry is a request that waits or is in flight, with the calls that want its answer. The connection's own have none.
 type entry struct {
 	frame []byte
 	check func(*codec.Answer) error

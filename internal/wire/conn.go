@@ -122,9 +122,8 @@ func (s socket) Read(b []byte) (int, error) {
 // ErrNoSession means that the server does not know the session that was asked for.
 var ErrNoSession = errors.New("the server has no such session")
 
-// Greet asks for the session. It returns the server's answer, and when the request was sent. The error matches
-// ErrNoSession if the session has expired. If the mechanism could not begin, nothing was sent. A timer bounds the handshake,
-// since not every dialer's connections have deadlines.
+// Greet asks for the session. It returns the server's answer, and when the request was sent. The error matches ErrNoSession
+// if the session has expired. A timer bounds the handshake: not every dialer's connections have deadlines.
 func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
 	began := time.Now()
 	if w.proof, err = w.cfg.SASL.begin(w.life, w.cfg.Host, w.cfg.Limit/2); err != nil {
@@ -173,8 +172,8 @@ func (w *Conn) Open() error {
 	return nil
 }
 
-// Close ends the connection, and waits until nothing more is written. It returns why the connection has ended: the first
-// reason, which may be another one. The calls without an answer stay for Forsake.
+// Close ends the connection, and waits until nothing more is written. It returns the first reason why the connection has
+// ended. The calls without an answer stay for Forsake.
 func (w *Conn) Close(why error) error {
 	if w.patience != nil {
 		w.patience.Stop()
@@ -186,8 +185,8 @@ func (w *Conn) Close(why error) error {
 
 func (w *Conn) owns() bool { return w.cfg.Owned.Load() > 0 }
 
-// numberLocked returns the next number of a request. Numbers are positive, so that servers count the requests: those that
-// they do not count pass a limit that the operator has set.
+// numberLocked returns the next number of a request. Servers count only requests with positive numbers, towards a limit that
+// the operator has set.
 func (w *Conn) numberLocked() int32 {
 	w.number = w.number%math.MaxInt32 + 1
 	return w.number
@@ -252,8 +251,7 @@ func (w *Conn) stop() {
 // Err returns why the connection has ended, or nil.
 func (w *Conn) Err() error { return context.Cause(w.life) }
 
-// Cut ends the connection for a reason. The first reason stays, because the others follow from it. Cut returns when the
-// socket is closed, which with TLS can take a moment.
+// Cut ends the connection for a reason. The first reason stays: the others follow from it. With TLS, Cut can take a moment.
 func (w *Conn) Cut(why error) {
 	w.end(why)
 	_ = w.net.Close()
@@ -266,8 +264,7 @@ func (w *Conn) poke() {
 	}
 }
 
-// Silence returns for how long a request has been in flight while no byte came, and while no frame began. They differ
-// while a long answer is on its way.
+// Silence returns for how long a request has been in flight while no byte came, and while no frame began.
 func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// SASL proves to a server who the client is, right behind the greeting and ahead of all else. Some servers refuse all
-// other requests before that, heartbeats too. So it is a part of the handshake, and the clock takes nothing from its
-// answers. The functions of the mechanism are the program's: they run under no lock, on a goroutine that is left behind if
-// the connection ends before they return. All connections of a manager share one SASL, so that they leave few behind.
+// SASL proves to a server who the client is. Some servers refuse all other requests before that, heartbeats too. So it is a
+// part of the handshake, and the clock takes nothing from its answers. The functions of the mechanism are the program's: they
+// run under no lock, on a goroutine that is left behind if the connection ends before they return. All connections of a
+// manager share one SASL, so that they leave few behind.
 type SASL struct {
 	Name  string // of the mechanism
 	Start func(ctx context.Context, host string) (x Exchange, first []byte, err error)

@@ -10,9 +10,9 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Visit is a connection of its own that does one thing and ends. It sends the handshake, the identities and closeSession
-// together, without waiting for answers. So it closes a session even if no answer gets through, and it never prolongs a
-// session's life without ending it. With SASL it has to wait for the answers of that exchange.
+// Visit is a connection of its own that closes a session. It sends the handshake, the identities and closeSession together:
+// so it never prolongs a session's life without ending it, and needs no answer. With SASL it has to wait for those of that
+// exchange.
 type Visit struct {
 	Hello      codec.Hello
 	Identities []codec.Identity // some servers refuse all requests without
@@ -82,8 +82,7 @@ func (v Visit) Run(ctx context.Context, c net.Conn) (out Outcome) {
 	return out
 }
 
-// take takes one frame from the server. The greeting says whether the session was still there.
-// The answer to closeSession says that it is gone.
+// take takes one frame from the server. The greeting, or the answer to closeSession, says that the session is gone.
 func (v Visit) take(out *Outcome, frame []byte) error {
 	if out.Greeted {
 		d := codec.Decoder{Rest: frame}
