@@ -112,14 +112,14 @@ func (s *Session) Err() error {
 	s.mu.Lock()
 	err, id, lookAt, timeout := s.err, s.greeting.Session, s.lookAt, s.greeting.Timeout()
 	s.mu.Unlock()
-	if err != nil || id == 0 || s.remaining() > 0 {
-		return err
+	if err == nil && id != 0 && s.remaining() <= 0 {
+		why := lossClock
+		if late := clock.Now().Sub(lookAt); late > timeout/stillPerTimeout { // a look was due: nothing in this process ran
+			why = stoodStill(late)
+		}
+		return s.mark(&endError{id, why})
 	}
-	why := lossClock
-	if late := clock.Now().Sub(lookAt); late > timeout/stillPerTimeout { // a look was due: nothing in this process ran
-		why = stoodStill(late)
-	}
-	return s.mark(&endError{id, why})
+	return err
 }
 
 // remaining reads the clock. A session whose nodes are there has to prove more. A create in flight does not count: its
