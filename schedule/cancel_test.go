@@ -30,7 +30,7 @@ func TestCancelledRunLeavesNoDirectory(t *testing.T) {
 		_, err := newJob(t, m, "/jobs/new").Run(ctx, noon, func(context.Context) error { return nil })
 		wantErr(t, "Run", err, context.Canceled)
 		time.Sleep(time.Minute)
-		server.ReapContainers()
+		testserver.Switch(server).ReapContainers()
 		s := testserver.Session(t, m)
 		must(t, s.Sync(t.Context(), "/"))
 		if children, _, err := s.Children(t.Context(), "/jobs"); !errors.Is(err, zk.ErrNoNode) {

@@ -402,7 +402,7 @@ func TestResizeAtTheEndOfTheCounter(t *testing.T) {
 	s := newSem(t, m, dir, 2)
 	must(t, s.Resize(ctx, 5))
 	l := take(t, s, 1)
-	must(t, server.SetSequence(dir, math.MaxInt32))
+	must(t, testserver.Switch(server).SetSequence(dir, math.MaxInt32))
 	must(t, s.Resize(ctx, 6))
 	wantErr(t, "Resize to fewer", s.Resize(ctx, 4), queue.ErrSequence)
 	wantLimit(t, s, 6)

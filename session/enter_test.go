@@ -442,7 +442,7 @@ func TestEnterEndsWithClose(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			e, srv := virtualEntry(t)
-			srv.Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
+			testserver.Switch(srv).Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
 			listing := srv.HoldReply(zktest.On(zktest.OpGetChildren2, e.d))
 			got := e.begin(t.Context(), e.form(fixed))
 			within(t, listing.Hit(), "the answer to the listing")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -105,7 +106,7 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e, srv := virtualEntry(t)
 			n := session.NewNode{Dir: e.d, Name: "lock-"}
-			must(t, srv.SetSequence(e.d, 1<<31-2))
+			must(t, testserver.Switch(srv).SetSequence(e.d, 1<<31-2))
 			last, err := e.s.Enter(t.Context(), n)
 			e.want(last, err)
 			for range 3 { // 2147483647, -2147483648, …

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -149,7 +150,7 @@ func TestGrantTooShortForLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.TickTime(100*time.Millisecond))
 		m, s := virtually(t, "h:1", srv.Dialer())
-		srv.SetSessionTimeoutsOf(0, 200*time.Millisecond, 300*time.Millisecond)
+		testserver.Switch(srv).SetSessionTimeoutsOf(0, 200*time.Millisecond, 300*time.Millisecond)
 		srv.Disconnect()
 		<-s.Done()
 		wantErr(t, "the session", s.Err(), session.ErrLost)
@@ -157,7 +158,7 @@ func TestGrantTooShortForLocks(t *testing.T) {
 		time.Sleep(time.Minute)
 		_, err := m.Session(t.Context())
 		wantErr(t, "the next session", err, session.ErrInvalid)
-		srv.SetSessionTimeoutsOf(0, 200*time.Millisecond, 10*time.Second)
+		testserver.Switch(srv).SetSessionTimeoutsOf(0, 200*time.Millisecond, 10*time.Second)
 		time.Sleep(time.Minute)
 		s, err = m.Session(t.Context())
 		must(t, err)

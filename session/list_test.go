@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -154,7 +155,7 @@ func TestListCountsTogether(t *testing.T) {
 	for what, spoils := range map[string]func(e *entering, srv *zktest.Server){
 		"the sync is refused": func(e *entering, srv *zktest.Server) {
 			var done atomic.Bool
-			srv.Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpSync && !done.Swap(true) })
+			testserver.Switch(srv).Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpSync && !done.Swap(true) })
 		},
 		"the directory is made": func(e *entering, srv *zktest.Server) {
 			must(e.t, srv.DeleteNode(e.d))

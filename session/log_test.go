@@ -142,7 +142,7 @@ func (l *logText) String() string {
 // The reasons that real servers give for having no session, in the words of the log.
 func TestLogOfRealServers(t *testing.T) {
 	longtest.Only(t)
-	e := zktest.StartReal(t, zktest.Nodes(3), zktest.Property("maxClientCnxns", "4"))
+	e := zktest.StartReal(t, zktest.Servers(3), zktest.Property("maxClientCnxns", "4"))
 	must(t, e.WaitReady(patient(t)))
 	noQuorum := func() {
 		must(t, e.Stop(1))

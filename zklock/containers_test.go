@@ -34,7 +34,7 @@ func TestCancelledCallsLeaveNoDirectory(t *testing.T) {
 						must(t, lock.Unlock())
 					}
 					time.Sleep(12 * time.Second) // more than a session timeout
-					for server.ReapContainers() > 0 {
+					for testserver.Switch(server).ReapContainers() > 0 {
 					}
 					children, _, left := witness.Children(t.Context(), "/a")
 					if !errors.Is(left, zk.ErrNoNode) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -295,17 +296,20 @@ func TestTryKeptPlaces(t *testing.T) {
 
 // A try finds a lock free that was released before, also over a server that lags behind.
 func TestTryBehindSync(t *testing.T) {
-	dir := testserver.Path(t)
-	server := zktest.Start(t)
-	ours, theirs := testserver.Connect(t, server.Addr()), testserver.Connect(t, server.Addr())
-	holder, try := newMutex(t, theirs, dir), newMutex(t, ours, dir)
-	must(t, holder.Lock(patient(t)))
-	must(t, server.Lag(testserver.Session(t, ours).ID(), 1))
-	must(t, holder.Unlock())
-	got, err := try.TryLock(patient(t))
-	if !got || err != nil {
-		t.Errorf("a lock that was released before: %v, %v", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t, zktest.Servers(3))
+		connect := func(at string) *session.Manager {
+			return testserver.Connect(t, at, session.WithDialer(server.Dialer()))
+		}
+		holder, try := newMutex(t, connect("zk2"), "/l"), newMutex(t, connect("zk0"), "/l")
+		must(t, holder.Lock(t.Context()))
+		testserver.Switch(server).DelayLink(2, 0, time.Second) // from the leader
+		must(t, holder.Unlock())
+		got, err := try.TryLock(t.Context())
+		if !got || err != nil {
+			t.Errorf("a lock that was released before: %v, %v", got, err)
+		}
+	})
 }
 
 // If the connection breaks between the sync and the listing, or with them, both are sent again.

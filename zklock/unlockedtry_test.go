@@ -32,7 +32,7 @@ func TestTryRightAfterUnlock(t *testing.T) {
 
 // triesAfterUnlock returns false if another server has become the leader meanwhile: then nobody knows which answers are excused.
 func triesAfterUnlock(t *testing.T, servers, tries int) bool {
-	e := zktest.StartReal(t, zktest.Nodes(servers))
+	e := zktest.StartReal(t, zktest.Servers(servers))
 	ctx := t.Context()
 	var all []*zklock.Mutex
 	for i := range 3 {

@@ -68,7 +68,7 @@ func nudge(t *testing.T, addr string) {
 }
 
 func startEnsembles(t *testing.T, opts ...RealOption) (*Server, *Ensemble) {
-	real := StartReal(t, append(opts, Nodes(3), ContainerCheck(time.Hour))...)
+	real := StartReal(t, append(opts, Servers(3), ContainerCheck(time.Hour))...)
 	ours := Start(t, versionOf(t, real), Servers(3), TickTime(500*time.Millisecond), MinSessionTimeout(time.Second),
 		MaxSessionTimeout(time.Minute), ContainerCheck(time.Hour))
 	return ours, real

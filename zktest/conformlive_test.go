@@ -31,7 +31,7 @@ func live(t *testing.T) pair {
 // liveFollowers returns a pair of ensembles, and connects to followers.
 func liveFollowers(t *testing.T) pair {
 	// The servers of an ensemble give each other up after five ticks, which a busy machine must not take.
-	real := StartReal(t, Nodes(3), TickTime(2*time.Second))
+	real := StartReal(t, Servers(3), TickTime(2*time.Second))
 	ours := Start(t, versionOf(t, real), Servers(3), TickTime(2*time.Second), MaxSessionTimeout(time.Minute))
 	return ensemblePair(t, false, ours, real)
 }

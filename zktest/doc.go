@@ -57,7 +57,7 @@
 //   - It closes the connection of a client that sends a request longer than 1 MiB ([MaxPacket]).
 //   - It cannot read the end of a session again if the paths of the session's ephemeral nodes have more than 2 MiB
 //     together ([MaxPacket]). Then an ensemble stops serving, and a server alone does not start again. A test with
-//     Start fails at its end, so that this is not found out in production. See [Server.Failure].
+//     Start fails at its end, so that this is not found out in production.
 //
 // # Programs
 //

@@ -29,16 +29,14 @@ type commonConfig struct {
 
 // Servers sets the number of servers, which must be odd. In this process it must also be less than 64.
 // The default is 1, a server alone. Several servers form an ensemble. See [Server] and [Ensemble].
-func Servers(n int) CommonOption { return serverCount("Servers", n) }
-
-func serverCount(name string, n int) commonOption {
-	return func(c *commonConfig) error {
+func Servers(n int) CommonOption {
+	return commonOption(func(c *commonConfig) error {
 		c.servers = n
 		if n < 1 || n%2 == 0 {
-			return fmt.Errorf("zktest: %s(%d): want an odd number of servers", name, n)
+			return fmt.Errorf("zktest: Servers(%d): want an odd number of servers", n)
 		}
 		return nil
-	}
+	})
 }
 
 // TickTime sets the tick, ZooKeeper's unit of time. Most of its timeouts are multiples of a tick, and
@@ -49,7 +47,7 @@ func TickTime(d time.Duration) CommonOption {
 }
 
 // ContainerCheck sets how often empty container nodes and expired TTL nodes are deleted. The default
-// is ZooKeeper's, one minute. See [Server.ReapContainers].
+// is ZooKeeper's, one minute.
 func ContainerCheck(d time.Duration) CommonOption {
 	return millis("ContainerCheck", d, func(c *commonConfig) *time.Duration { return &c.containerCheck })
 }

@@ -43,9 +43,6 @@ func TestBadServerOptions(t *testing.T) {
 	for name, opt := range map[string]zktest.Option{
 		"nil":        nil,
 		"many":       zktest.Servers(65),
-		"no clock":   zktest.ClockRate(0),
-		"fast clock": zktest.ClockRate(11),
-		"no rate":    zktest.ClockRate(math.NaN()),
 		"no packets": zktest.MaxPacket(3),
 		"packets":    zktest.MaxPacket(1 << 30),
 		"no version": zktest.Version("3.7"),

@@ -101,14 +101,6 @@ func newProxy() *Proxy {
 // Addr returns the address, host:port, that clients connect to.
 func (p *Proxy) Addr() string { return p.made().listener.Addr().String() }
 
-// SetTarget changes the server for new connections. Existing connections stay with their server.
-func (p *Proxy) SetTarget(addr string) {
-	p.made()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.target = addr
-}
-
 func (p *Proxy) currentTarget() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

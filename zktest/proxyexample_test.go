@@ -42,7 +42,7 @@ func ExampleProxy_Blackhole() {
 
 // A program, or a TestMain, that kills the leader of an ensemble of three.
 func ExampleNewReal() {
-	ensemble, err := zktest.NewReal(zktest.Nodes(3))
+	ensemble, err := zktest.NewReal(zktest.Servers(3))
 	if err != nil {
 		log.Fatal(err)
 	}

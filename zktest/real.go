@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
-	"github.com/turnstile-go/turnstile/zktest/internal/peerlink"
 )
 
 // RequireEnv is the name of an environment variable. If it is set to anything but "0", [StartReal]
@@ -130,13 +129,12 @@ func newEnsemble(in javaserver.Installation, c realConfig, ports []javaserver.Po
 	if err := javaserver.WriteLoggers(conf); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if c.partitions {
-		if e.links, err = peerlink.New(ports); err != nil {
-			return nil, errors.Join(err, e.Close())
-		}
+	seen, err := c.portsSeen(ports)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
 	for i := range ports {
-		s, err := javaserver.NewServer(in, c.java(), filepath.Join(dir, fmt.Sprint("server", i)), conf, i, e.links.Ports(i, ports))
+		s, err := javaserver.NewServer(in, c.java(), filepath.Join(dir, fmt.Sprint("server", i)), conf, i, seen[i])
 		e.servers = append(e.servers, s)
 		if err != nil {
 			return nil, errors.Join(err, e.Close())

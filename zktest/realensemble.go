@@ -13,7 +13,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
-	"github.com/turnstile-go/turnstile/zktest/internal/peerlink"
 )
 
 // An Ensemble is one ZooKeeper server, or several that form a quorum. Each is a process of its own.
@@ -24,7 +23,6 @@ import (
 type Ensemble struct {
 	dir     string
 	servers []*javaserver.Server
-	links   peerlink.Links // nil without Partitions
 
 	closing  sync.Once
 	closeErr error
@@ -78,14 +76,6 @@ func (e *Ensemble) Start(ctx context.Context, i int) error {
 		return err
 	}
 	return e.wrap("start", i, e.servers[i].WaitServing(ctx))
-}
-
-// SetHome has server i run the ZooKeeper in a directory from its next start on, as in an upgrade. The
-// directory is like that of the environment variable ZOOKEEPER_HOME: it has the jars in it, or in its
-// directory lib.
-func (e *Ensemble) SetHome(i int, home string) error {
-	e.made()
-	return e.wrap("set the home of", i, e.servers[i].SetHome(home))
 }
 
 // Stop ends server i with SIGTERM and waits until it is gone. Its clients see closed connections. A
@@ -197,12 +187,11 @@ func (e *Ensemble) Log(i int) string { return e.made().servers[i].Log(32 << 10) 
 func (e *Ensemble) Close() error {
 	e.made()
 	e.closing.Do(func() {
-		errs := make([]error, 0, len(e.servers)+2)
+		var errs []error
 		for i, s := range e.servers {
 			errs = append(errs, e.wrap("close", i, s.Close()))
 		}
-		errs = append(errs, e.links.Close(), os.RemoveAll(e.dir))
-		e.closeErr = errors.Join(errs...)
+		e.closeErr = errors.Join(append(errs, os.RemoveAll(e.dir))...)
 	})
 	return e.closeErr
 }

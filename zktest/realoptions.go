@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/switches"
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
@@ -20,17 +21,12 @@ func (o realOption) applyReal(c *realConfig) error { return o(c) }
 
 type realConfig struct {
 	commonConfig
-	partitions bool
 	secure     bool // a second port, for TLS
 	observers  int
-	reconfig   bool
-	readOnly   bool
+	between    func([]switches.Ports) ([][]switches.Ports, error) // nil: servers speak to each other directly
 	properties [][2]string
 	environ    []string
 }
-
-// Nodes is [Servers] for real servers only.
-func Nodes(n int) RealOption { return serverCount("Nodes", n) }
 
 // Property adds a line to the configuration file of each server, such as "snapCount" or
 // "ssl.clientAuth". Do not set properties that zktest sets itself, such as the ports. If a key is set
@@ -75,23 +71,6 @@ func Observers(n int) RealOption {
 	})
 }
 
-// Reconfigurable lets servers be removed from the ensemble and added to it while it runs, by ZooKeeper's
-// request reconfig. ZooKeeper lets nobody do that by default. [Property] can make an administrator
-// ("DigestAuthenticationProvider.superDigest"), or switch off all access control ("skipACL", "yes"). It
-// is an error with [Partitions].
-//
-// Server i has the number i+1 there. A server that was removed goes on serving until it is stopped. It
-// does not start again, because its own files no longer name it.
-func Reconfigurable() RealOption {
-	return realOption(func(c *realConfig) error { c.reconfig = true; return nil })
-}
-
-// ReadOnlyMode has each server that has no quorum serve clients that accept to read from such a server.
-// By default, a server without a quorum serves no client.
-func ReadOnlyMode() RealOption {
-	return realOption(func(c *realConfig) error { c.readOnly = true; return nil })
-}
-
 // newRealConfig applies the options and checks the result.
 func newRealConfig(opts []RealOption) (realConfig, error) {
 	c := realConfig{commonConfig: commonConfig{
@@ -110,19 +89,10 @@ func newRealConfig(opts []RealOption) (realConfig, error) {
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
-	return c, errors.Join(c.sessionTimeouts(time.Minute), c.members())
-}
-
-// members checks the options that are about the servers' configuration of each other.
-func (c *realConfig) members() error {
 	if c.observers > 0 && c.servers < 3 {
-		return fmt.Errorf("zktest: Observers(%d) of %d servers: want three servers or more", c.observers, c.servers)
+		return c, fmt.Errorf("zktest: Observers(%d) of %d servers: want three servers or more", c.observers, c.servers)
 	}
-	if c.reconfig && c.partitions {
-		// With links in between, each server knows the others by ports of their own.
-		return errors.New("zktest: Reconfigurable and Partitions do not go together")
-	}
-	return nil
+	return c, c.sessionTimeouts(time.Minute)
 }
 
 // java is the part of the configuration that each server's file has.
@@ -134,8 +104,6 @@ func (c *realConfig) java() javaserver.Config {
 		MaxSession:     c.maxSession,
 		Secure:         c.secure,
 		Observers:      c.observers,
-		Reconfig:       c.reconfig,
-		ReadOnly:       c.readOnly,
 		Properties:     c.properties,
 		Environ:        c.environ,
 	}

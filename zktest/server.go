@@ -38,14 +38,13 @@ import (
 // leader, twice a tick: the answer lists the sessions that the follower has heard of since its last
 // answer. A write or sync that a follower forwards touches nothing.
 //
-// A follower that hears nothing from its leader for five ticks ([SyncLimit]) disconnects its
+// A follower that hears nothing from its leader for five ticks disconnects its
 // clients, and accepts none until it has found a leader. A leader that has lost its majority does
 // the same. Until it notices, it answers pings, reads and syncs of its own clients. A majority
-// without a leader elects one, which takes 200ms ([ElectionTime]). The new leader gives every session
+// without a leader elects one, which takes 200ms. The new leader gives every session
 // the full timeout again with which it was created.
 //
-// Servers can be cut off from each other ([Server.CutLink]), be slow ([Server.DelayLink],
-// [Server.SetCommitDelay]), stand still ([Server.HoldServer]) and be stopped
+// Servers can be cut off from each other ([Server.CutLink]), stand still ([Server.HoldServer]) and be stopped
 // ([Server.StopServer]). In a bubble, the same schedule of faults and requests has the same outcome
 // each time, provided that no two of them happen at the same instant.
 //
@@ -76,7 +75,7 @@ func (s *Server) made() *Server {
 
 // Start starts a server, and closes it when the test ends. The test fails if an option is not
 // valid, or if the server cannot listen at the address of [Listen]. It also fails, at its end, if a server's log has
-// what ZooKeeper could not read again ([Server.Failure]). With New it does not.
+// what ZooKeeper could not read again ([MaxPacket]). With New it does not.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)

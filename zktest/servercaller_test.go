@@ -19,6 +19,7 @@ import (
 // A stage is an ensemble in a bubble, with a record of what its clients receive.
 type stage struct {
 	*Server
+	serverSwitches
 	t     *testing.T
 	began time.Time
 
@@ -37,7 +38,7 @@ func onStage(t *testing.T, f func(*stage), opts ...Option) {
 
 // newStage returns a stage with a server that has just been started.
 func newStage(t *testing.T, srv *Server) *stage {
-	return &stage{Server: srv, t: t, began: time.Now(), script: make(map[string][]string)}
+	return &stage{Server: srv, serverSwitches: serverSwitches{srv}, t: t, began: time.Now(), script: make(map[string][]string)}
 }
 
 // pass lets the bubble's time pass.

@@ -69,7 +69,7 @@ func newChaos(s *stage, seed uint64, servers int) *chaos {
 // strike makes a random fault.
 func (c *chaos) strike() {
 	i, j := c.rng.IntN(c.servers), c.rng.IntN(c.servers)
-	switch c.rng.IntN(24) {
+	switch c.rng.IntN(23) {
 	case 0, 1:
 		c.s.CutLink(i, j)
 	case 2:
@@ -94,12 +94,6 @@ func (c *chaos) strike() {
 	case 13:
 		c.s.holdPings(c.rng.IntN(3) == 0)
 	case 14:
-		w := c.writers[0]
-		w.mu.Lock()
-		session := w.session
-		w.mu.Unlock()
-		_ = c.s.Lag(session, c.rng.IntN(4)) // it may be over, or with a server that is lost
-	case 15:
 		if leader, ok := c.s.Leader(); ok {
 			c.s.CutLink(leader, i)
 		}

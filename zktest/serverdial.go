@@ -27,7 +27,7 @@ type door struct {
 // connection that is closed already, as clients of a proxy see it.
 //
 // A server alone is reached at any address. In an ensemble, the addresses of [Server.Hosts] and of
-// [Server.ServerAddr] reach one server each. Any other address reaches the next server in turn.
+// [Server.ConnectString] reach one server each. Any other address reaches the next server in turn.
 func (s *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	s.made()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -95,14 +95,12 @@ func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Con
 }
 
 // Addr returns the address for TCP clients, host:port. In an ensemble that is the address of server
-// 0. The first call makes the server listen, unless [Listen] has. It panics if the server cannot
+// 0. It never changes, and connections to it are refused while the server is stopped. The first call makes the server listen, unless [Listen] has. It panics if the server cannot
 // listen on 127.0.0.1, or was closed before it ever listened.
-func (s *Server) Addr() string { return s.made().ServerAddr(0) }
+func (s *Server) Addr() string { return s.made().serverAddr(0) }
 
-// ServerAddr is [Server.Addr] for server i. The address never changes. While the server is stopped,
-// connections to it are refused.
-func (s *Server) ServerAddr(i int) string {
-	s.made()
+// serverAddr is [Server.Addr] for server i.
+func (s *Server) serverAddr(i int) string {
 	addr, err := s.listen(i, "127.0.0.1:0")
 	if err != nil {
 		panic(err)
@@ -116,7 +114,7 @@ func (s *Server) ConnectString() string {
 	s.made()
 	addrs := make([]string, len(s.doors))
 	for i := range addrs {
-		addrs[i] = s.ServerAddr(i)
+		addrs[i] = s.serverAddr(i)
 	}
 	return strings.Join(addrs, ",")
 }

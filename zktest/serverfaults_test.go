@@ -153,7 +153,7 @@ func TestServerSequenceUsedUp(t *testing.T) {
 	srv := zktest.Start(t)
 	conn, _ := piped(t, srv)
 	create(t, conn, "/s", 0)
-	if err := srv.SetSequence("/s", 1<<31-2); err != nil {
+	if err := testserver.Switch(srv).SetSequence("/s", 1<<31-2); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"/s/a-2147483646", "/s/a-2147483647", ""} {
@@ -162,10 +162,10 @@ func TestServerSequenceUsedUp(t *testing.T) {
 			t.Errorf("created %q, %v; want %q", path, err, want)
 		}
 	}
-	if err := srv.SetSequence("/none", 1); err == nil {
+	if err := testserver.Switch(srv).SetSequence("/none", 1); err == nil {
 		t.Error("no error for a node that is not there")
 	}
-	if err := srv.SetSequence("/s", -1); err == nil {
+	if err := testserver.Switch(srv).SetSequence("/s", -1); err == nil {
 		t.Error("no error for a negative number")
 	}
 }

@@ -43,7 +43,7 @@ func TestSessionEndTooLongForEnsemble(t *testing.T) {
 		c.write(codec.CloseFrame(c.xid + 1))
 		s.pass(2 * tickOnStage)
 		s.leads(1) // it has not seen the end of the session, and waits for the session to expire
-		if s.Failure(2) == nil || s.Failure(1) != nil || s.Failure(0) != nil {
+		if s.failure(2) == nil || s.failure(1) != nil || s.failure(0) != nil {
 			t.Errorf("failures: %v", s.failures())
 		}
 		s.call("second", 0, nil, 40*time.Second).does(there("/"))
@@ -51,7 +51,7 @@ func TestSessionEndTooLongForEnsemble(t *testing.T) {
 		if l, ok := s.Leader(); ok {
 			t.Errorf("server %d leads", l)
 		}
-		if s.Failure(2) == nil || s.Failure(1) == nil || s.Failure(0) != nil {
+		if s.failure(2) == nil || s.failure(1) == nil || s.failure(0) != nil {
 			t.Errorf("failures: %v", s.failures())
 		}
 		for i := range 3 {

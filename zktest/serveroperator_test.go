@@ -3,9 +3,7 @@ package zktest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
@@ -85,43 +83,6 @@ func TestHeldPings(t *testing.T) {
 		c.connected(false)
 		s.leads(1)
 		s.call("again", 2, nil, 40*time.Second).does(plain("/n"))
-	})
-}
-
-// A session that lags is never ahead of the server that it is connected to.
-func TestLagInEnsemble(t *testing.T) {
-	onStage(t, func(s *stage) {
-		slow, fast := s.call("slow", 0, nil, 40*time.Second), s.call("fast", 1, nil, 40*time.Second)
-		if err := s.Lag(slow.session, 1); err != nil {
-			t.Fatal(err)
-		}
-		fast.does(plain("/1"))
-		slow.wants(slow.ask(there("/1")), znode.CodeNoNode)
-		fast.does(plain("/2"))
-		slow.does(there("/1"))
-		slow.wants(slow.ask(there("/2")), znode.CodeNoNode)
-		s.CutLink(2, 0)
-		for i := 3; i < 9; i++ {
-			fast.does(plain(fmt.Sprint("/", i)))
-		}
-		slow.wants(slow.ask(there("/2")), znode.CodeNoNode)
-		s.HealLinks()
-		synctest.Wait()
-		slow.does(there("/7"))
-		slow.wants(slow.ask(there("/8")), znode.CodeNoNode)
-		slow.does(syncAll())
-		slow.does(there("/8"))
-		slow.does(plain("/own"))
-		slow.does(there("/own"))
-		fast.does(plain("/9"))
-		slow = s.call("moved", 1, slow, 40*time.Second)
-		slow.wants(slow.ask(there("/9")), znode.CodeNoNode)
-		fast.does(plain("/10"))
-		slow.does(there("/9"))
-		if err := s.Lag(slow.session, 0); err != nil {
-			t.Error(err)
-		}
-		slow.does(there("/10"))
 	})
 }
 

@@ -31,24 +31,10 @@ type config struct {
 	needsSASL bool
 }
 
-// ClockRate sets how fast the servers' clocks run, by the clock of this process. With 1.02 they are fast
-// by two percent: a session that was granted 10s, as its client knows, lasts 9.8s. Ticks, session timeouts
-// and SyncLimit go by the servers' clocks, the other options by the clock of this process. The default is
-// 1.
-func ClockRate(rate float64) Option {
-	return option(func(c *config) error {
-		c.rate = rate
-		if !(rate >= 0.1 && rate <= 10) { // nor a NaN
-			return fmt.Errorf("zktest: ClockRate(%v): want 0.1 to 10", rate)
-		}
-		return nil
-	})
-}
-
 // Listen has the server listen for TCP connections at an address, host:port, from the start. Port 0
 // stands for any free port. In an ensemble, server 0 listens at the address, and the others on free
-// ports of the same host. Without this option, a server does not use the network until [Server.Addr],
-// [Server.ServerAddr] or [Server.ConnectString] is called. It then listens on a free port of
+// ports of the same host. Without this option, a server does not use the network until [Server.Addr]
+// or [Server.ConnectString] is called. It then listens on a free port of
 // 127.0.0.1.
 func Listen(addr string) Option {
 	return option(func(c *config) error { c.listen = addr; return nil })
@@ -83,8 +69,7 @@ func Version(line string) Option {
 // The end of a session is written to the log at any length. It has 48 bytes, and the path of each ephemeral node of the
 // session with 4 bytes more. If that is more than twice the longest request, the leader's followers leave it. Then it stops
 // serving for good, because it cannot read its own log. The next leader ends the session too, until no majority is left. A
-// server alone goes on, but does not start again. [Server.Failure] says which servers are past help, and a test with
-// [Start] fails at its end.
+// server alone goes on, but does not start again. A test with [Start] fails at its end.
 func MaxPacket(n int) Option {
 	return option(func(c *config) error {
 		c.maxPacket = n

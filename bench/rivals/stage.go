@@ -125,7 +125,7 @@ func (s *stage) countZooKeeper() error {
 
 // startEnsemble starts three servers. The leader comes last, since most clients are connected to a follower.
 func (s *stage) startEnsemble(ctx context.Context) error {
-	e, err := zktest.NewReal(zktest.Nodes(3), zktest.ContainerCheck(seldom))
+	e, err := zktest.NewReal(zktest.Servers(3), zktest.ContainerCheck(seldom))
 	if _, err = keep(s, e, err); err != nil {
 		return err
 	}

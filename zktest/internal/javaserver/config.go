@@ -39,8 +39,6 @@ type Config struct {
 	MaxSession     time.Duration
 	Secure         bool // a second port, for TLS
 	Observers      int  // the last servers, which have no vote
-	Reconfig       bool // servers can join and leave
-	ReadOnly       bool // servers without a quorum answer reads of clients that accept that
 	Properties     [][2]string
 	Environ        []string // of the processes, besides that of this one
 }
@@ -89,12 +87,10 @@ func zooCfg(data string, i int, c Config, ports []Ports) string {
 	set("4lw.commands.whitelist", "*")
 	if len(ports) > 1 {
 		for j, p := range ports {
-			set(fmt.Sprintf("server.%d", j+1), c.member(j, len(ports), p))
+			set(fmt.Sprintf("server.%d", j+1),
+				fmt.Sprintf("127.0.0.1:%d:%d:%s;127.0.0.1:%d", p.Quorum, p.Election, c.role(j, len(ports)), p.Client))
 		}
 		set("peerType", c.role(i, len(ports)))
-	}
-	if c.Reconfig {
-		set("reconfigEnabled", true)
 	}
 	if c.Secure {
 		set("secureClientPort", ports[i].Secure)
@@ -105,16 +101,6 @@ func zooCfg(data string, i int, c Config, ports []Ports) string {
 		set(p[0], strings.ReplaceAll(p[1], `\`, `\\`))
 	}
 	return b.String()
-}
-
-// member returns how the configuration files describe server j of n.
-func (c Config) member(j, n int, p Ports) string {
-	text := fmt.Sprintf("127.0.0.1:%d:%d:%s", p.Quorum, p.Election, c.role(j, n))
-	if c.Reconfig {
-		// A server knows the clients' ports of the others only from here.
-		text += fmt.Sprintf(";127.0.0.1:%d", p.Client)
-	}
-	return text
 }
 
 // role returns what server j of n is for ZooKeeper. The observers are the last servers.

@@ -92,7 +92,6 @@ func (in Installation) command(c Config, conf, file string) *exec.Cmd {
 		"-Dzookeeper.forceSync=no",
 		"-Dzookeeper.preAllocSize=64", // KB; 64 MB a log file otherwise
 		"-Dzookeeper.extendedTypesEnabled=true",
-		fmt.Sprintf("-Dreadonlymode.enabled=%t", c.ReadOnly),
 		fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", c.ContainerCheck.Milliseconds()),
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)...)
 	cmd.Env = append(os.Environ(), c.Environ...)

@@ -40,6 +40,3 @@ func (st *State) Check(acknowledged []string, clients int) (wrong []string) {
 	}
 	return wrong
 }
-
-// Kept returns how many committed transactions are kept for servers that have not applied them.
-func (st *State) Kept() int { return len(st.recent) }

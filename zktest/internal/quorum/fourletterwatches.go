@@ -7,24 +7,10 @@ import (
 	"strings"
 )
 
-// replicas returns the replicas of some servers, and of their clients' sessions that lag.
-func (st *State) replicas(of []*Member) []*replica {
-	var all []*replica
-	for _, m := range of {
-		all = append(all, m.replica)
-	}
-	for _, l := range st.slow() {
-		if p := st.peerOf(l.session); p == nil || slices.Contains(of, p.at) {
-			all = append(all, l.replica)
-		}
-	}
-	return all
-}
-
 func (sc *scope) watchCount() int {
 	n := 0
-	for _, r := range sc.replicas(sc.all) {
-		n += r.watchCount()
+	for _, m := range sc.all {
+		n += m.watchCount()
 	}
 	return n
 }
@@ -32,7 +18,7 @@ func (sc *scope) watchCount() int {
 // wchp tells the sessions that watch each path. As in ZooKeeper, it does not show watches of children.
 func wchp(sc *scope, b *strings.Builder) {
 	all := make(map[string][]int64)
-	for _, m := range sc.replicas(sc.all) {
+	for _, m := range sc.all {
 		for path, peers := range m.data.byPath {
 			for p := range peers {
 				all[path] = append(all[path], p.session)

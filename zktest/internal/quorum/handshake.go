@@ -79,9 +79,6 @@ func (p *Peer) joined(valid bool) {
 		return
 	}
 	p.ready, p.view = true, p.at.replica
-	if l := p.st.laggards[p.session]; l != nil {
-		p.lagBehind(l)
-	}
 	p.send(connectedFrame(p.timeout, p.session, passwordOf(p.session), p.old))
 	early := p.early
 	p.early = nil

@@ -78,9 +78,3 @@ func (st *State) Close() { close(st.done) }
 
 // after has the run loop call f after d. If d is 0, the loop first finishes the present event.
 func (st *State) after(d time.Duration, f func()) { st.agenda.add(time.Now().Add(d), f) }
-
-// tick runs what happens once a tick on any leader.
-func (st *State) tick() {
-	st.advanceAll()
-	st.after(st.conf.real(st.conf.Tick), st.tick)
-}

@@ -82,10 +82,6 @@ func (m *Member) role() string {
 // of this server.
 func (m *Member) apply(t *txn) {
 	stats := m.replica.apply(t)
-	m.st.feed(t)
-	for _, l := range m.st.laggardsAt(m) {
-		m.st.advance(l)
-	}
 	switch t.op {
 	case codec.OpConnect:
 		if m.follow != nil { // as in ZooKeeper, each follower reports each new session to the leader

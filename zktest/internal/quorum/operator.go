@@ -49,12 +49,9 @@ func (st *State) SetSequence(path string, next int32) error {
 	if next < 0 {
 		return znode.CodeBadArguments
 	}
-	for _, l := range st.slow() {
-		l.catchUp(st.reach(l)) // so that they create earlier nodes with earlier numbers
-	}
 	failed := error(znode.CodeNoNode)
-	for _, r := range st.replicas(st.members) {
-		if n, ok := r.tree.Nodes[path]; ok {
+	for _, m := range st.members {
+		if n, ok := m.tree.Nodes[path]; ok {
 			n.Stat.Cversion = next
 			failed = nil
 		}

@@ -105,14 +105,13 @@ func (p *Peer) result(xid int32, body []byte, err error) {
 	p.reply(xid, c, nil)
 }
 
-// synced answers a sync. The client then sees everything that its server has applied.
+// synced answers a sync.
 func (p *Peer) synced(r *request) {
 	path := r.body.String()
 	if r.body.Bad {
 		p.reply(r.xid, znode.CodeMarshallingError, nil)
 		return
 	}
-	p.catchUp(p.at.tree.Zxid)
 	e := new(znode.Encoder)
 	e.String(path)
 	p.reply(r.xid, znode.CodeOK, e.B)
@@ -121,7 +120,6 @@ func (p *Peer) synced(r *request) {
 // answer answers the request that has become this transaction.
 func (t *txn) answer(stats []znode.Stat) {
 	r, p := t.request, t.request.from
-	p.catchUp(t.zxid) // a client sees its own writes
 	switch {
 	case t.err == znode.CodeSessionMoved:
 		p.st.hangUp(p)

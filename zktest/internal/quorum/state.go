@@ -23,10 +23,6 @@ type State struct {
 	peers    map[*Peer]struct{}
 	ordinals int64
 
-	fed      int64  // the latest transaction that any server has applied
-	recent   []*txn // those up to fed that not all servers have applied yet, oldest first
-	laggards map[int64]*laggard
-
 	// How servers fail. Functions of Do may change these fields.
 	CommitDelay time.Duration // that a server takes to write a transaction to disk
 	PingLag     time.Duration // after a standstill, until a leader sends overdue pings
@@ -49,7 +45,6 @@ func New(conf Config) *State {
 		start:    time.Now(),
 		changed:  make(chan struct{}),
 		peers:    make(map[*Peer]struct{}),
-		laggards: make(map[int64]*laggard),
 		PingLag:  20 * time.Millisecond,
 	}
 	for i := range conf.Servers {
@@ -57,7 +52,6 @@ func New(conf Config) *State {
 	}
 	st.routes = newRoutes(conf.Servers)
 	st.elect(st.members)
-	st.tick()
 	return st
 }
 

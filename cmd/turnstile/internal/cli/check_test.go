@@ -156,7 +156,7 @@ func TestCheckServers(t *testing.T) {
 
 // The configuration of a real ensemble tells how many servers vote.
 func TestCheckRealEnsemble(t *testing.T) {
-	three := zktest.StartReal(t, zktest.Nodes(3))
+	three := zktest.StartReal(t, zktest.Servers(3))
 	w := newWorld(t, three.Addr(0), "/test")
 	r := w.checkGood(t, "--zk", three.ConnectString())
 	if r.Voters != 3 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -19,7 +20,7 @@ func TestRunShorterSession(t *testing.T) {
 		srv := zktest.Start(t, zktest.TickTime(200*time.Millisecond))
 		w := newWorld(t, srv.Addr(), "/test")
 		path, j := w.top+"/l", newJournal(t)
-		srv.SetSessionTimeoutsOf(0, time.Second, 40*time.Second)
+		testserver.Switch(srv).SetSessionTimeoutsOf(0, time.Second, 40*time.Second)
 		w.own(t, "l/"+uuidA+"lock-0000000000", dataA)
 		args := []string{"run", path, "--", "sh", "-c", j.once("B")}
 		if grace != "" {
@@ -27,7 +28,7 @@ func TestRunShorterSession(t *testing.T) {
 		}
 		p := start(t, srv.Addr(), args...)
 		waiter := awaitOther(t, w, path, uuidA+"lock-0000000000")
-		srv.SetSessionTimeoutsOf(0, time.Second, 10*time.Second)
+		testserver.Switch(srv).SetSessionTimeoutsOf(0, time.Second, 10*time.Second)
 		for _, id := range srv.Sessions() {
 			if id != w.admin.SessionID() {
 				if err := srv.Expire(t.Context(), id); err != nil {

@@ -135,7 +135,7 @@ func screensOfRun(t *testing.T) []docScreen {
 
 // screensOfCheck has three good servers, and one of these with one that is down.
 func screensOfCheck(t *testing.T) []docScreen {
-	e := zktest.StartReal(t, zktest.Nodes(3))
+	e := zktest.StartReal(t, zktest.Servers(3))
 	w := newWorld(t, e.Addr(0), "/")
 	w.plant(t, "prod/locks", "")
 	quick := []string{"--rounds", "10", "--observe", "200ms"}

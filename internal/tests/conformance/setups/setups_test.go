@@ -35,7 +35,7 @@ func setups(t *testing.T) map[string]setup {
 	return map[string]setup{
 		"three servers": {},
 		"observer":      {options: []zktest.RealOption{zktest.Observers(1)}},
-		"read-only":     {options: []zktest.RealOption{zktest.ReadOnlyMode()}, readOnly: true},
+		"read-only":     {options: []zktest.RealOption{zktest.Environ("JAVA_TOOL_OPTIONS", "-Dreadonlymode.enabled=true")}, readOnly: true},
 		"TLS": {
 			options: []zktest.RealOption{
 				zktest.SecurePort(),

@@ -19,6 +19,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/peerlink"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -247,19 +248,19 @@ func (s *site) pauseServer(i int) func() error {
 func (s *site) isolate(i int) func() error {
 	for j := range voters {
 		if j != i {
-			s.note(s.ensemble.Partition(i, j))
+			s.links.Cut(i, j)
 		}
 	}
 	return s.healServers
 }
 
 func (s *site) cutServers(i, j int) func() error {
-	s.note(s.ensemble.Partition(i, j))
+	s.links.Cut(i, j)
 	return s.healServers
 }
 
 func (s *site) healServers() error {
-	s.ensemble.HealPartitions()
+	s.links.Heal()
 	return nil
 }
 
@@ -494,7 +495,9 @@ func attackAll(t *trial) {
 	}
 	seed := seedOf(t)
 	for _, c := range all {
-		s := newSite(t, c, seed, paceOf(*tickFlag), nil, zktest.Partitions())
+		links, linked := peerlink.New(t)
+		s := newSite(t, c, seed, paceOf(*tickFlag), nil, linked)
+		s.links = links
 		s.begin()
 		began, rounds := time.Now(), 0
 		for plan := newPlan(seed, s.timeout, inAttack); time.Since(began) < t.length(5*time.Second, time.Minute); rounds++ {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakeclocks"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/peerlink"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -127,6 +128,7 @@ const (
 // clockLab is three servers with a view on the link between the leader and one follower.
 type clockLab struct {
 	*lab
+	*peerlink.Links
 	cut
 	leader, follower, third int
 	clock                   serverClock // the leader's
@@ -147,7 +149,7 @@ type trap struct {
 	sprung chan struct{}
 }
 
-func (l *clockLab) onPing(p zktest.PeerPing) {
+func (l *clockLab) onPing(p peerlink.Ping) {
 	l.watch.Lock()
 	defer l.watch.Unlock()
 	if !p.Answer || p.Leader != l.leader || p.Server != l.follower {
@@ -165,12 +167,12 @@ func (l *clockLab) onPing(p zktest.PeerPing) {
 	l.news = make(chan struct{})
 }
 
-// springLocked cuts the follower off. Cutting a link to another server cannot fail.
+// springLocked cuts the follower off.
 func (l *clockLab) springLocked() {
-	_ = l.PartitionOneWay(l.follower, l.leader)
-	_ = l.Partition(l.follower, l.third)
+	l.CutOneWay(l.follower, l.leader)
+	l.Cut(l.follower, l.third)
 	if !l.trap.oneWay {
-		_ = l.Partition(l.follower, l.leader)
+		l.Cut(l.follower, l.leader)
 	}
 	close(l.trap.sprung)
 	l.trap = nil
@@ -191,7 +193,7 @@ func (l *clockLab) restore(ctx context.Context) error {
 	l.trap = nil
 	leader := l.leader
 	l.watch.Unlock()
-	l.HealPartitions()
+	l.Heal()
 	return errors.Join(l.Resume(leader), l.WaitReady(ctx))
 }
 
@@ -368,11 +370,10 @@ func (c cut) repeat(t *trial, full time.Duration) (l *clockLab) {
 	if c.rate == 0 {
 		c.rate = 1
 	}
-	l = &clockLab{lab: labOf(t, startFaked(t, c.environ, zktest.Nodes(voters), zktest.TickTime(labTick), zktest.Partitions())),
+	links, linked := peerlink.New(t)
+	l = &clockLab{lab: labOf(t, startFaked(t, c.environ, zktest.Servers(voters), zktest.TickTime(labTick), linked)), Links: links,
 		cut: c, clock: serverClock{rate: c.rate}, news: make(chan struct{})}
-	stop, err := l.OnPing(l.onPing)
-	t.must(err)
-	t.Cleanup(stop)
+	t.Cleanup(l.OnPing(l.onPing))
 	tries, early, two, failures, knew, by := 0, 0, 0, 0, time.Hour, time.Duration(0)
 	for end := time.Now().Add(t.length(0, full)); ; {
 		err := l.try()
@@ -506,7 +507,8 @@ func (l *clockLab) upToCut(ctx context.Context) error {
 	if err := until(ctx, time.Now().Add(rand.N(mostLinger))); err != nil || !oneWay {
 		return err
 	}
-	return l.Partition(l.leader, l.follower)
+	l.Cut(l.leader, l.follower)
+	return nil
 }
 
 // of calls f, in goroutines, for the contestants of one style.

@@ -43,7 +43,7 @@ type lab struct {
 func newLab(t *trial, servers int, opts ...zktest.RealOption) *lab {
 	t.Helper()
 	return labOf(t, zktest.StartReal(t, append([]zktest.RealOption{
-		zktest.Nodes(servers), zktest.TickTime(labTick), zktest.MaxSessionTimeout(20 * labTick),
+		zktest.Servers(servers), zktest.TickTime(labTick), zktest.MaxSessionTimeout(20 * labTick),
 	}, opts...)...))
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -64,7 +65,7 @@ func survivableWith(k knowledge) time.Duration {
 // world is an ensemble and its clients, in a bubble.
 type world struct {
 	t      *testing.T
-	server *zktest.Server
+	server testserver.Switched
 	random *rand.Rand
 	down   atomic.Bool // dials are refused
 }
@@ -75,7 +76,7 @@ func bubble(t *testing.T, seed uint64, f func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.Servers(voters), zktest.TickTime(labTick))
 		server.Delay(oneWay)
-		f(&world{t: t, server: server, random: rand.New(rand.NewPCG(seed, 0))})
+		f(&world{t: t, server: testserver.Switch(server), random: rand.New(rand.NewPCG(seed, 0))})
 	})
 }
 

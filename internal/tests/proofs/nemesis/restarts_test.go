@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -41,12 +42,14 @@ var restartSchedules = []schedule{
 		}, nil)
 	}},
 	restarts("quorum lost for 3 s", func(s *site) { s.times(2, s.pauseFollowers) }),
-	restarts("a client's server removed by reconfig", (*site).removeServers, zktest.Reconfigurable(), zktest.Property("skipACL", "yes")),
+	restarts("a client's server removed by reconfig", (*site).removeServers, zktest.Property("reconfigEnabled", "true"), zktest.Property("skipACL", "yes")),
 	{group: "restarts", name: "an observer as the only server", run: func(t *trial) {
 		restart(t, (*site).strikeObserver, viaObserver, zktest.Observers(1))
 	}},
 	{group: "restarts", name: "quorum lost for longer than sessions live", run: func(t *trial) { quorumLost(t, "") }},
-	{group: "restarts", name: "read-only mode", run: func(t *trial) { quorumLost(t, "read-only", zktest.ReadOnlyMode()) }},
+	{group: "restarts", name: "read-only mode", run: func(t *trial) {
+		quorumLost(t, "read-only", zktest.Environ("JAVA_TOOL_OPTIONS", "-Dreadonlymode.enabled=true"))
+	}},
 	{group: "restarts", name: "the observer away for longer than sessions live", run: observerAway},
 }
 
@@ -225,7 +228,7 @@ func (s *site) back(ended ...int) {
 func (s *site) rollingUpgrade() {
 	home := os.Getenv(upgradeEnv)
 	before := s.versions()
-	s.roll(s.ensemble.Stop, func(i int) error { return s.ensemble.SetHome(i, home) })
+	s.roll(s.ensemble.Stop, func(i int) error { return testserver.SetHome(s.ensemble, i, home) })
 	after := s.versions()
 	s.Logf("from %s to %s", before, after)
 	for i := range after {

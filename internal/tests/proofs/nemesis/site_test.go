@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/peerlink"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/saslserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -71,6 +72,7 @@ type site struct {
 	*trial
 	contestant
 	ensemble *zktest.Ensemble
+	links    *peerlink.Links // nil: the servers speak to each other directly
 	proxies  [workers][]*zktest.Proxy
 	desk     *desk
 	journal  string
@@ -98,7 +100,7 @@ func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int)
 	s := &site{trial: t, contestant: c, pace: p, journal: filepath.Join(t.TempDir(), "journal"), results: make([]outcome, len(c.subjects)), base: make(map[lifeID]counts)}
 	knows, err := saslserver.Options(t.TempDir(), user, password)
 	t.must(err)
-	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Nodes(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
+	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Servers(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
 	s.each, err = newWitnesses(t.T, s.ensemble, p)
 	t.must(err)
 	settings := settings{seed: seed, timeout: p.timeout}
@@ -167,7 +169,7 @@ func (s *site) note(err error) {
 // heal ends all faults, and returns when all servers serve, and all workers work.
 func (s *site) heal() {
 	s.Helper()
-	s.ensemble.HealPartitions()
+	s.links.Heal()
 	s.servers(func(i int) { _ = s.raise(i) }) // which is running, as a rule
 	for i := range workers {
 		for _, p := range s.proxies[i] {

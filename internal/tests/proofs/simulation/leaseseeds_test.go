@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -65,7 +66,7 @@ type attack struct {
 	timeouts []time.Duration // of sessions; some get up to 2 s more
 	opts     []session.Option
 
-	srv            *zktest.Server
+	srv            testserver.Switched
 	timeout        time.Duration
 	late           time.Duration // by which every answer is; 0 in most seeds
 	told           bool
@@ -115,7 +116,7 @@ func (a *attack) upTo(d time.Duration) time.Duration {
 
 func (a *attack) run(t *testing.T) {
 	start := time.Now()
-	a.srv = zktest.Start(t, zktest.Servers(3), zktest.ClockRate(a.rate))
+	a.srv = testserver.Switch(zktest.Start(t, zktest.Servers(3), testserver.ClockRate(a.rate)))
 	time.Sleep(time.Second + a.upTo(2*time.Second))
 	a.timeout = a.timeouts[a.rng.IntN(len(a.timeouts))] + a.upTo(2*time.Second).Truncate(10*time.Millisecond)
 	a.told = a.rng.IntN(2) == 0

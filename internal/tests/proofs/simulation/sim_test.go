@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -25,7 +26,7 @@ type world struct {
 	kind   kind
 	trace  *trace
 	checks *checks
-	server *zktest.Server
+	server testserver.Switched
 	plan   plan
 	limits *limits
 	views  *views
@@ -225,7 +226,7 @@ func (w *world) run(out *outcome) {
 		w.checks.fail("server: %v", err)
 		return
 	}
-	w.server = server
+	w.server = testserver.Switch(server)
 	w.trace.add("world", "seed %d: %s, %d managers with %d workers each, %d paths, %d servers, tick %v",
 		w.seed, w.kind.name, w.plan.managers, w.plan.workers, len(w.plan.paths), w.plan.servers, w.plan.tick)
 	w.operator = newOperator(w)

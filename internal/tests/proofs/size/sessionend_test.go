@@ -21,7 +21,7 @@ func TestSessionEndFitsServers(t *testing.T) {
 	longtest.Only(t)
 	for _, length := range []int{200, 262, 16_000} {
 		t.Run(fmt.Sprint(length), func(t *testing.T) {
-			e := server(t, zktest.Nodes(3))
+			e := server(t, zktest.Servers(3))
 			m, err := session.Connect(t.Context(), e.ConnectString(), quiet, session.WithTimeout(20*time.Second))
 			must(t, err)
 			defer m.Close()

@@ -35,7 +35,7 @@ const (
 const snapshotEnd = "\x00\x00\x00\x0aBenWasHere"
 
 // errNotPackets says that a connection carries something else than packets.
-var errNotPackets = errors.New("zktest: not the quorum protocol")
+var errNotPackets = errors.New("peerlink: not the quorum protocol")
 
 // passPackets passes on packet by packet, each in one write. It calls onPing with the body of
 // each ping before it passes the ping on. Once it meets something

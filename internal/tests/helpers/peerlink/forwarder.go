@@ -8,8 +8,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
 // direction is a direction of the traffic through a forwarder.
@@ -48,9 +46,9 @@ type relay func(to io.Writer, from io.Reader) error
 
 // newForwarder makes a forwarder that listens. It accepts no connection before start.
 func newForwarder(target string) (*forwarder, error) {
-	listener, err := javaserver.Listen()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("zktest: listen for a peer: %w", err)
+		return nil, fmt.Errorf("peerlink: listen for a peer: %w", err)
 	}
 	return &forwarder{
 		listener: listener,
@@ -236,7 +234,7 @@ func callBackAt(addr string) relay {
 		}
 		n := binary.BigEndian.Uint32(head[16:])
 		if n > maxAddressText {
-			return errors.New("zktest: an election address that long is none")
+			return errors.New("peerlink: an election address that long is none")
 		}
 		if _, err := io.CopyN(io.Discard, from, int64(n)); err != nil {
 			return err
