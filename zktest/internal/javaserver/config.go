@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,8 +88,11 @@ func zooCfg(data string, i int, c Config, ports []Ports) string {
 	set("4lw.commands.whitelist", "*")
 	if len(ports) > 1 {
 		for j, p := range ports {
-			set(fmt.Sprintf("server.%d", j+1),
-				fmt.Sprintf("127.0.0.1:%d:%d:%s;127.0.0.1:%d", p.Quorum, p.Election, c.role(j, len(ports)), p.Client))
+			member := fmt.Sprintf("127.0.0.1:%d:%d:%s", p.Quorum, p.Election, c.role(j, len(ports)))
+			if slices.Contains(c.Properties, [2]string{"reconfigEnabled", "true"}) {
+				member += fmt.Sprintf(";127.0.0.1:%d", p.Client) // which the others know only from here
+			}
+			set(fmt.Sprintf("server.%d", j+1), member)
 		}
 		set("peerType", c.role(i, len(ports)))
 	}
