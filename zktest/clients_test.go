@@ -9,67 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// The client that this module is built on.
-func TestGoZooKeeperClient(t *testing.T) {
-	t.Parallel()
-	srv := zktest.Start(t)
-	a, _ := connect(t, srv.Addr())
-	b, _ := connect(t, srv.Addr())
-	create(t, a, "/n", 0)
-	_, _, children, err := b.ChildrenW("/n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, data, err := b.GetW("/n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := a.CreateProtectedEphemeralSequential("/n/lock-", nil, zk.WorldACL(zk.PermAll))
-	if err != nil || !strings.HasSuffix(path, "-lock-0000000000") {
-		t.Fatalf("created %q, %v", path, err)
-	}
-	if e := receive(t, children, "the event of a child"); e.Type != zk.EventNodeChildrenChanged || e.Path != "/n" {
-		t.Errorf("event %+v", e)
-	}
-	results, err := a.Multi(
-		&zk.CheckVersionRequest{Path: path, Version: 0},
-		&zk.SetDataRequest{Path: "/n", Data: []byte("x"), Version: 0},
-		&zk.CreateRequest{Path: "/m", Acl: zk.WorldACL(zk.PermAll)})
-	if err != nil || len(results) != 3 || results[1].Stat.Version != 1 || results[2].String != "/m" {
-		t.Errorf("multi: %+v, %v", results, err)
-	}
-	if e := receive(t, data, "the event of a change"); e.Type != zk.EventNodeDataChanged {
-		t.Errorf("event %+v", e)
-	}
-	if _, err := a.Multi(&zk.DeleteRequest{Path: "/m", Version: 0}, &zk.DeleteRequest{Path: "/n", Version: -1}); !errors.Is(err, zk.ErrNotEmpty) {
-		t.Errorf("multi that cannot be: %v, want %v", err, zk.ErrNotEmpty)
-	}
-	if !exists(t, b, "/m") {
-		t.Error("half of a multi was done")
-	}
-	if _, err := a.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Error(err)
-	}
-	if _, err := a.CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour); err != nil {
-		t.Error(err)
-	}
-	_, s, lost, err := b.GetW(path)
-	if err != nil || s.EphemeralOwner != a.SessionID() {
-		t.Errorf("owner %#x, %v; want %#x", s.EphemeralOwner, err, a.SessionID())
-	}
-	a.Close()
-	if e := receive(t, lost, "the event of the session's end"); e.Type != zk.EventNodeDeleted {
-		t.Errorf("event %+v", e)
-	}
-}
 
 // Python's client, with its recipes.
 func TestKazoo(t *testing.T) {

@@ -54,7 +54,7 @@ func versionOf(t *testing.T, real *Ensemble) Option {
 	// Releases of a line differ in little.
 	imitated.Number = number
 	imitated.RewatchNeedsRead = imitated.RewatchNeedsRead && patch >= 6
-	return option(func(c *config) error { c.release = imitated; return nil })
+	return option(func(c *config) error { c.Release = imitated; return nil })
 }
 
 // run runs a step and returns everything that the clients receive.
@@ -119,8 +119,7 @@ func connectionEnds(op Op, reply string) bool {
 	return op == 77 || strings.Contains(reply, znode.CodeAuthFailed.Error())
 }
 
-// reattach connects again, with a new session if the old one is over. It returns the outcome of each
-// attempt.
+// reattach connects again, with a new session if the old one is over. It returns the outcome of each attempt.
 func (c *rawClient) reattach(h handshake) string {
 	said := ""
 	for range 3 {

@@ -251,3 +251,8 @@ func (w *world) multi(d *znode.Decoder) string {
 	}
 	return b.String()
 }
+
+// connectFrame returns a client's first frame.
+func connectFrame(session int64, password []byte, timeoutMillis int32) []byte {
+	return codec.Hello{Session: session, Password: password, TimeoutMillis: timeoutMillis}.Frame()
+}

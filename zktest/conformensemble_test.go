@@ -14,8 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// ensemblePair returns two ensembles of three servers, and dialers to a follower or to the leader of
-// each.
+// ensemblePair returns two ensembles of three servers, and dialers to a follower or to the leader of each.
 func ensemblePair(t *testing.T, leading bool, ours *Server, real *Ensemble) pair {
 	leader, err := real.Leader(t.Context())
 	if err != nil {
@@ -33,9 +32,8 @@ func ensemblePair(t *testing.T, leading bool, ours *Server, real *Ensemble) pair
 	}
 }
 
-// nudge pings a real server often, from a client of its own. Until ZooKeeper 3.9, the CommitProcessor of
-// a leader or follower can overlook a request, and then does not answer it before the next one
-// arrives.
+// nudge pings a real server often, from a client of its own. Until ZooKeeper 3.9, the CommitProcessor of a leader or
+// follower can overlook a request, and then does not answer it before the next one arrives.
 func nudge(t *testing.T, addr string) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

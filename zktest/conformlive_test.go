@@ -76,8 +76,7 @@ func (w *world) must(s step) string {
 	return reply
 }
 
-// A silent session ends after its timeout, rounded up to a tick. Its nodes are deleted, and its
-// connection is closed.
+// A silent session ends after its timeout, rounded up to a tick. Its nodes are deleted, and its connection is closed.
 func TestExpiryLikeReal(t *testing.T) {
 	longtest.Only(t)
 	for name, servers := range map[string]func(*testing.T) pair{"alone": live, "followers": liveFollowers} {

@@ -102,8 +102,7 @@ func watchWith(who int, op Op, path string, kind int32) step {
 }
 
 func bulky(path string, size int) step {
-	// 4 bytes each: path's length, data's length, list's length, flags; and the
-	// header, and one entry of an ACL.
+	// 4 bytes each: path's length, data's length, list's length, flags; and the header, and one entry of an ACL.
 	overhead := 8 + 4 + len(path) + 4 + 4 + 4 + (4 + 4 + len("world") + 4 + len("anyone"))
 	return say(0, OpCreate, func(e *znode.Encoder) {
 		e.String(path)

@@ -23,16 +23,18 @@
 //
 //   - [Start] runs a server in this process. It needs nothing installed. With the option [Servers] it
 //     runs an ensemble with a leader, whose servers can be cut off from each other. See [Server].
-//   - [StartReal] runs ZooKeeper itself as child processes, one server or an ensemble. Each server
-//     can be stopped, killed, paused, and started again with the same data and ports. See
-//     [Ensemble].
+//   - [StartReal] runs ZooKeeper itself as child processes, one server or an ensemble. Each server can be stopped,
+//     killed, paused, and started again with the same data and ports. See [Ensemble].
 //   - [StartProxy] puts a proxy in front of any server. It reads the protocol frame by frame, so it
 //     can fail at an exact place: before a create is processed, or after it is committed and before
 //     its reply arrives. See [Proxy]. A Server has the same methods and needs no proxy.
 //
-// In a bubble of testing/synctest an hour passes in no time, but a TCP connection stops the bubble's
-// clock. Connect there without TCP, by
-// session.Connect(ctx, srv.Hosts(), session.WithDialer(srv.Dialer())).
+// [Run] runs one test on both kinds of servers. What most tests of code with locks need is [Server.ExpireHolder], by
+// which a client loses its lock in the middle of its work, and [Server.WaitFree], after which another session gets what
+// was released.
+//
+// In a bubble of testing/synctest an hour passes in no time, but a TCP connection stops the bubble's clock. Connect
+// there without TCP, by session.Connect(ctx, srv.Hosts(), session.WithDialer(srv.Dialer())).
 //
 // # Real servers
 //
@@ -40,10 +42,9 @@
 // Without them it skips the test. In continuous integration a skipped test goes unnoticed. Set the
 // environment variable [RequireEnv] there: then the test fails.
 //
-// A server's process ends with [Ensemble.Close]. On Linux it also ends when the test process dies
-// in any other way, even by kill -9. Then the server's data directory stays behind, in the directory for
-// temporary files. Servers do not sync their log to disk, so data survives [Ensemble.Kill] but not a
-// crash of the machine.
+// A server's process ends with [Ensemble.Close]. On Linux it also ends when the test process dies in any other way,
+// even by kill -9. Then the server's data directory stays behind, in the directory for temporary files. Servers do not
+// sync their log to disk, so data survives [Ensemble.Kill] but not a crash of the machine.
 //
 // # The server in this process
 //
@@ -61,7 +62,6 @@
 //
 // # Programs
 //
-// The package depends on nothing but the standard library and this module. It does not import
-// package testing, so programs can use it too: [New], [NewReal] and [NewProxy] return errors.
-// Everything here is safe for concurrent use.
+// The package depends on nothing but the standard library and this module. It does not import package testing, so
+// programs can use it too: [New], [NewReal] and [NewProxy] return errors. Everything here is safe for concurrent use.
 package zktest

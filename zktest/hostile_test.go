@@ -11,8 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// FuzzServer sends arbitrary bytes to a server, and checks that the server still answers another
-// client.
+// FuzzServer sends arbitrary bytes to a server, and checks that the server still answers another client.
 func FuzzServer(f *testing.F) {
 	g := newGenerator(1)
 	for i, op := range append(append([]Op{}, common...), rare...) {
@@ -20,7 +19,7 @@ func FuzzServer(f *testing.F) {
 		f.Add(byte(i), int32(op), body(0))
 	}
 	f.Add(byte(0), int32(0), connectFrame(1, []byte("password"), 1000))
-	f.Add(byte(1), int32(0), closeFrame(7))
+	f.Add(byte(1), int32(0), codec.CloseFrame(7))
 	f.Add(byte(0), int32(0), []byte("ruok"))
 	srv := Start(f, MaxPacket(1<<16))
 	dial := func() (net.Conn, error) { return srv.Dialer()(context.Background(), "pipe", "") }
@@ -92,7 +91,7 @@ func FuzzDecoder(f *testing.F) {
 // FuzzFrame checks that no bytes do more harm than to end a connection.
 func FuzzFrame(f *testing.F) {
 	f.Add(connectFrame(1, []byte("password"), 1000))
-	f.Add(closeFrame(7))
+	f.Add(codec.CloseFrame(7))
 	f.Add([]byte("\x00\x00\x00\x0f\x00\x00\x00\x01\x00\x00\x00\x03\x00\x00\x00\x03/ab"))
 	f.Add([]byte("\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x03\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -19,9 +19,8 @@ type Request struct {
 // A Match selects requests. It may be called from several goroutines at once.
 type Match func(Request) bool
 
-// On matches requests of exactly this kind whose path begins with pathPrefix. OpCreate does not stand
-// for create2, createContainer or createTTL: see [Any]. An empty prefix matches every path, and
-// requests without a path.
+// On matches requests of exactly this kind whose path begins with pathPrefix. OpCreate does not stand for create2,
+// createContainer or createTTL: see [Any]. An empty prefix matches every path, and requests without a path.
 func On(op Op, pathPrefix string) Match {
 	return func(r Request) bool { return r.Op == op && strings.HasPrefix(r.Path, pathPrefix) }
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// proxied returns a proxy in front of the shared server and a client that has
-// a session through it.
+// proxied returns a proxy in front of the shared server and a client that has a session through it.
 func proxied(t *testing.T) (*zktest.Proxy, *zk.Conn) {
 	t.Helper()
 	p := zktest.StartProxy(t, sharedServer(t))

@@ -1,29 +1,25 @@
 package zktest
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// sessions holds what a proxy knows of the sessions that servers have granted.
-type sessions struct {
-	order     []int64 // the most recent handshake last
-	passwords map[int64][]byte
-	expiring  map[int64]chan struct{} // closed when Expire returns
-}
-
-// Sessions returns the ids of the sessions that servers have granted through the proxy. The session
-// with the most recent handshake is last.
+// Sessions returns the ids of the sessions that servers have granted through the proxy. The session with the most
+// recent handshake is last.
 func (p *Proxy) Sessions() []int64 {
 	p.made()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.sessions.order)
+	return slices.Clone(p.sessions)
 }
 
 // connected notes the session that a server's first frame grants.
@@ -35,93 +31,39 @@ func (p *Proxy) connected(l *link, frame []byte) {
 	if session == 0 {
 		return // refused: expired
 	}
-	s := &p.sessions
-	if i := slices.Index(s.order, session); i >= 0 {
-		s.order = slices.Delete(s.order, i, i+1)
-	}
-	s.order = append(s.order, session)
-	if s.passwords == nil {
-		s.passwords = make(map[int64][]byte)
-	}
-	s.passwords[session] = password
+	p.sessions = append(slices.DeleteFunc(p.sessions, func(id int64) bool { return id == session }), session)
+	p.passwords[session] = password
 }
 
-// admit notes the session that a client's first frame asks for. It waits while that session is being
-// expired. It returns false if the link is cut first.
+// Expire ends a session as if it had timed out: its ephemeral nodes are gone when Expire returns, and the client learns
+// of it when it next connects. Expire closes the session's connections, and then closes the session through a new
+// connection to the server, even through a blackhole. If the client reconnects in the meantime, its handshake is held
+// back. Expire returns once the server has confirmed, or ctx has ended. The other servers of an ensemble may apply it a
+// little later.
 //
-// From then on the link is known by its session. Expire first stops new links here and then cuts the
-// known ones, so it misses none.
-func (p *Proxy) admit(l *link, session int64) bool {
-	for {
-		p.mu.Lock()
-		over, expiring := p.sessions.expiring[session]
-		if !expiring {
-			l.session = session
-		}
-		p.mu.Unlock()
-		if !expiring {
-			return true
-		}
-		select {
-		case <-over:
-		case <-l.done:
-			return false
-		}
-	}
-}
-
-// Expire ends a session as if it had timed out: its ephemeral nodes are gone when Expire returns, and
-// the client learns of it when it next connects. Expire closes the session's connections, and then
-// closes the session through a new connection to the server, even through a blackhole. If the client
-// reconnects in the meantime, its handshake is held back. Expire returns once the server has
-// confirmed, or ctx has ended. The other servers of an ensemble may apply it a little later.
-//
-// It is an error if the session is not one of [Proxy.Sessions], or if another call of Expire is in
-// progress for it. A session that is over already is not an error.
+// It is an error if the session is not one of [Proxy.Sessions]. A session that is over already is not an error.
 func (p *Proxy) Expire(ctx context.Context, session int64) error {
 	p.made()
 	misuse.Context(ctx, "zktest: Proxy.Expire")
-	password, done, err := p.beginExpire(session)
-	if err != nil {
-		return err
+	p.mu.Lock()
+	password, ok := p.passwords[session]
+	p.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("zktest: session %#x was not made through this proxy", session)
 	}
-	defer done()
+	// First the next handshake is held back, and then the links are cut that have made one. So none is missed.
+	hold := p.HoldRequest(func(r Request) bool { return r.Op == OpConnect && r.Session == session })
+	defer hold.Release()
 	p.cutLinks(func(l *link) bool { return l.session == session })
-	if err := p.endSession(ctx, session, password); err != nil {
+	if err := p.end(ctx, session, password); err != nil {
 		return fmt.Errorf("zktest: expire session %#x: %w", session, err)
 	}
 	return nil
 }
 
-// beginExpire makes admit hold back the session's handshakes until done is called.
-func (p *Proxy) beginExpire(session int64) (password []byte, done func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := &p.sessions
-	password, ok := s.passwords[session]
-	if !ok {
-		return nil, nil, fmt.Errorf("zktest: session %#x was not made through this proxy", session)
-	}
-	if _, ok := s.expiring[session]; ok {
-		return nil, nil, fmt.Errorf("zktest: session %#x is being expired already", session)
-	}
-	if s.expiring == nil {
-		s.expiring = make(map[int64]chan struct{})
-	}
-	over := make(chan struct{})
-	s.expiring[session] = over
-	return password, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(s.expiring, session)
-		close(over)
-	}, nil
-}
-
-// closeSession connects to the server at target, attaches to the session and closes it.
-func closeSession(ctx context.Context, target string, session int64, password []byte) error {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", target)
+// closeSession closes a session through a new connection.
+func (p *Proxy) closeSession(ctx context.Context, session int64, password []byte) error {
+	conn, err := p.dial(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -129,22 +71,18 @@ func closeSession(ctx context.Context, target string, session int64, password []
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if err := closeThrough(conn, session, password); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	return nil
 }
 
-// closeThrough closes a session through a new connection.
-func closeThrough(conn net.Conn, session int64, password []byte) error {
-	const timeoutMillis = 30_000 // the server changes it to one within its bounds
-	if _, err := conn.Write(connectFrame(session, password, timeoutMillis)); err != nil {
+func closeThrough(conn upstream, session int64, password []byte) error {
+	// The server changes the timeout to one within its bounds.
+	hello := codec.Hello{Session: session, Password: password, TimeoutMillis: 30_000}
+	if _, err := conn.Write(hello.Frame()); err != nil {
 		return err
 	}
-	r := bufio.NewReader(conn)
-	frame, err := readFrame(r)
+	frame, err := conn.ReadFrame()
 	if err != nil {
 		return err
 	}
@@ -152,16 +90,87 @@ func closeThrough(conn net.Conn, session int64, password []byte) error {
 		return nil // it was over already
 	}
 	const xid = 1
-	if _, err := conn.Write(closeFrame(xid)); err != nil {
-		return err
-	}
-	for {
-		frame, err := readFrame(r)
-		if err != nil {
-			return err
-		}
-		if parseReply(frame).Xid == xid {
+	_, err = conn.Write(codec.CloseFrame(xid))
+	for err == nil {
+		if frame, err = conn.ReadFrame(); err == nil && parseReply(frame).Xid == xid {
 			return nil
 		}
 	}
+	return err
+}
+
+// ExpireHolder is [Proxy.Expire] for the session of the client that holds a lock, or leads an election: the owner of
+// the node with the lowest number under the path. If the path is itself a client's node, such as a lease's, it is the
+// session of that client. It is an error if there is no such node, or if its session was not made through the proxy.
+//
+// A path is what servers see, with the directory of a connect string in front. The server is asked by the four-letter
+// word dump, which the servers of this package answer. Others do if their option 4lw.commands.whitelist has it.
+func (p *Proxy) ExpireHolder(ctx context.Context, path string) error {
+	p.made()
+	misuse.Context(ctx, "zktest: Proxy.ExpireHolder")
+	nodes, err := p.owned(ctx, path)
+	if err != nil {
+		return fmt.Errorf("zktest: look for the holder of %s: %w", path, err)
+	}
+	if len(nodes) == 0 {
+		return fmt.Errorf("zktest: no client has a node at or under %s", path)
+	}
+	number := func(n ownedNode) string { return n.path[max(0, len(n.path)-10):] }
+	first := slices.MinFunc(nodes, func(a, b ownedNode) int { return strings.Compare(number(a), number(b)) })
+	return p.Expire(ctx, first.session)
+}
+
+// WaitFree waits until no client has an ephemeral node at the path or under it, so that all that was released there is
+// gone, and no lock is held or waited for. It returns an error if ctx ends first. A test needs it after an Unlock that
+// does not wait for the servers (zklock.WithAsyncRelease), before another session tries the lock. See
+// [Proxy.ExpireHolder] for the path.
+func (p *Proxy) WaitFree(ctx context.Context, path string) error {
+	p.made()
+	misuse.Context(ctx, "zktest: Proxy.WaitFree")
+	for {
+		nodes, err := p.owned(ctx, path)
+		if err == nil && len(nodes) == 0 {
+			return nil
+		}
+		if err == nil {
+			select {
+			case <-time.After(pollInterval):
+				continue
+			case <-ctx.Done():
+				err = fmt.Errorf("%w: session %#x has %s", context.Cause(ctx), nodes[0].session, nodes[0].path)
+			}
+		}
+		return fmt.Errorf("zktest: wait until %s is free: %w", path, err)
+	}
+}
+
+// An ownedNode is an ephemeral node, and the session that owns it.
+type ownedNode struct {
+	path    string
+	session int64
+}
+
+// owned returns the ephemeral nodes at a path and under it.
+func (p *Proxy) owned(ctx context.Context, path string) (all []ownedNode, err error) {
+	text, err := p.dump(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, list, ok := strings.Cut(text, "Sessions with Ephemerals")
+	if !ok {
+		return nil, fmt.Errorf("server says: %s", strings.TrimSpace(text))
+	}
+	list, _, _ = strings.Cut(list, "Connections dump")
+	session := uint64(0)
+	for line := range strings.Lines(list) {
+		line = strings.TrimSpace(line)
+		if id, ok := strings.CutPrefix(line, "0x"); ok {
+			if session, err = strconv.ParseUint(strings.TrimSuffix(id, ":"), 16, 64); err != nil {
+				return nil, err
+			}
+		} else if line == path || strings.HasPrefix(line, strings.TrimSuffix(path, "/")+"/") {
+			all = append(all, ownedNode{line, int64(session)})
+		}
+	}
+	return all, nil
 }

@@ -42,8 +42,7 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// During a partition the client does not learn that its session has expired. It does when the partition
-// is over.
+// During a partition the client does not learn that its session has expired. It does when the partition is over.
 func TestExpireBehindBlackhole(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()

@@ -39,9 +39,8 @@ func (f *Fault) made() *Fault {
 // request on. The server never sees the request. It gets everything before it.
 func (p *Proxy) CutBefore(m Match) *Fault { return p.made().arm(cutBefore, m) }
 
-// CutAfterCommit makes a fault that passes the matching request on, waits for the reply, and closes
-// the connection on both sides instead of delivering the reply. A reply that says that the request
-// failed counts as well.
+// CutAfterCommit makes a fault that passes the matching request on, waits for the reply, and closes the connection on
+// both sides instead of delivering the reply. A reply that says that the request failed counts as well.
 func (p *Proxy) CutAfterCommit(m Match) *Fault { return p.made().arm(cutAfterCommit, m) }
 
 // HoldRequest makes a fault that holds back the matching request until [Fault.Release], and everything

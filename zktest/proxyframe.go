@@ -62,11 +62,3 @@ func parseReply(frame []byte) Request {
 	}
 	return r
 }
-
-// connectFrame returns a client's first frame, which attaches to a session.
-func connectFrame(session int64, password []byte, timeoutMillis int32) []byte {
-	return codec.Hello{Session: session, Password: password, TimeoutMillis: timeoutMillis}.Frame()
-}
-
-// closeFrame returns the request that closes the connection's session.
-func closeFrame(xid int32) []byte { return codec.CloseFrame(xid) }

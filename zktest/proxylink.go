@@ -8,18 +8,46 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/zktest/internal/fifo"
 )
 
-// A link is a client's connection together with a connection to the server. Each direction has a
-// goroutine that reads frames into a queue, and one that writes them out. So a delay does not reduce
-// the throughput.
+// maxQueued is the number of bytes that one direction of a connection holds back. Beyond that the proxy stops reading,
+// as with a full TCP window.
+const maxQueued = 8 << 20
+
+// An item is a frame on its way. Without a frame it is the end of the stream.
+type item struct {
+	frame []byte
+	req   Request   // the request, if the frame is a client's
+	at    time.Time // when it arrived
+}
+
+// An upstream is a link's connection to the server. Each Write is one frame.
+type upstream interface {
+	ReadFrame() ([]byte, error)
+	Write(frame []byte) (int, error)
+	CloseWrite() error // says that no more frames follow those written
+	Close() error      // ends a ReadFrame or Write in progress
+}
+
+// tcpUpstream is the connection to a server over TCP.
+type tcpUpstream struct {
+	*net.TCPConn
+	in *bufio.Reader
+}
+
+func (u tcpUpstream) ReadFrame() ([]byte, error) { return readFrame(u.in) }
+
+// A link is a client's connection together with a connection to the server. Each direction has a goroutine that reads
+// frames into a queue, and one that writes them out. So a delay does not reduce the throughput.
 type link struct {
 	p        *Proxy
 	ordinal  int64
 	client   net.Conn
 	in       *bufio.Reader // of client
-	toServer *queue
-	toClient *queue
+	at       int           // the server that the client has connected to
+	toServer *fifo.Queue[item]
+	toClient *fifo.Queue[item]
 
 	ctx    context.Context // ends when the link is cut
 	cancel context.CancelFunc
@@ -32,15 +60,16 @@ type link struct {
 	session int64 // guarded by p.mu
 }
 
-func newLink(p *Proxy, ordinal int64, client net.Conn) *link {
+func newLink(p *Proxy, ordinal int64, client net.Conn, at int) *link {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &link{
 		p:        p,
 		ordinal:  ordinal,
 		client:   client,
 		in:       bufio.NewReader(client),
-		toServer: newQueue(),
-		toClient: newQueue(),
+		at:       at,
+		toServer: fifo.New[item](maxQueued),
+		toClient: fifo.New[item](maxQueued),
 		ctx:      ctx,
 		cancel:   cancel,
 		done:     ctx.Done(),
@@ -50,7 +79,7 @@ func newLink(p *Proxy, ordinal int64, client net.Conn) *link {
 
 // run serves the link until both directions have ended or it is cut.
 func (l *link) run() {
-	if l.p.serveWord != nil && l.p.serveWord(l.client, l.in) {
+	if l.p.word != nil && l.p.word(l) {
 		l.cut()
 		return
 	}
@@ -59,7 +88,7 @@ func (l *link) run() {
 	if server := l.dial(); server != nil {
 		readers.Go(func() { l.readServer(server) })
 		writers.Go(func() { l.writeServer(server) })
-		writers.Go(func() { l.writeClient() })
+		writers.Go(l.writeClient)
 	}
 	writers.Wait()
 	l.cut()
@@ -77,13 +106,16 @@ func (l *link) cut() {
 	}
 }
 
-// dial connects to the server once no blackhole prevents that. It returns nil if it cannot connect,
-// or if the client has closed its connection in the meantime.
+// dial connects to the server once no blackhole prevents that. It returns nil if it cannot connect, or if the client
+// has closed its connection in the meantime.
 func (l *link) dial() upstream {
-	if !l.p.wait(l.done, Both, time.Time{}) || l.toServer.ended() {
+	if !l.p.wait(l.done, Both, time.Time{}) {
 		return nil
 	}
-	server, err := l.p.dial(l.ctx, l.client.RemoteAddr())
+	if last, ok := l.toServer.Last(); ok && last.frame == nil {
+		return nil
+	}
+	server, err := l.p.dial(l.ctx, l)
 	if err != nil {
 		return nil
 	}
@@ -103,13 +135,13 @@ func (l *link) readClient() {
 	for {
 		frame, err := codec.ReadFrame(l.in, l.p.limit)
 		if err != nil {
-			l.toServer.push(item{at: time.Now()}, l.done)
+			l.toServer.Push(item{at: time.Now()}, 0, l.done)
 			return
 		}
 		it := item{frame: frame, req: parse(frame), at: time.Now()}
 		it.req.Conn, it.req.At = l.ordinal, it.at
 		l.p.record(l, &it.req)
-		if !l.toServer.push(it, l.done) {
+		if !l.toServer.Push(it, len(frame), l.done) {
 			return
 		}
 		parse = parseRequest
@@ -122,13 +154,13 @@ func (l *link) readServer(server upstream) {
 	for {
 		frame, err := server.ReadFrame()
 		if err != nil {
-			l.toClient.push(item{at: time.Now()}, l.done)
+			l.toClient.Push(item{at: time.Now()}, 0, l.done)
 			return
 		}
 		if first {
 			l.p.connected(l, frame)
 		}
-		if !l.toClient.push(item{frame: frame, at: time.Now()}, l.done) {
+		if !l.toClient.Push(item{frame: frame, at: time.Now()}, len(frame), l.done) {
 			return
 		}
 		first = false
@@ -138,7 +170,7 @@ func (l *link) readServer(server upstream) {
 // writeServer passes requests on, and applies faults to them.
 func (l *link) writeServer(server upstream) {
 	for {
-		it, ok := l.toServer.pop(l.done)
+		it, ok := l.toServer.Pop(l.done)
 		if !ok || !l.p.wait(l.done, ToServer, it.at) {
 			return
 		}
@@ -147,9 +179,6 @@ func (l *link) writeServer(server upstream) {
 			return
 		}
 		if !l.hold(holdRequest, it.req, ToServer) || l.strikeCut(cutBefore, it.req) {
-			return
-		}
-		if it.req.Op == OpConnect && !l.p.admit(l, it.req.Session) {
 			return
 		}
 		l.expectReply(it.req)
@@ -163,12 +192,16 @@ func (l *link) writeServer(server upstream) {
 func (l *link) writeClient() {
 	first := true
 	for {
-		it, ok := l.toClient.pop(l.done)
+		it, ok := l.toClient.Pop(l.done)
 		if !ok || !l.p.wait(l.done, ToClient, it.at) {
 			return
 		}
 		if it.frame == nil {
-			closeWrite(l.client)
+			if tcp, ok := l.client.(*net.TCPConn); ok {
+				_ = tcp.CloseWrite()
+			} else { // a pipe cannot close one direction
+				_ = l.client.Close()
+			}
 			return
 		}
 		if req, ok := l.answered(it.frame, first); ok {
@@ -183,8 +216,8 @@ func (l *link) writeClient() {
 	}
 }
 
-// hold waits until a fault that holds the request is released, if there is such a fault. It returns
-// false if the link is cut first.
+// hold waits until a fault that holds the request is released, if there is such a fault. It returns false if the link
+// is cut first.
 func (l *link) hold(kind faultKind, r Request, d Direction) bool {
 	f := l.p.strike(kind, r)
 	if f == nil {
@@ -199,8 +232,7 @@ func (l *link) hold(kind faultKind, r Request, d Direction) bool {
 	}
 }
 
-// strikeCut cuts the link if there is a fault that cuts it at this request, and reports whether it
-// has.
+// strikeCut cuts the link if there is a fault that cuts it at this request, and reports whether it has.
 func (l *link) strikeCut(kind faultKind, r Request) bool {
 	f := l.p.strike(kind, r)
 	if f == nil {
@@ -218,8 +250,8 @@ func (l *link) expectReply(r Request) {
 	l.pending[r.Xid] = append(l.pending[r.Xid], r)
 }
 
-// answered returns the request that a frame from the server answers. A watch event counts as a
-// request. It returns false if there is none.
+// answered returns the request that a frame from the server answers. A watch event counts as a request. It returns
+// false if there is none.
 func (l *link) answered(frame []byte, first bool) (Request, bool) {
 	reply := Request{} // the handshake has no xid, and is remembered with 0
 	if !first {

@@ -41,8 +41,7 @@ func (p *Proxy) Blackhole(d Direction) {
 	p.change(func() { p.black |= d & Both })
 }
 
-// Heal ends [Proxy.Blackhole] and [Proxy.Refuse]. It does not end [Proxy.Delay], and armed faults stay
-// armed.
+// Heal ends [Proxy.Blackhole] and [Proxy.Refuse]. It does not end [Proxy.Delay], and armed faults stay armed.
 func (p *Proxy) Heal() {
 	p.made()
 	p.change(func() {
@@ -59,8 +58,7 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.change(func() { p.delay = d })
 }
 
-// Refuse sets whether the proxy closes new connections as soon as they are made. Existing connections
-// stay.
+// Refuse sets whether the proxy closes new connections as soon as they are made. Existing connections stay.
 func (p *Proxy) Refuse(refuse bool) {
 	p.made()
 	p.mu.Lock()

@@ -15,8 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// wire is a client and a server that speak frames through a proxy and do
-// nothing that they are not told to.
+// wire is a client and a server that speak frames through a proxy and do nothing that they are not told to.
 type wire struct {
 	proxy          *zktest.Proxy
 	client, server *net.TCPConn

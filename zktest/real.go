@@ -60,10 +60,9 @@ func realRequired() bool {
 	return v != "" && v != "0"
 }
 
-// NewReal is [StartReal] for programs and for TestMain. The caller must call [Ensemble.Close]. NewReal
-// waits for the servers for at most a minute. The error matches [ErrNoZooKeeper] if there is no
-// ZooKeeper on this machine. If an option is not valid, it returns an error before it starts
-// anything.
+// NewReal is [StartReal] for programs and for TestMain. The caller must call [Ensemble.Close]. NewReal waits for the
+// servers for at most a minute. The error matches [ErrNoZooKeeper] if there is no ZooKeeper on this machine. If an
+// option is not valid, it returns an error before it starts anything.
 func NewReal(opts ...RealOption) (*Ensemble, error) {
 	c, err := newRealConfig(opts)
 	if err != nil {
@@ -89,17 +88,12 @@ func NewReal(opts ...RealOption) (*Ensemble, error) {
 	return nil, failed
 }
 
-// startEnsemble makes one attempt, with ports that are free at the moment.
+// startEnsemble makes one attempt, with ports that are free at the moment, and waits until all servers serve clients.
 func startEnsemble(ctx context.Context, in javaserver.Installation, c realConfig) (*Ensemble, error) {
-	ports, err := javaserver.FreePorts(c.servers + c.observers)
+	ports, err := javaserver.FreePorts(c.servers + c.Observers)
 	if err != nil {
 		return nil, err
 	}
-	return startOn(ctx, in, c, ports)
-}
-
-// startOn starts an ensemble with the given ports and waits until it serves clients.
-func startOn(ctx context.Context, in javaserver.Installation, c realConfig, ports []javaserver.Ports) (*Ensemble, error) {
 	e, err := newEnsemble(in, c, ports)
 	if err != nil {
 		return nil, err
@@ -134,7 +128,7 @@ func newEnsemble(in javaserver.Installation, c realConfig, ports []javaserver.Po
 		return nil, errors.Join(err, e.Close())
 	}
 	for i := range ports {
-		s, err := javaserver.NewServer(in, c.java(), filepath.Join(dir, fmt.Sprint("server", i)), conf, i, seen[i])
+		s, err := javaserver.NewServer(in, c.Config, filepath.Join(dir, fmt.Sprint("server", i)), conf, i, seen[i])
 		e.servers = append(e.servers, s)
 		if err != nil {
 			return nil, errors.Join(err, e.Close())
@@ -147,8 +141,7 @@ func newEnsemble(in javaserver.Installation, c realConfig, ports []javaserver.Po
 func (e *Ensemble) firstReady(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// A server of an ensemble keeps running if one of its ports is taken, and never
-	// serves clients.
+	// A server of an ensemble keeps running if one of its ports is taken, and never serves clients.
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)

@@ -66,9 +66,8 @@ func (e *Ensemble) Launch(i int) error {
 	return e.wrap("launch", i, e.servers[i].Launch())
 }
 
-// Start is [Ensemble.Launch], and then waits until the server serves clients. It returns an error if
-// the server's process ends or ctx ends first. In the second case, for example because there is no
-// quorum, the server keeps running.
+// Start is [Ensemble.Launch], and then waits until the server serves clients. It returns an error if the server's
+// process ends or ctx ends first. In the second case, for example because there is no quorum, the server keeps running.
 func (e *Ensemble) Start(ctx context.Context, i int) error {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Start")
@@ -78,33 +77,29 @@ func (e *Ensemble) Start(ctx context.Context, i int) error {
 	return e.wrap("start", i, e.servers[i].WaitServing(ctx))
 }
 
-// Stop ends server i with SIGTERM and waits until it is gone. Its clients see closed connections. A
-// server that takes more than 15 seconds is killed, and Stop returns an error. Stop does nothing if
-// the server is not running.
+// Stop ends server i with SIGTERM and waits until it is gone. Its clients see closed connections. A server that takes
+// more than 15 seconds is killed, and Stop returns an error. Stop does nothing if the server is not running.
 func (e *Ensemble) Stop(i int) error {
 	e.made()
 	return e.wrap("stop", i, e.servers[i].Stop())
 }
 
-// Kill ends server i with SIGKILL and waits until it is gone. It does nothing if the server is not
-// running.
+// Kill ends server i with SIGKILL and waits until it is gone. It does nothing if the server is not running.
 func (e *Ensemble) Kill(i int) error {
 	e.made()
 	return e.wrap("kill", i, e.servers[i].Kill())
 }
 
-// Pause stops server i with SIGSTOP. On Linux it waits until all threads of the server stand still.
-// The server's connections stay open, and the kernel accepts new ones, but nothing is answered until
-// [Ensemble.Resume]. It is an error if the server is not running, or if the system has no such
-// signal.
+// Pause stops server i with SIGSTOP. On Linux it waits until all threads of the server stand still. The server's
+// connections stay open, and the kernel accepts new ones, but nothing is answered until [Ensemble.Resume]. It is an
+// error if the server is not running, or if the system has no such signal.
 func (e *Ensemble) Pause(i int) error {
 	e.made()
 	return e.wrap("pause", i, e.servers[i].SetPaused(true))
 }
 
-// Resume lets server i continue after [Ensemble.Pause]. If the server has missed too many pings of the
-// other servers, it first leaves and rejoins the quorum. It is an error if the server is not
-// running.
+// Resume lets server i continue after [Ensemble.Pause]. If the server has missed too many pings of the other servers,
+// it first leaves and rejoins the quorum. It is an error if the server is not running.
 func (e *Ensemble) Resume(i int) error {
 	e.made()
 	return e.wrap("resume", i, e.servers[i].SetPaused(false))
@@ -161,9 +156,8 @@ func (e *Ensemble) Word(ctx context.Context, i int, word string) (string, error)
 	return text, e.wrap(word, i, err)
 }
 
-// Metrics returns the metrics in server i's answer to the word mntr, by name: "zk_server_state",
-// "zk_znode_count", "zk_watch_count", "zk_ephemerals_count" and many more. It is an error if the
-// server does not serve clients.
+// Metrics returns the metrics in server i's answer to the word mntr, by name: "zk_server_state", "zk_znode_count",
+// "zk_watch_count", "zk_ephemerals_count" and many more. It is an error if the server does not serve clients.
 func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error) {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Metrics")
@@ -178,8 +172,7 @@ func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error
 	return metrics, nil
 }
 
-// Log returns the end of server i's log, which covers all its runs. The log is gone after
-// [Ensemble.Close].
+// Log returns the end of server i's log, which covers all its runs. The log is gone after [Ensemble.Close].
 func (e *Ensemble) Log(i int) string { return e.made().servers[i].Log(32 << 10) }
 
 // Close kills all servers and removes their data. It returns once all processes and goroutines of the

@@ -10,9 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
-// A RealOption configures the servers that [StartReal] or [NewReal] starts. Every [CommonOption] is
-// one too. StartReal and NewReal fail, before they start anything, if an option is nil or has a bad
-// value.
+// A RealOption configures the servers that [StartReal] or [NewReal] starts. Every [CommonOption] is one too. StartReal
+// and NewReal fail, before they start anything, if an option is nil or has a bad value.
 type RealOption interface{ applyReal(*realConfig) error }
 
 type realOption func(*realConfig) error
@@ -21,29 +20,24 @@ func (o realOption) applyReal(c *realConfig) error { return o(c) }
 
 type realConfig struct {
 	commonConfig
-	secure     bool // a second port, for TLS
-	observers  int
-	between    func([]switches.Ports) ([][]switches.Ports, error) // nil: servers speak to each other directly
-	properties [][2]string
-	environ    []string
+	javaserver.Config
+	between func([]switches.Ports) ([][]switches.Ports, error) // nil: servers speak to each other directly
 }
 
-// Property adds a line to the configuration file of each server, such as "snapCount" or
-// "ssl.clientAuth". Do not set properties that zktest sets itself, such as the ports. If a key is set
-// more than once, the last value counts.
+// Property adds a line to the configuration file of each server, such as "snapCount" or "ssl.clientAuth". Do not set
+// properties that zktest sets itself, such as the ports. If a key is set more than once, the last value counts.
 func Property(key, value string) RealOption {
 	return realOption(func(c *realConfig) error {
-		c.properties = append(c.properties, [2]string{key, value})
+		c.Properties = append(c.Properties, [2]string{key, value})
 		return checkProperty(key, value)
 	})
 }
 
-// Environ sets an environment variable for the process of each server, such as "JAVA_TOOL_OPTIONS". The
-// servers also have the environment of this process. If a variable is set more than once, the last value
-// counts.
+// Environ sets an environment variable for the process of each server, such as "JAVA_TOOL_OPTIONS". The servers also
+// have the environment of this process. If a variable is set more than once, the last value counts.
 func Environ(key, value string) RealOption {
 	return realOption(func(c *realConfig) error {
-		c.environ = append(c.environ, key+"="+value)
+		c.Environ = append(c.Environ, key+"="+value)
 		if key == "" || strings.ContainsAny(key, "=\x00") || strings.Contains(value, "\x00") {
 			return fmt.Errorf("zktest: Environ(%q, %q): not an environment variable", key, value)
 		}
@@ -56,14 +50,14 @@ func Environ(key, value string) RealOption {
 // in .pem with the certificate and the key, and "ssl.trustStore.location", or "ssl.clientAuth" to
 // "none". With this option, Netty serves the clients of both ports.
 func SecurePort() RealOption {
-	return realOption(func(c *realConfig) error { c.secure = true; return nil })
+	return realOption(func(c *realConfig) error { c.Secure = true; return nil })
 }
 
 // Observers adds n servers that have no vote. They are the last servers of the ensemble: with Servers(3)
 // and Observers(1), server 3 is the observer. It is an error with fewer than three other servers.
 func Observers(n int) RealOption {
 	return realOption(func(c *realConfig) error {
-		c.observers = n
+		c.Observers = n
 		if n < 0 {
 			return fmt.Errorf("zktest: Observers(%d): negative", n)
 		}
@@ -89,24 +83,12 @@ func newRealConfig(opts []RealOption) (realConfig, error) {
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
-	if c.observers > 0 && c.servers < 3 {
-		return c, fmt.Errorf("zktest: Observers(%d) of %d servers: want three servers or more", c.observers, c.servers)
+	if c.Observers > 0 && c.servers < 3 {
+		return c, fmt.Errorf("zktest: Observers(%d) of %d servers: want three servers or more", c.Observers, c.servers)
 	}
-	return c, c.sessionTimeouts(time.Minute)
-}
-
-// java is the part of the configuration that each server's file has.
-func (c *realConfig) java() javaserver.Config {
-	return javaserver.Config{
-		Tick:           c.tick,
-		ContainerCheck: c.containerCheck,
-		MinSession:     c.minSession,
-		MaxSession:     c.maxSession,
-		Secure:         c.secure,
-		Observers:      c.observers,
-		Properties:     c.properties,
-		Environ:        c.environ,
-	}
+	err := c.sessionTimeouts(time.Minute)
+	c.Tick, c.ContainerCheck, c.MinSession, c.MaxSession = c.tick, c.containerCheck, c.minSession, c.maxSession
+	return c, err
 }
 
 // checkProperty refuses keys and values that would not be one line in a file of Java properties.

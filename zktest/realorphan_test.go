@@ -14,8 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// orphanEnv makes this test binary a program that starts a server, says where
-// it is and waits to be killed.
+// orphanEnv makes this test binary a program that starts a server, says where it is and waits to be killed.
 const orphanEnv = "ZKTEST_ORPHAN"
 
 func orphanMain() {

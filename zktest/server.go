@@ -26,23 +26,20 @@ import (
 // Servers are counted from 0. An index out of range panics, as with a slice. At the start, the
 // last server leads. See [Server.Leader] and [Server.DialerTo].
 //
-// Each client is connected to one server. The server answers reads and pings by itself, from the
-// transactions that it has applied. It forwards writes and syncs to the leader. The leader commits
-// a write once a majority of the servers has logged it. The requests of one session are answered
-// in order.
+// Each client is connected to one server. The server answers reads and pings by itself, from the transactions that it
+// has applied. It forwards writes and syncs to the leader. The leader commits a write once a majority of the servers
+// has logged it. The requests of one session are answered in order.
 //
-// Only the leader decides when a session is over. The timeout counts from the last time that the
-// session was touched, rounded up to the next tick of the leader's session tracker. The handshake
-// of any client touches its session, and so does any request of the leader's own clients. The
-// session of a follower's client is otherwise touched only when the follower answers a ping of the
-// leader, twice a tick: the answer lists the sessions that the follower has heard of since its last
-// answer. A write or sync that a follower forwards touches nothing.
+// Only the leader decides when a session is over. The timeout counts from the last time that the session was touched,
+// rounded up to the next tick of the leader's session tracker. The handshake of any client touches its session, and so
+// does any request of the leader's own clients. The session of a follower's client is otherwise touched only when the
+// follower answers a ping of the leader, twice a tick: the answer lists the sessions that the follower has heard of
+// since its last answer. A write or sync that a follower forwards touches nothing.
 //
-// A follower that hears nothing from its leader for five ticks disconnects its
-// clients, and accepts none until it has found a leader. A leader that has lost its majority does
-// the same. Until it notices, it answers pings, reads and syncs of its own clients. A majority
-// without a leader elects one, which takes 200ms. The new leader gives every session
-// the full timeout again with which it was created.
+// A follower that hears nothing from its leader for five ticks disconnects its clients, and accepts none until it has
+// found a leader. A leader that has lost its majority does the same. Until it notices, it answers pings, reads and
+// syncs of its own clients. A majority without a leader elects one, which takes 200ms. The new leader gives every
+// session the full timeout again with which it was created.
 //
 // Servers can be cut off from each other ([Server.CutLink]), stand still ([Server.HoldServer]) and be stopped
 // ([Server.StopServer]). In a bubble, the same schedule of faults and requests has the same outcome
@@ -100,12 +97,12 @@ func New(opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{faults: newProxy(), state: quorum.New(c.quorum()), doors: make([]door, c.servers)}
+	s := &Server{faults: newProxy(), state: quorum.New(c.complete()), doors: make([]door, c.servers)}
 	s.faults.dial = s.accept
-	s.faults.endSession = func(ctx context.Context, session int64, _ []byte) error { return s.state.Expire(ctx, session) }
-	s.faults.serveWord = s.serveWord
+	s.faults.end = func(ctx context.Context, session int64, _ []byte) error { return s.state.Expire(ctx, session) }
+	s.faults.dump = func(context.Context) (string, error) { return s.Word("dump") }
+	s.faults.word = s.serveWord
 	s.faults.limit = c.maxPacket
-	s.state.Port = s.port
 	s.running.Go(s.state.Run)
 	if c.listen != "" {
 		if err := s.listenAll(c.listen); err != nil {
@@ -131,10 +128,13 @@ func (s *Server) Close() error {
 }
 
 // accept makes the server's end of a client's connection.
-func (s *Server) accept(ctx context.Context, client net.Addr) (upstream, error) {
-	a := client.(arrivalAddr)
+func (s *Server) accept(ctx context.Context, l *link) (upstream, error) {
+	host := "127.0.0.1" // a pipe's client is in this process
+	if tcp, ok := l.client.RemoteAddr().(*net.TCPAddr); ok {
+		host = tcp.IP.String()
+	}
 	var p *quorum.Peer
-	err := s.state.Do(ctx, func(st *quorum.State) { p = st.Connect(a.server, a.host()) })
+	err := s.state.Do(ctx, func(st *quorum.State) { p = st.Connect(l.at, host) })
 	switch {
 	case err != nil:
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -27,8 +26,7 @@ type stage struct {
 	script map[string][]string // all that was heard, in order, by client
 }
 
-// onStage runs a test in a bubble, with an ensemble of three: ticks of 2s, and
-// the last server leads.
+// onStage runs a test in a bubble, with an ensemble of three: ticks of 2s, and the last server leads.
 func onStage(t *testing.T, f func(*stage), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,6 +88,7 @@ type reply struct {
 	xid  int32
 	zxid int64
 	err  znode.Code
+	body []byte
 }
 
 // call connects a client to a server, with the session of another caller or with a new one.
@@ -147,7 +146,7 @@ func (c *caller) listen() {
 			c.note(fmt.Sprintf("session %#x for %v", c.session, c.timeout))
 		default:
 			d := znode.Decode(frame)
-			r := reply{time.Since(c.s.began), d.Int32(), d.Int64(), znode.Code(d.Int32())}
+			r := reply{time.Since(c.s.began), d.Int32(), d.Int64(), znode.Code(d.Int32()), d.Rest}
 			c.heard = append(c.heard, r)
 			if r.zxid > 0 && r.zxid < c.seen {
 				c.s.t.Errorf("%s has seen %#x after %#x", c.name, r.zxid, c.seen)
@@ -244,8 +243,5 @@ func there(path string) step     { return look(0, OpExists, path, false) }
 // withTickPhases sets when the session trackers of the servers tick: server i's tracker does so
 // phases[i] after each multiple of a tick.
 func withTickPhases(phases ...time.Duration) Option {
-	return option(func(c *config) error { c.phases = phases; return nil })
+	return option(func(c *config) error { c.Phases = phases; return nil })
 }
-
-// holdPings makes the pinging threads of all leaders stand still, or lets them continue.
-func (s *Server) holdPings(on bool) { s.with(func(st *quorum.State) { st.HoldPings(on) }) }

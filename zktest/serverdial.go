@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
@@ -21,10 +20,9 @@ type door struct {
 	listener net.Listener // nil: closed
 }
 
-// Dialer returns a function that connects to the server through an in-memory pipe, for use with
-// session.WithDialer. The server sees such clients as coming from 127.0.0.1. The function fails if
-// the server is closed or stopped, or if ctx has ended. While [Server.Refuse] is on, it returns a
-// connection that is closed already, as clients of a proxy see it.
+// Dialer returns a function that connects to the server through an in-memory pipe, for use with session.WithDialer. The
+// server sees such clients as coming from 127.0.0.1. The function fails if the server is closed or stopped, or if ctx
+// has ended. While [Server.Refuse] is on, it returns a connection that is closed already, as clients of a proxy see it.
 //
 // A server alone is reached at any address. In an ensemble, the addresses of [Server.Hosts] and of
 // [Server.ConnectString] reach one server each. Any other address reaches the next server in turn.
@@ -50,7 +48,7 @@ func (s *Server) Hosts() string {
 	s.made()
 	names := make([]string, len(s.doors))
 	for i := range names {
-		names[i] = fmt.Sprintf("zk%d:%d", i, defaultPort)
+		names[i] = fmt.Sprintf("zk%d:2181", i)
 	}
 	return strings.Join(names, ",")
 }
@@ -82,7 +80,7 @@ func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Con
 		return nil, context.Cause(ctx)
 	}
 	stopped := false
-	err := s.state.Do(ctx, func(st *quorum.State) { stopped = st.Stopped(i) })
+	err := s.state.Do(ctx, func(st *quorum.State) { stopped = st.Member(i).Stopped })
 	if stopped {
 		err = errRefused
 	}
@@ -90,13 +88,13 @@ func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Con
 		return nil, fmt.Errorf("dial %s %s: %w", network, addr, err)
 	}
 	client, server := net.Pipe()
-	s.faults.serve(arrival{server, i})
+	s.faults.serve(server, i)
 	return client, nil
 }
 
-// Addr returns the address for TCP clients, host:port. In an ensemble that is the address of server
-// 0. It never changes, and connections to it are refused while the server is stopped. The first call makes the server listen, unless [Listen] has. It panics if the server cannot
-// listen on 127.0.0.1, or was closed before it ever listened.
+// Addr returns the address for TCP clients, host:port. In an ensemble that is the address of server 0. It never
+// changes, and connections to it are refused while the server is stopped. The first call makes the server listen,
+// unless [Listen] has. It panics if the server cannot listen on 127.0.0.1, or was closed before it ever listened.
 func (s *Server) Addr() string { return s.made().serverAddr(0) }
 
 // serverAddr is [Server.Addr] for server i.
@@ -108,8 +106,7 @@ func (s *Server) serverAddr(i int) string {
 	return addr
 }
 
-// ConnectString returns the addresses of all servers for TCP clients, separated by commas. See
-// [Server.Addr].
+// ConnectString returns the addresses of all servers for TCP clients, separated by commas. See [Server.Addr].
 func (s *Server) ConnectString() string {
 	s.made()
 	addrs := make([]string, len(s.doors))
@@ -157,23 +154,8 @@ func (s *Server) open(i int, addr string) error {
 		return fmt.Errorf("zktest: %w", err)
 	}
 	s.doors[i] = door{listener.Addr().String(), listener}
-	s.running.Go(func() { s.let(listener, i) })
+	s.running.Go(func() { acceptAll(listener, func(conn net.Conn) { s.faults.serve(conn, i) }) })
 	return nil
-}
-
-// let accepts TCP clients until the listener is closed.
-func (s *Server) let(listener net.Listener, i int) {
-	for {
-		conn, err := listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil: // most likely there are too many open files
-			<-time.After(pollInterval)
-		default:
-			s.faults.serve(arrival{conn, i})
-		}
-	}
 }
 
 // shut closes a server's listener.
@@ -215,34 +197,4 @@ func (s *Server) closeDoors() error {
 		errs = append(errs, s.doors[i].close())
 	}
 	return errors.Join(errs...)
-}
-
-// An arrival is a client's connection and the server that the client has connected to.
-type arrival struct {
-	net.Conn
-	server int
-}
-
-func (a arrival) RemoteAddr() net.Addr { return arrivalAddr{a.Conn.RemoteAddr(), a.server} }
-
-// CloseWrite closes one direction of a TCP connection. A pipe cannot do that, and is closed.
-func (a arrival) CloseWrite() error {
-	if tcp, ok := a.Conn.(*net.TCPConn); ok {
-		return tcp.CloseWrite()
-	}
-	return a.Close()
-}
-
-// An arrivalAddr is a client's address and the server that the client has connected to.
-type arrivalAddr struct {
-	net.Addr
-	server int
-}
-
-// host returns the client's address as the server sees it.
-func (a arrivalAddr) host() string {
-	if tcp, ok := a.Addr.(*net.TCPAddr); ok {
-		return tcp.IP.String()
-	}
-	return "127.0.0.1" // a pipe's client is in this process
 }

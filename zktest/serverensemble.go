@@ -7,9 +7,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// Leader returns the index of the server that leads, which is 0 for a server alone. It returns false
-// if no server leads at the moment. A leader that is cut off from the others counts until another
-// one is elected, or until it gives up.
+// Leader returns the index of the server that leads, which is 0 for a server alone. It returns false if no server leads
+// at the moment. A leader that is cut off from the others counts until another one is elected, or until it gives up.
 func (s *Server) Leader() (int, bool) {
 	s.made()
 	leader, ok := 0, false
@@ -32,33 +31,29 @@ func (s *Server) HealLinks() {
 	s.with((*quorum.State).HealLinks)
 }
 
-// HoldServer makes a server stand still until [Server.ReleaseServer], as in a long garbage collection
-// or after SIGSTOP. It processes nothing and sends nothing. Its connections stay open, and new ones
-// are accepted.
+// HoldServer makes a server stand still until [Server.ReleaseServer], as in a long garbage collection or after SIGSTOP.
+// It processes nothing and sends nothing. Its connections stay open, and new ones are accepted.
 func (s *Server) HoldServer(i int) {
 	s.made()
 	s.member(i, (*quorum.Member).Hold)
 }
 
-// ReleaseServer lets a server continue after [Server.HoldServer]. Everything that is overdue happens
-// at once, in this order: a leader expires sessions; the server processes the requests and messages
-// that have arrived; it notices which other servers were silent for too long. A leader sends its
-// overdue pings 20 ms later.
+// ReleaseServer lets a server continue after [Server.HoldServer]. Everything that is overdue happens at once, in this
+// order: a leader expires sessions; the server processes the requests and messages that have arrived; it notices which
+// other servers were silent for too long. A leader sends its overdue pings 20 ms later.
 func (s *Server) ReleaseServer(i int) { s.made().member(i, (*quorum.Member).Release) }
 
-// StopServer stops a server. It closes the server's connections to clients and to other servers, and
-// new ones are refused. The server keeps its log. StopServer does nothing if the server is not
-// running.
+// StopServer stops a server. It closes the server's connections to clients and to other servers, and new ones are
+// refused. The server keeps its log. StopServer does nothing if the server is not running.
 func (s *Server) StopServer(i int) {
 	s.made()
 	s.member(i, (*quorum.Member).Stop)
 	_ = s.shut(i)
 }
 
-// StartServer starts a server again after [Server.StopServer], with the log that it had. The server
-// serves clients once it has found a leader. It is an error if the TCP port that the server had is
-// taken, or if the server cannot read its log (see [MaxPacket]). StartServer does nothing if the server is
-// running.
+// StartServer starts a server again after [Server.StopServer], with the log that it had. The server serves clients once
+// it has found a leader. It is an error if the TCP port that the server had is taken, or if the server cannot read its
+// log (see [MaxPacket]). StartServer does nothing if the server is running.
 func (s *Server) StartServer(i int) error {
 	s.made()
 	var failed error

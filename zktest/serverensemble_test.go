@@ -12,80 +12,36 @@ const (
 	shortSession = 4 * time.Second // the least that is granted
 )
 
-// For a follower's client, only the lists in the follower's answers to pings touch the session. A write
-// that the follower forwards does not, even if it is committed. So a session can expire while its writes
-// are committed.
-func TestSessionIsOverThoughItsWritesAreCommitted(t *testing.T) {
-	onStage(t, func(s *stage) {
-		c := s.call("client", 0, nil, 10*time.Second)
-		other := s.call("other", 1, nil, 40*time.Second)
-		c.does(ephemeral("/e"))
-		s.passTo(2500 * time.Millisecond)
-		c.does(ping())
-		s.passTo(3 * time.Second) // there was a list each second
-		end := s.expiry(c)
-		s.holdPings(true)
-		for time.Since(s.began) < end-500*time.Millisecond {
-			s.pass(500 * time.Millisecond)
-			c.does(set(0, "/e", nil, -1))
-			c.does(syncAll())
-			c.does(ping())
-		}
-		if got := s.expiry(c); got != end {
-			t.Errorf("the session's end was put off from %v to %v", end, got)
-		}
-		s.passTo(end - time.Millisecond)
-		other.does(there("/e"))
-		s.passTo(end)
-		other.wants(other.ask(there("/e")), znode.CodeNoNode)
-		c.connected(false)
-		// The session lives for its timeout after the last list, and for less than a tick more.
-		if d := end - 3*time.Second; d < 10*time.Second || d > 10*time.Second+tickOnStage {
-			t.Errorf("the session ended %v after the last list", d)
-		}
-	})
-}
-
-// TestTouches checks what touches a session, and when.
+// Only some requests touch a session. For a follower's client, the lists in the follower's answers to pings do, once a
+// second here. A write that the follower forwards does not, even if it is committed.
 func TestTouches(t *testing.T) {
 	onStage(t, func(s *stage) {
 		far, near := s.call("far", 0, nil, shortSession), s.call("near", 2, nil, shortSession)
-		s.holdPings(true)
-		s.passTo(3 * time.Second)
-		// Each request of a leader's client touches the session.
-		before := s.expiry(near)
-		near.does(ping())
-		if got := s.expiry(near); got <= before {
-			t.Errorf("a ping of the leader's client left the end at %v", got)
+		moves := func(what string, c *caller, want bool, f func()) {
+			t.Helper()
+			before := s.expiry(c)
+			f()
+			if after := s.expiry(c); (after > before) != want {
+				t.Errorf("%s moved the end of %s's session from %v to %v", what, c.name, before, after)
+			}
 		}
-		// A request of a follower's client does not.
-		before = s.expiry(far)
+		s.passTo(3100 * time.Millisecond)
+		moves("a ping of the leader's client", near, true, func() { near.does(ping()) })
+		moves("requests of a follower's client", far, false, func() {
+			far.does(ping())
+			far.does(plain("/far"))
+			far.does(syncAll())
+		})
+		moves("a handshake with a follower", far, true, func() { far = s.call("far", 1, far, shortSession) })
+		s.passTo(4500 * time.Millisecond)
+		moves("lists without the session", far, false, func() { s.passTo(6500 * time.Millisecond) })
 		far.does(ping())
-		far.does(plain("/far"))
-		far.does(syncAll())
-		if got := s.expiry(far); got != before {
-			t.Errorf("requests of a follower's client moved the end from %v to %v", before, got)
-		}
-		// A handshake with a follower does.
-		far = s.call("far again", 1, far, shortSession)
-		if got := s.expiry(far); got <= before {
-			t.Errorf("a handshake left the end at %v", got)
-		}
-		// So does the list, which has the sessions heard of since the list before.
-		far.does(ping())
-		s.pass(2 * time.Second)
-		near.does(ping())
-		before = s.expiry(far)
-		s.holdPings(false)
-		s.pass(20 * time.Millisecond)
-		after := s.expiry(far)
-		if after <= before {
-			t.Errorf("a list left the end at %v", after)
-		}
-		s.pass(3 * time.Second)
-		if got := s.expiry(far); got != after {
-			t.Errorf("lists without the session moved its end from %v to %v", after, got)
-		}
+		moves("a list with the session", far, true, func() { s.passTo(7001 * time.Millisecond) })
+		end := s.expiry(far)
+		s.passTo(end - time.Millisecond)
+		far.connected(true)
+		s.passTo(end)
+		far.connected(false)
 	}, withTickPhases(0, 0, 0))
 }
 
@@ -114,25 +70,6 @@ func TestNewLeaderGivesWholeTimeouts(t *testing.T) {
 			}
 		}
 	}, withTickPhases(0, 0, 0))
-}
-
-// A follower without a leader serves no clients.
-func TestFollowerWithoutLeader(t *testing.T) {
-	onStage(t, func(s *stage) {
-		c := s.call("client", 0, nil, 40*time.Second)
-		s.passTo(4100 * time.Millisecond)
-		s.CutLink(2, 0)
-		s.CutLink(0, 2)
-		s.passTo(13900 * time.Millisecond)
-		c.does(there("/"))
-		s.passTo(14 * time.Second) // five ticks after the last ping
-		c.connected(false)
-		s.dials("later", 0, c, 40*time.Second).connected(false)
-		s.leads(2)
-		s.HealLinks()
-		s.pass(200 * time.Millisecond)
-		s.call("again", 0, c, 40*time.Second).does(plain("/again"))
-	})
 }
 
 // A cut in only one direction ends the connection, too: one end hears nothing, closes the connection,
@@ -233,8 +170,7 @@ func TestStopAndStart(t *testing.T) {
 		back := s.call("back", 0, nil, 40*time.Second)
 		back.does(there("/before"))
 		back.does(there("/meanwhile"))
-		// Without a majority no server leads. Committed transactions survive a stop of all
-		// servers.
+		// Without a majority no server leads. Committed transactions survive a stop of all servers.
 		for i := range 3 {
 			s.StopServer(i)
 		}
@@ -254,8 +190,7 @@ func TestStopAndStart(t *testing.T) {
 	})
 }
 
-// After a standstill, a leader processes the forwarded requests at once. The lists of touched sessions
-// arrive later.
+// After a standstill, a leader processes the forwarded requests at once. The lists of touched sessions arrive later.
 func TestHeldLeader(t *testing.T) {
 	onStage(t, func(s *stage) {
 		far, near := s.call("far", 0, nil, shortSession), s.call("near", 2, nil, 40*time.Second)

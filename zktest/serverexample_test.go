@@ -14,23 +14,33 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A test with the in-process server, without a network.
-func ExampleServer() {
-	_ = func(t *testing.T) { // TestExpiry
-		srv := zktest.Start(t)
-		m, err := session.Connect(t.Context(), "any:2181", session.WithDialer(srv.Dialer()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		s, err := m.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := srv.Expire(t.Context(), s.ID()); err != nil {
-			t.Fatal(err)
-		}
-		<-s.Done() // the client has learnt of it
+// A test that runs in process and on a real server: a lock goes from one session to another.
+func ExampleRun() {
+	_ = func(t *testing.T) { // TestNextGetsIt
+		zktest.Run(t, func(t *testing.T, zk *zktest.Proxy) {
+			var locks []*zklock.Mutex
+			for range 2 {
+				m, err := session.Connect(t.Context(), zk.Addr())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer m.Close()
+				lock, err := zklock.New(m, "/locks/parcel-7", zklock.WithAsyncRelease())
+				if err != nil {
+					t.Fatal(err)
+				}
+				locks = append(locks, lock)
+			}
+			if err := errors.Join(locks[0].Lock(t.Context()), locks[0].Unlock()); err != nil {
+				t.Fatal(err)
+			}
+			if err := zk.WaitFree(t.Context(), "/locks/parcel-7"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := locks[1].TryLock(t.Context()); !got || err != nil {
+				t.Error(got, err)
+			}
+		})
 	}
 }
 
@@ -64,7 +74,7 @@ func ship(ctx context.Context, lock *zklock.Mutex, pack func(context.Context)) e
 
 // What does my code do when its lock is lost in the middle? No Java, no network, no
 // waiting: the session is expired at the very moment.
-func ExampleServer_Expire() {
+func ExampleServer_ExpireHolder() {
 	srv, err := zktest.New()
 	if err != nil {
 		log.Fatal(err)
@@ -85,11 +95,7 @@ func ExampleServer_Expire() {
 	fmt.Println("undisturbed:", ship(ctx, lock, func(context.Context) {}))
 
 	err = ship(ctx, lock, func(ctx context.Context) {
-		s, err := m.Session(ctx)
-		if err != nil {
-			log.Fatal(err)
-		}
-		if err := srv.Expire(ctx, s.ID()); err != nil {
+		if err := srv.ExpireHolder(ctx, "/locks/parcel-7"); err != nil {
 			log.Fatal(err)
 		}
 		<-ctx.Done() // the work is told

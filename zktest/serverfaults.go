@@ -56,10 +56,23 @@ func (s *Server) Expire(ctx context.Context, session int64) error {
 	return s.faults.Expire(ctx, session)
 }
 
-// DeleteNode deletes a node and waits until that is committed, as an operator might do. It ignores the
-// node's owner and ACL. It returns an error if the node does not exist, has children, or is one of
-// ZooKeeper's own. In an ensemble it also returns an error if no server leads, or if the leader
-// stops leading before the deletion is committed.
+// ExpireHolder is [Proxy.ExpireHolder].
+func (s *Server) ExpireHolder(ctx context.Context, path string) error {
+	s.made()
+	misuse.Context(ctx, "zktest: Server.ExpireHolder")
+	return s.faults.ExpireHolder(ctx, path)
+}
+
+// WaitFree is [Proxy.WaitFree].
+func (s *Server) WaitFree(ctx context.Context, path string) error {
+	s.made()
+	misuse.Context(ctx, "zktest: Server.WaitFree")
+	return s.faults.WaitFree(ctx, path)
+}
+
+// DeleteNode deletes a node and waits until that is committed, as an operator might do. It ignores the node's owner and
+// ACL. It returns an error if the node does not exist, has children, or is one of ZooKeeper's own. In an ensemble it
+// also returns an error if no server leads, or if the leader stops leading before the deletion is committed.
 func (s *Server) DeleteNode(path string) error {
 	s.made()
 	err := s.state.DeleteNode(path)

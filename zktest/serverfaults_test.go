@@ -30,8 +30,7 @@ func piped(t *testing.T, srv *zktest.Server) (*zk.Conn, <-chan zk.Event) {
 	return conn, events
 }
 
-// The faults are those of the proxy, which has tests of its own. This test checks that each of them
-// affects a Server.
+// The faults are those of the proxy, which has tests of its own. This test checks that each of them affects a Server.
 func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

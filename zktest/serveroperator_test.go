@@ -65,27 +65,6 @@ func TestOperatorOfEnsemble(t *testing.T) {
 	})
 }
 
-// A leader whose pinging thread stands still loses its followers without noticing.
-func TestHeldPings(t *testing.T) {
-	onStage(t, func(s *stage) {
-		c := s.call("client", 2, nil, 40*time.Second)
-		s.holdPings(true)
-		s.pass(10200 * time.Millisecond)
-		s.leads(1)
-		for range 20 {
-			s.pass(5 * time.Second)
-			c.does(ping())
-			c.does(syncAll())
-		}
-		s.leads(1)
-		s.holdPings(false)
-		s.pass(2 * tickOnStage)
-		c.connected(false)
-		s.leads(1)
-		s.call("again", 2, nil, 40*time.Second).does(plain("/n"))
-	})
-}
-
 // A server alone can be stopped and started. It keeps its sessions.
 func TestStopServerAlone(t *testing.T) {
 	onStage(t, func(s *stage) {

@@ -22,20 +22,15 @@ func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
 	commonConfig
-	rate      float64
-	release   znode.Release
-	phases    []time.Duration // of the servers' session trackers, the first ones; for tests
-	listen    string          // "": when an address is first asked for
+	quorum.Config
+	listen    string // "": when an address is first asked for
 	maxPacket int
-	passwords map[string]string // of SASL; nil: there is none
-	needsSASL bool
 }
 
-// Listen has the server listen for TCP connections at an address, host:port, from the start. Port 0
-// stands for any free port. In an ensemble, server 0 listens at the address, and the others on free
-// ports of the same host. Without this option, a server does not use the network until [Server.Addr]
-// or [Server.ConnectString] is called. It then listens on a free port of
-// 127.0.0.1.
+// Listen has the server listen for TCP connections at an address, host:port, from the start. Port 0 stands for any free
+// port. In an ensemble, server 0 listens at the address, and the others on free ports of the same host. Without this
+// option, a server does not use the network until [Server.Addr] or [Server.ConnectString] is called. It then listens on
+// a free port of 127.0.0.1.
 func Listen(addr string) Option {
 	return option(func(c *config) error { c.listen = addr; return nil })
 }
@@ -57,19 +52,18 @@ func Version(line string) Option {
 		if !ok {
 			return fmt.Errorf("zktest: Version(%q): want one of %q", line, slices.Sorted(maps.Keys(znode.Releases)))
 		}
-		c.release = release
+		c.Release = release
 		return nil
 	})
 }
 
-// MaxPacket sets the length of the longest request in bytes, ZooKeeper's jute.maxbuffer. The server
-// closes the connection of a client that sends a longer one, without an answer. The default is ZooKeeper's,
-// 1 MiB less one byte.
+// MaxPacket sets the length of the longest request in bytes, ZooKeeper's jute.maxbuffer. The server closes the
+// connection of a client that sends a longer one, without an answer. The default is ZooKeeper's, 1 MiB less one byte.
 //
 // The end of a session is written to the log at any length. It has 48 bytes, and the path of each ephemeral node of the
-// session with 4 bytes more. If that is more than twice the longest request, the leader's followers leave it. Then it stops
-// serving for good, because it cannot read its own log. The next leader ends the session too, until no majority is left. A
-// server alone goes on, but does not start again. A test with [Start] fails at its end.
+// session with 4 bytes more. If that is more than twice the longest request, the leader's followers leave it. Then it
+// stops serving for good, because it cannot read its own log. The next leader ends the session too, until no majority
+// is left. A server alone goes on, but does not start again. A test with [Start] fails at its end.
 func MaxPacket(n int) Option {
 	return option(func(c *config) error {
 		c.maxPacket = n
@@ -90,8 +84,12 @@ func newConfig(opts []Option) (config, error) {
 			tick:           2 * time.Second,
 			containerCheck: time.Minute,
 		},
-		rate:      1,
-		release:   znode.Releases["3.8"],
+		Config: quorum.Config{
+			SyncLimit: 5, // ticks, as is ZooKeeper's default
+			Election:  200 * time.Millisecond,
+			Rate:      1,
+			Release:   znode.Releases["3.8"],
+		},
 		maxPacket: 1<<20 - 1,
 	}
 	var errs []error
@@ -111,21 +109,10 @@ func newConfig(opts []Option) (config, error) {
 	return c, c.sessionTimeouts(20 * c.tick)
 }
 
-// quorum is the part of the configuration that the state of the servers has.
-func (c *config) quorum() quorum.Config {
-	return quorum.Config{
-		Servers:        c.servers,
-		SyncLimit:      5, // ticks, as is ZooKeeper's default
-		Election:       200 * time.Millisecond,
-		Phases:         c.phases,
-		Tick:           c.tick,
-		Rate:           c.rate,
-		MinSession:     c.minSession,
-		MaxSession:     c.maxSession,
-		ContainerCheck: c.containerCheck,
-		MaxRead:        c.maxPacket + max(c.maxPacket, 1024), // as ZooKeeper's default for its extra size
-		Passwords:      c.passwords,
-		RequireSASL:    c.needsSASL,
-		Release:        c.release,
-	}
+// complete is the configuration of the servers.
+func (c *config) complete() quorum.Config {
+	q := c.Config
+	q.Servers, q.Tick, q.ContainerCheck, q.MinSession, q.MaxSession = c.servers, c.tick, c.containerCheck, c.minSession, c.maxSession
+	q.MaxRead = c.maxPacket + max(c.maxPacket, 1024) // as ZooKeeper's default for its extra size
+	return q
 }

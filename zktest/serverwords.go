@@ -1,20 +1,17 @@
 package zktest
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"strconv"
 
 	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// Word answers one of ZooKeeper's four-letter words: "ruok", "envi", "srvr", "mntr", "dump" or "wchp". It is an error if the server is closed or does not know the
-// word. The answer of an ensemble is the leader's, with the clients and watches of all servers. TCP
-// clients can send the words, too, and get the answer of their server.
+// Word answers one of ZooKeeper's four-letter words: "ruok", "envi", "srvr", "mntr", "dump" or "wchp". It is an error
+// if the server is closed or does not know the word. The answer of an ensemble is the leader's, with the clients and
+// watches of all servers. TCP clients can send the words, too, and get the answer of their server.
 func (s *Server) Word(word string) (string, error) {
 	s.made()
 	if !quorum.KnownWord(word) {
@@ -38,34 +35,18 @@ func (s *Server) Metrics() (map[string]string, error) {
 
 // serveWord answers a connection that begins with a word, even through a blackhole. It returns false
 // if the connection does not begin with one.
-func (s *Server) serveWord(conn net.Conn, in *bufio.Reader) bool {
-	head, err := in.Peek(4)
+func (s *Server) serveWord(l *link) bool {
+	head, err := l.in.Peek(4)
 	if err != nil {
 		return false
 	}
 	if !quorum.KnownWord(string(head)) {
 		return false
 	}
-	if text, err := s.wordOf(conn.(arrival).server, string(head)); err == nil {
-		_, _ = io.WriteString(conn, text)
+	if text, err := s.wordOf(l.at, string(head)); err == nil {
+		_, _ = io.WriteString(l.client, text)
 	}
 	return true
-}
-
-// defaultPort is ZooKeeper's port for clients, which [Server.Hosts] has.
-const defaultPort = 2181
-
-// port returns the port at which a server listens. A server that clients cannot reach by TCP has ZooKeeper's.
-func (s *Server) port(i int) int {
-	p := s.faults
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, text, err := net.SplitHostPort(s.doors[i].addr); err == nil {
-		if n, err := strconv.Atoi(text); err == nil {
-			return n
-		}
-	}
-	return defaultPort
 }
 
 // wordOf answers for one server. If the server stands still, it waits until it continues.

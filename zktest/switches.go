@@ -20,7 +20,7 @@ func init() {
 		return serverSwitches{servers.(*Server)}
 	}
 	switches.ClockRate = func(rate float64) any {
-		return option(func(c *config) error { c.rate = rate; return nil })
+		return option(func(c *config) error { c.Rate = rate; return nil })
 	}
 	switches.Between = func(f func([]switches.Ports) ([][]switches.Ports, error)) any {
 		return realOption(func(c *realConfig) error { c.between = f; return nil })
@@ -82,7 +82,7 @@ func (w serverSwitches) SetCommitDelay(d time.Duration) {
 }
 
 func (w serverSwitches) SetSessionTimeoutsOf(i int, shortest, longest time.Duration) {
-	w.srv.member(i, func(m *quorum.Member) { m.SetSessionTimeouts(shortest, longest) })
+	w.srv.member(i, func(m *quorum.Member) { m.MinSession, m.MaxSession = shortest, longest })
 }
 
 func (w serverSwitches) SetSequence(path string, next int32) error {
@@ -100,11 +100,11 @@ func (w serverSwitches) ReapContainers() (reaped int) {
 }
 
 func (w serverSwitches) Throttle(m Match) {
-	var throttle func(frame []byte, session int64, at time.Time) bool
+	var throttle func(frame []byte, session int64) bool
 	if m != nil {
-		throttle = func(frame []byte, session int64, at time.Time) bool {
+		throttle = func(frame []byte, session int64) bool {
 			r := parseRequest(frame)
-			r.Session, r.At = session, at
+			r.Session, r.At = session, time.Now()
 			return m(r)
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// fakeTB records what becomes of a test. Its Fatalf and Skipf return, which
-// the functions under test must survive.
+// fakeTB records what becomes of a test. Its Fatalf and Skipf return, which the functions under test must survive.
 type fakeTB struct {
 	zktest.TB
 	skipped, failed string

@@ -1,5 +1,4 @@
-// Package fourletter asks ZooKeeper servers the administrative commands that are called
-// four-letter words.
+// Package fourletter asks ZooKeeper servers the administrative commands that are called four-letter words.
 package fourletter
 
 import (

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// loggers holds a configuration for each logger that some release of ZooKeeper comes with. All
-// print level info and above to the console. Without a configuration, Logback would print
-// everything and log4j nothing.
+// loggers holds a configuration for each logger that some release of ZooKeeper comes with. All print level info and
+// above to the console. Without a configuration, Logback would print everything and log4j nothing.
 var loggers = map[string]string{
 	"simplelogger.properties": `org.slf4j.simpleLogger.showDateTime=true
 org.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS
@@ -44,8 +43,7 @@ type Config struct {
 	Environ        []string // of the processes, besides that of this one
 }
 
-// WriteLoggers writes the loggers' configurations to a directory, which goes first on the class
-// path.
+// WriteLoggers writes the loggers' configurations to a directory, which goes first on the class path.
 func WriteLoggers(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

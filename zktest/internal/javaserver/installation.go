@@ -19,9 +19,8 @@ type Installation struct {
 	ClassPath []string // jars
 }
 
-// Find looks for Java in JAVA_HOME and then in PATH, and for ZooKeeper in ZOOKEEPER_HOME or, if
-// that is not set, where Debian installs it. The error wraps missing if one of the two is not
-// installed.
+// Find looks for Java in JAVA_HOME and then in PATH, and for ZooKeeper in ZOOKEEPER_HOME or, if that is not set, where
+// Debian installs it. The error wraps missing if one of the two is not installed.
 func Find(missing error) (Installation, error) {
 	program, err := java.Tool("java")
 	if err != nil {
@@ -55,8 +54,7 @@ func findJars(missing error) ([]string, error) {
 		return nil, fmt.Errorf("%w: ZOOKEEPER_HOME is not set and %s is not there", missing, zookeeper)
 	}
 	jars := []string{zookeeper}
-	// TLS needs the two jars of Netty, which the manifest of Debian's zookeeper.jar does not
-	// name.
+	// TLS needs the two jars of Netty, which the manifest of Debian's zookeeper.jar does not name.
 	for _, name := range []string{"slf4j-simple.jar", "netty-codec.jar", "netty-resolver.jar"} {
 		jars = append(jars, glob(java.Jars, name)...)
 	}

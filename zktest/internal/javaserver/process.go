@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"time"
 )
 
 // A process is one run of a server.
@@ -14,8 +13,7 @@ type process struct {
 	done chan struct{} // closed once the process is gone and reaped
 }
 
-// startProcess starts cmd as a child process. On Linux the child does not outlive this
-// process.
+// startProcess starts cmd as a child process. On Linux the child does not outlive this process.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	dieWithParent(cmd)
 	p := &process{cmd: cmd, done: make(chan struct{})}
@@ -67,16 +65,4 @@ func (p *process) kill() error {
 	}
 	<-p.done
 	return nil
-}
-
-// wait waits until the process is gone. It returns false if that takes longer than within.
-func (p *process) wait(within time.Duration) bool {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }

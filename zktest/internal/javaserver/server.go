@@ -41,9 +41,8 @@ type Server struct {
 	closed bool
 }
 
-// NewServer writes the files of server i of an ensemble to dir, and does not start the server.
-// ports are the ports at which this server reaches each server, itself included. loggers is the
-// directory that [WriteLoggers] has filled.
+// NewServer writes the files of server i of an ensemble to dir, and does not start the server. ports are the ports at
+// which this server reaches each server, itself included. loggers is the directory that [WriteLoggers] has filled.
 func NewServer(in Installation, c Config, dir, loggers string, i int, ports []Ports) (*Server, error) {
 	s := &Server{Dir: dir, Port: ports[i].Client, in: in}
 	if c.Secure {
@@ -126,14 +125,17 @@ func (s *Server) Stop() error {
 	if err := proc.resume(); err != nil {
 		return err
 	}
-	if proc.wait(stopWithin) {
+	timer := time.NewTimer(stopWithin)
+	defer timer.Stop()
+	select {
+	case <-proc.done:
 		return nil
+	case <-timer.C:
 	}
 	return errors.Join(fmt.Errorf("server did not end within %v of SIGTERM, killed", stopWithin), proc.kill())
 }
 
-// Kill ends the server with SIGKILL and waits until it is gone. It does nothing if the server
-// is not running.
+// Kill ends the server with SIGKILL and waits until it is gone. It does nothing if the server is not running.
 func (s *Server) Kill() error {
 	proc := s.current()
 	if proc == nil {
@@ -196,12 +198,10 @@ func (s *Server) Log(size int64) string {
 // probeEvery is how often a server is asked whether it serves.
 const probeEvery = 10 * time.Millisecond
 
-// probeWithin bounds one probe, so that a server that accepts the connection and never answers
-// is asked again.
+// probeWithin bounds one probe, so that a server that accepts the connection and never answers is asked again.
 const probeWithin = 2 * time.Second
 
-// WaitServing waits until the server serves clients. It is an error if the process ends or ctx
-// ends first.
+// WaitServing waits until the server serves clients. It is an error if the process ends or ctx ends first.
 func (s *Server) WaitServing(ctx context.Context) error {
 	proc := s.current()
 	if proc == nil {
@@ -233,8 +233,7 @@ func (s *Server) Mode(ctx context.Context) (string, error) {
 	return fourletter.Mode(ctx, s.Addr())
 }
 
-// probeSecure checks that the port for TLS is open. The server opens it a moment after the
-// other port.
+// probeSecure checks that the port for TLS is open. The server opens it a moment after the other port.
 func (s *Server) probeSecure(ctx context.Context) error {
 	if s.Secure == 0 {
 		return nil

@@ -11,8 +11,7 @@ import (
 // pauseWithin is how long the threads of a process may take to stop.
 const pauseWithin = 10 * time.Second
 
-// pause stops the process. The signal stops its threads one by one, so pause waits until all of
-// them have stopped.
+// pause stops the process. The signal stops its threads one by one, so pause waits until all of them have stopped.
 func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err

@@ -1,34 +1,33 @@
 package quorum
 
 import (
-	"container/heap"
+	"slices"
 	"time"
 )
 
-// An agenda holds the events that the run loop has to run later. They run in the order of their times.
-// Events with the same time run in the order in which they were added.
-type agenda struct {
-	events eventHeap
-	asked  uint64
-}
+// An agenda holds the events that the run loop has to run later, in the order of their times. Events with the same time
+// run in the order in which they were added.
+type agenda []event
 
 type event struct {
-	at    time.Time
-	order uint64
-	run   func()
+	at  time.Time
+	run func()
 }
 
 func (a *agenda) add(at time.Time, run func()) {
-	a.asked++
-	heap.Push(&a.events, event{at, a.asked, run})
+	i := len(*a)
+	for i > 0 && (*a)[i-1].at.After(at) { // most events are the latest
+		i--
+	}
+	*a = slices.Insert(*a, i, event{at, run})
 }
 
 // next returns the time of the next event.
-func (a *agenda) next() (time.Time, bool) {
-	if len(a.events) == 0 {
+func (a agenda) next() (time.Time, bool) {
+	if len(a) == 0 {
 		return time.Time{}, false
 	}
-	return a.events[0].at, true
+	return a[0].at, true
 }
 
 // runDue runs the events that are due, including events that these add and that are due at once.
@@ -38,25 +37,8 @@ func (a *agenda) runDue() {
 		if !ok || time.Now().Before(at) {
 			return
 		}
-		heap.Pop(&a.events).(event).run()
+		run := (*a)[0].run
+		*a = slices.Delete(*a, 0, 1)
+		run()
 	}
-}
-
-type eventHeap []event
-
-func (h eventHeap) Len() int { return len(h) }
-func (h eventHeap) Less(i, j int) bool {
-	if !h[i].at.Equal(h[j].at) {
-		return h[i].at.Before(h[j].at)
-	}
-	return h[i].order < h[j].order
-}
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *eventHeap) Push(e any)   { *h = append(*h, e.(event)) }
-func (h *eventHeap) Pop() any {
-	last := len(*h) - 1
-	e := (*h)[last]
-	(*h)[last] = event{} // so that what it refers to can be freed
-	*h = (*h)[:last]
-	return e
 }

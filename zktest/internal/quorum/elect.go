@@ -19,8 +19,7 @@ func (st *State) settle() {
 	}
 }
 
-// join lets servers that look for a leader join the present one. It reports whether any server has
-// joined.
+// join lets servers that look for a leader join the present one. It reports whether any server has joined.
 func (st *State) join() bool {
 	joined := false
 	for _, m := range st.looking() {
@@ -58,9 +57,8 @@ func (st *State) leaderFor(m *Member) *leadership {
 	return l
 }
 
-// elect makes one of the candidates the leader, if a majority can follow it. It
-// prefers the most recent log, and then the highest index. It reports whether
-// there is a new leader.
+// elect makes one of the candidates the leader, if a majority can follow it. It prefers the most recent log, and then
+// the highest index. It reports whether there is a new leader.
 func (st *State) elect(candidates []*Member) bool {
 	var leader *Member
 	var electorate []*Member
@@ -69,7 +67,7 @@ func (st *State) elect(candidates []*Member) bool {
 		if len(supporters) < st.quorum() {
 			continue
 		}
-		if leader == nil || !m.logged().less(leader.logged()) {
+		if leader == nil || m.logged() >= leader.logged() {
 			leader, electorate = m, supporters
 		}
 	}
@@ -82,14 +80,13 @@ func (st *State) elect(candidates []*Member) bool {
 			leader.lead.admit(m)
 		}
 	}
-	st.announce()
 	return true
 }
 
 // supporters returns m and the other candidates that can follow it.
 func (st *State) supporters(m *Member, candidates []*Member) []*Member {
 	return slices.DeleteFunc(slices.Clone(candidates), func(other *Member) bool {
-		return other != m && (!st.connected(m, other) || m.logged().less(other.logged()))
+		return other != m && (!st.connected(m, other) || m.logged() < other.logged())
 	})
 }
 
@@ -106,17 +103,10 @@ func (st *State) nextEpoch(electorate []*Member) int64 {
 	return epoch + 1
 }
 
-// A position says how recent a log is.
-type position struct{ epoch, zxid int64 }
-
-func (p position) less(q position) bool {
-	return p.epoch < q.epoch || p.epoch == q.epoch && p.zxid < q.zxid
-}
-
-// logged returns the position of the last transaction in the server's log.
-func (m *Member) logged() position {
+// logged returns the last transaction in the server's log. Its number has the epoch in its upper half.
+func (m *Member) logged() int64 {
 	if n := len(m.log); n > 0 {
-		return position{m.epoch, m.log[n-1].zxid}
+		return m.log[n-1].zxid
 	}
-	return position{m.epoch, m.tree.Zxid}
+	return m.tree.Zxid
 }

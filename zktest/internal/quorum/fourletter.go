@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,23 +57,13 @@ func (st *State) AnswerWordOf(server int, word string, answer func(string)) {
 	})
 }
 
-func (sc *scope) packets() (received, sent int64) {
-	for _, m := range sc.all {
-		received += m.received
-		sent += m.sent
-	}
-	for _, p := range sc.clients() {
-		received += p.received
-		sent += p.sent
-	}
-	return received, sent
-}
-
 // inProcess returns how many requests the servers have in process.
 func (sc *scope) inProcess() int {
 	n := 0
 	for _, m := range sc.all {
-		n += m.inProcess
+		for _, queue := range m.pending {
+			n += len(queue)
+		}
 	}
 	return n
 }
@@ -86,13 +78,7 @@ func envi(sc *scope, b *strings.Builder) {
 
 func srvr(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", sc.conf.Release.Number)
-	summary(sc, b)
-}
-
-func summary(sc *scope, b *strings.Builder) {
-	received, sent := sc.packets()
-	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
-		received, sent, len(sc.clients()), sc.inProcess())
+	fmt.Fprintf(b, "Connections: %d\nOutstanding: %d\n", len(sc.clients()), sc.inProcess())
 	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", sc.self.tree.Zxid, sc.self.role(), sc.self.tree.Count())
 }
 
@@ -102,18 +88,12 @@ func mntr(sc *scope, b *strings.Builder) {
 	for path, n := range t.Nodes {
 		size += len(path) + len(n.Data)
 	}
-	received, sent := sc.packets()
 	for _, metric := range []struct {
 		name  string
 		value any
 	}{
 		{"version", sc.conf.Release.Number + "-zktest"},
 		{"server_state", sc.self.role()},
-		{"avg_latency", "0.0"},
-		{"max_latency", 0},
-		{"min_latency", 0},
-		{"packets_received", received},
-		{"packets_sent", sent},
 		{"num_alive_connections", len(sc.clients())},
 		{"outstanding_requests", sc.inProcess()},
 		{"global_sessions", len(t.Sessions)},
@@ -124,5 +104,62 @@ func mntr(sc *scope, b *strings.Builder) {
 		{"uptime", time.Since(sc.start).Milliseconds()},
 	} {
 		fmt.Fprintf(b, "zk_%s\t%v\n", metric.name, metric.value)
+	}
+}
+
+func (sc *scope) watchCount() int {
+	n := 0
+	for _, m := range sc.all {
+		n += m.watchCount()
+	}
+	return n
+}
+
+// wchp tells the sessions that watch each path. As in ZooKeeper, it does not show watches of children.
+func wchp(sc *scope, b *strings.Builder) {
+	all := make(map[string][]int64)
+	for _, m := range sc.all {
+		for path, peers := range m.data.byPath {
+			for p := range peers {
+				all[path] = append(all[path], p.session)
+			}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		slices.Sort(all[path])
+		fmt.Fprintf(b, "%s\n", path)
+		for _, id := range all[path] {
+			fmt.Fprintf(b, "\t0x%x\n", id)
+		}
+	}
+	b.WriteString("\n")
+}
+
+func dump(sc *scope, b *strings.Builder) {
+	if sc.self.lead != nil { // a follower has no tracker
+		dumpTracker(sc.self.lead.tracker, b)
+	}
+	owned := sc.self.tree.Ephemerals
+	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owned))
+	for _, id := range slices.Sorted(maps.Keys(owned)) {
+		fmt.Fprintf(b, "0x%x:\n", id)
+		for _, path := range sc.self.tree.Owned(id) {
+			fmt.Fprintf(b, "\t%s\n", path)
+		}
+	}
+}
+
+func dumpTracker(k *tracker, b *strings.Builder) {
+	expiring := make(map[int64][]int64)
+	for _, id := range slices.Sorted(maps.Keys(k.sessions)) {
+		at := k.sessions[id].expires.UnixMilli()
+		expiring[at] = append(expiring[at], id)
+	}
+	fmt.Fprintf(b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(expiring), len(k.sessions))
+	for _, at := range slices.Sorted(maps.Keys(expiring)) {
+		fmt.Fprintf(b, "%d expire at %d:\n", len(expiring[at]), at)
+		for _, id := range expiring[at] {
+			fmt.Fprintf(b, "\t0x%x\n", id)
+		}
 	}
 }

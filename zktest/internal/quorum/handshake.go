@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// connect processes a client's first frame, which asks for a new session or for one that the client
-// has already.
+// connect processes a client's first frame, which asks for a new session or for one that the client has already.
 func (m *Member) connect(p *Peer, frame []byte) {
 	d := znode.Decode(frame)
 	d.Int32() // protocol version
@@ -24,7 +24,7 @@ func (m *Member) connect(p *Peer, frame []byte) {
 		return
 	}
 	p.old = len(d.Rest) == 0 // clients before 3.4 do not say whether they accept a read-only server
-	p.timeout = min(max(asked, m.minSession), m.maxSession)
+	p.timeout = min(max(asked, m.MinSession), m.MaxSession)
 	if id == 0 {
 		m.newSession(p)
 		return
@@ -118,10 +118,7 @@ func (st *State) auth(p *Peer, xid int32, d *znode.Decoder) {
 }
 
 func (p *Peer) addID(id znode.Identity) {
-	for _, have := range p.ids {
-		if have == id {
-			return
-		}
+	if !slices.Contains(p.ids, id) {
+		p.ids = append(p.ids, id)
 	}
-	p.ids = append(p.ids, id)
 }

@@ -20,7 +20,8 @@ type leadership struct {
 	ahead       map[string]*znode.Record // the nodes as the outstanding proposals will leave them; nil: deleted
 
 	learners []*learner // in the order in which they joined
-	pinging  pinging
+	ticks    int        // rounds of pings so far, divided by two
+	half     bool       // the last round was in the middle of a tick
 }
 
 // A proposal is a transaction that the leader has appended to its log.
@@ -94,7 +95,6 @@ func (l *leadership) propose(t *txn) *proposal {
 	l.outstanding = append(l.outstanding, p)
 	l.m.log = append(l.m.log, t)
 	for _, f := range l.learners {
-		f.unacked = append(f.unacked, unacked{t.zxid, time.Now()})
 		l.send(f, message{kind: messageProposal, txn: t})
 	}
 	l.m.flush(func() {
@@ -105,8 +105,7 @@ func (l *leadership) propose(t *txn) *proposal {
 	return p
 }
 
-// ack notes that a server has logged a transaction. Then it commits, in order, the proposals that a
-// quorum has logged.
+// ack notes that a server has logged a transaction. Then it commits, in order, the proposals that a quorum has logged.
 func (l *leadership) ack(zxid int64, by *Member) {
 	for _, p := range l.outstanding {
 		if p.txn.zxid == zxid {

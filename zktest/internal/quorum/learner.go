@@ -10,13 +10,6 @@ type learner struct {
 	conn     *quorumConn
 	heard    time.Time // when the last message from the follower arrived
 	deadline int       // the last tick at which the follower counts for the quorum
-	unacked  []unacked // oldest first
-}
-
-// unacked is a proposal that a follower has not acknowledged yet.
-type unacked struct {
-	zxid int64
-	sent time.Time
 }
 
 // learner returns the leader's end of a connection, or nil if it is closed.
@@ -42,16 +35,14 @@ func (l *leadership) admit(m *Member) {
 	var log []*txn
 	for _, p := range l.outstanding {
 		log = append(log, p.txn)
-		f.unacked = append(f.unacked, unacked{p.txn.zxid, time.Now()})
 	}
 	l.learners = append(l.learners, f)
 	l.listen(f)
 	m.beginFollowing(f.conn, l.m.epoch, l.m.tree.Clone(), log)
 }
 
-// deadline returns the last tick at which a follower counts for the quorum if a message from it has
-// just arrived.
-func (l *leadership) deadline() int { return l.pinging.ticks + l.m.st.conf.SyncLimit }
+// deadline returns the last tick at which a follower counts for the quorum if a message from it has just arrived.
+func (l *leadership) deadline() int { return l.ticks + l.m.st.conf.SyncLimit }
 
 // listen drops a follower that has been silent for too long.
 func (l *leadership) listen(f *learner) {
@@ -66,11 +57,6 @@ func (l *leadership) listen(f *learner) {
 			l.listen(f)
 		}
 	})
-}
-
-// stuck reports whether the follower has left a proposal unacknowledged for too long.
-func (f *learner) stuck(patience time.Duration) bool {
-	return len(f.unacked) > 0 && time.Since(f.unacked[0].sent) >= patience
 }
 
 // drop closes the connection to a follower.
@@ -90,9 +76,6 @@ func (l *leadership) take(f *learner, m message) {
 	f.heard, f.deadline = time.Now(), l.deadline()
 	switch m.kind {
 	case messageAck:
-		for len(f.unacked) > 0 && f.unacked[0].zxid <= m.zxid {
-			f.unacked = f.unacked[1:]
-		}
 		l.ack(m.zxid, f.conn.follower)
 	case messagePing:
 		for _, t := range m.touches {

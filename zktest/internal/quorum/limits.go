@@ -6,28 +6,24 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// The length of a request is checked where frames are read, outside of this package. The end of a session has a limit too.
+// The length of a request is checked where frames are read, outside of this package. The end of a session has a limit
+// too.
 
 // logOverhead is what the end of a session has in a log besides its paths: the header of the transaction, the number of
 // paths, and the digest of the tree.
 const logOverhead = 32 + 4 + 12
 
-// loggedLength returns the length of the end of a session in a log: it lists the paths of the session's ephemeral nodes.
-// Other transactions are hardly longer than their requests, and 0 is returned for them.
-func (t *txn) loggedLength() int {
+// unreadable returns an error if servers can write a transaction to a log, but neither read it back nor receive it.
+// That can be the end of a session, which lists the paths of its ephemeral nodes. Other transactions are hardly longer
+// than their requests.
+func (c *Config) unreadable(t *txn) error {
 	if t.op != codec.OpClose {
-		return 0
+		return nil
 	}
 	n := logOverhead
 	for _, c := range t.changes {
 		n += 4 + len(c.Path)
 	}
-	return n
-}
-
-// unreadable returns an error if servers can write a transaction to a log, but neither read it back nor receive it.
-func (c *Config) unreadable(t *txn) error {
-	n := t.loggedLength()
 	if n <= c.MaxRead {
 		return nil
 	}
@@ -35,8 +31,8 @@ func (c *Config) unreadable(t *txn) error {
 		"(jute.maxbuffer and its extra size). ZooKeeper says: Unreasonable length = %d", t.session, n, len(t.changes), c.MaxRead, n)
 }
 
-// spoil notes that the server has written a transaction to its log that it cannot read back. A server alone goes on until
-// it is stopped. A leader goes on until it notices that the others have left it.
+// spoil notes that the server has written a transaction to its log that it cannot read back. A server alone goes on
+// until it is stopped. A leader goes on until it notices that the others have left it.
 func (m *Member) spoil(err error) {
 	if m.spoiled == nil {
 		m.spoiled = fmt.Errorf("zktest: server %d cannot read its log: %w", m.index, err)

@@ -10,8 +10,7 @@ import (
 
 // A Member is one server. It leads, or it follows, or it looks for a leader and serves no clients.
 //
-// A server alone is a leader without followers, so requests are processed in the same steps for any
-// number of servers.
+// A server alone is a leader without followers, so requests are processed in the same steps for any number of servers.
 type Member struct {
 	st    *State
 	index int
@@ -33,11 +32,8 @@ type Member struct {
 	clients map[int64]*Peer      // by session, from the first frame of the handshake on
 	pending map[int64][]*request // by session; the first waits for the ensemble, and the others for the first
 
-	inProcess int // the number of requests in pending
-
 	nextID                 int64 // of the next session that it creates
-	minSession, maxSession time.Duration
-	received, sent         int64 // frames on connections that are closed
+	MinSession, MaxSession time.Duration
 }
 
 func newMember(st *State, index int) *Member {
@@ -45,8 +41,8 @@ func newMember(st *State, index int) *Member {
 		st:         st,
 		index:      index,
 		replica:    st.conf.newReplica(znode.NewTree()),
-		minSession: st.conf.MinSession,
-		maxSession: st.conf.MaxSession,
+		MinSession: st.conf.MinSession,
+		MaxSession: st.conf.MaxSession,
 	}
 	// As in ZooKeeper: the server's number, the time, and room for a counter.
 	m.nextID = int64(uint64(st.start.UnixMilli())<<24>>8) | int64(index+1)<<56
@@ -58,7 +54,7 @@ func newMember(st *State, index int) *Member {
 func (m *Member) reset() {
 	m.lead, m.follow = nil, nil
 	m.clients = make(map[int64]*Peer)
-	m.pending, m.inProcess = make(map[int64][]*request), 0
+	m.pending = make(map[int64][]*request)
 	m.since = time.Now()
 }
 
@@ -123,8 +119,7 @@ func (m *Member) flush(f func()) {
 	m.later(m.flushed.Sub(now), &m.overdue.inputs, f)
 }
 
-// quit ends the server's role as leader or follower. It closes the connections to clients and to other
-// servers.
+// quit ends the server's role as leader or follower. It closes the connections to clients and to other servers.
 func (m *Member) quit() {
 	if f := m.follow; f != nil {
 		f.send(message{kind: messageClosed})
@@ -158,11 +153,6 @@ func (m *Member) Stop() {
 
 // Hold makes the server stand still until [Member.Release].
 func (m *Member) Hold() { m.held = !m.Stopped }
-
-// SetSessionTimeouts sets the bounds of the session timeouts that later handshakes can negotiate.
-func (m *Member) SetSessionTimeouts(shortest, longest time.Duration) {
-	m.minSession, m.maxSession = shortest, longest
-}
 
 // Start starts the server's process again. It stays stopped if it cannot read its log.
 func (m *Member) Start() {
@@ -215,6 +205,5 @@ func (m *Member) Release() {
 	for _, f := range late.pings {
 		m.later(m.st.PingLag, &m.overdue.pings, f)
 	}
-	m.st.announce()
 	m.st.canvass()
 }

@@ -30,15 +30,13 @@ type message struct {
 	valid   bool     // revalidate, the answer
 }
 
-// A touch says that a server has heard of a session, and with which timeout the session is connected
-// there.
+// A touch says that a server has heard of a session, and with which timeout the session is connected there.
 type touch struct {
 	session int64
 	timeout time.Duration
 }
 
-// take processes a message that has arrived. It drops the message if this end has closed the
-// connection.
+// take processes a message that has arrived. It drops the message if this end has closed the connection.
 func (m *Member) take(b *quorumConn, msg message) {
 	if f := m.follow; f != nil && f.conn == b {
 		f.take(msg)

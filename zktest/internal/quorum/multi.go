@@ -65,8 +65,7 @@ func failures(n, i int, err error) []byte {
 	return e.B
 }
 
-// multiRead answers several reads, each of which can fail by itself. They set no watches, even if they
-// ask for them.
+// multiRead answers several reads, each of which can fail by itself. They set no watches, even if they ask for them.
 func multiRead(p *Peer, d *znode.Decoder) ([]byte, error) {
 	e := new(znode.Encoder)
 	for {

@@ -3,12 +3,12 @@ package quorum
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// Expire ends a session as if it had timed out. It waits until a server leads and has committed the end
-// of the session.
+// Expire ends a session as if it had timed out. It waits until a server leads and has committed the end of the session.
 func (st *State) Expire(ctx context.Context, session int64) error {
 	for {
 		err := st.operate(ctx, func(l *leadership) (*proposal, error) {
@@ -20,8 +20,11 @@ func (st *State) Expire(ctx context.Context, session int64) error {
 		if !errors.Is(err, ErrNoLeader) {
 			return err
 		}
-		if err := st.awaitLeader(ctx); err != nil {
-			return err
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-st.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -118,23 +121,5 @@ func (st *State) operate(ctx context.Context, propose func(*leadership) (*propos
 		return ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// awaitLeader waits until a server leads and does not stand still.
-func (st *State) awaitLeader(ctx context.Context) error {
-	for {
-		var leads bool
-		var changed <-chan struct{}
-		if err := st.Do(ctx, func(st *State) { leads, changed = st.acting() != nil, st.changed }); err != nil || leads {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-st.done:
-			return ErrClosed
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
 	}
 }

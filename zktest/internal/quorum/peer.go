@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/digestmd5"
+	"github.com/turnstile-go/turnstile/zktest/internal/fifo"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -20,8 +21,7 @@ type Peer struct {
 	st      *State
 	at      *Member // the server it is connected to
 	ordinal int64
-	addr    string // of the client
-	out     *outbox
+	out     *fifo.Queue[[]byte] // without a limit, because the run loop must not wait for a client; nil: the end
 	closing sync.Once
 	closed  chan struct{} // closed by Close
 	hungUp  chan struct{} // closed when the server closes the connection
@@ -38,32 +38,6 @@ type Peer struct {
 	view    *replica // the replica that the client reads; nil until ready
 	ids     []znode.Identity
 	sasl    *digestmd5.Server // nil: the client has not begun an exchange
-
-	since          time.Time
-	received, sent int64
-	last           lastRequest
-}
-
-// lastRequest is what the four-letter word cons shows of a client's last request.
-type lastRequest struct {
-	op   int32
-	xid  int32
-	zxid int64
-	at   time.Time
-}
-
-func newPeer(at *Member, ordinal int64, addr string) *Peer {
-	return &Peer{
-		st:      at.st,
-		at:      at,
-		ordinal: ordinal,
-		addr:    addr,
-		out:     newOutbox(),
-		closed:  make(chan struct{}),
-		hungUp:  make(chan struct{}),
-		ids:     []znode.Identity{{Scheme: "ip", ID: addr}},
-		since:   time.Now(),
-	}
 }
 
 // An input is a frame from a client. Without a frame it is the end of the connection.
@@ -107,7 +81,7 @@ func (p *Peer) Close() error {
 
 // ReadFrame waits for the next frame for the client. It returns io.EOF at the end.
 func (p *Peer) ReadFrame() ([]byte, error) {
-	frame, ok := p.out.pop(p.closed)
+	frame, ok := p.out.Pop(p.closed)
 	if !ok || frame == nil {
 		return nil, io.EOF
 	}
@@ -133,8 +107,7 @@ func (p *Peer) receive(frame []byte) {
 // that does not read.
 func (p *Peer) send(frame []byte) {
 	if !p.gone {
-		p.sent++
-		p.out.put(frame)
+		p.out.Push(frame, len(frame), nil)
 	}
 }
 
@@ -144,15 +117,13 @@ func (p *Peer) reply(xid int32, err znode.Code, body []byte) {
 }
 
 func (p *Peer) replyAt(zxid int64, xid int32, err znode.Code, body []byte) {
-	p.last.zxid = zxid
 	p.send(znode.ReplyFrame(xid, zxid, err, body))
 }
 
 // connectedState is the state of the connection in every watch event.
 const connectedState = 3
 
-// noZxid is the number of the transaction in an event that none has caused, and in all events of some
-// releases.
+// noZxid is the number of the transaction in an event that none has caused, and in all events of some releases.
 const noZxid = -1
 
 // notify sends the client a watch event, unless the client may not read the node. zxid is the transaction

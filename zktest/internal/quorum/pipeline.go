@@ -7,9 +7,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A server answers the requests of one session in order. A request that the ensemble must agree on holds
-// up all later requests of its session, including reads and pings. Requests of different sessions do not
-// wait for each other.
+// A server answers the requests of one session in order. A request that the ensemble must agree on holds up all later
+// requests of its session, including reads and pings. Requests of different sessions do not wait for each other.
 
 // A request is a client's request while the servers process it.
 type request struct {
@@ -31,7 +30,6 @@ func (m *Member) submit(r *request) {
 	agreed := m.needsAgreement(r)
 	if agreed || len(queue) > 0 {
 		m.pending[r.session] = append(queue, r)
-		m.inProcess++
 	}
 	switch {
 	case agreed && m.lead != nil:
@@ -59,15 +57,13 @@ func (m *Member) needsAgreement(r *request) bool {
 	}
 }
 
-// complete answers a request that the ensemble has agreed on, and then the requests that it has held
-// up.
+// complete answers a request that the ensemble has agreed on, and then the requests that it has held up.
 func (m *Member) complete(r *request, answer func()) {
 	queue := m.pending[r.session]
 	if len(queue) == 0 || queue[0] != r {
 		return // it is from before the server lost its leader
 	}
 	m.pending[r.session] = queue[1:]
-	m.inProcess--
 	if !r.from.gone {
 		answer()
 	}
@@ -81,7 +77,6 @@ func (m *Member) complete(r *request, answer func()) {
 			return
 		}
 		m.pending[r.session] = queue[1:]
-		m.inProcess--
 		m.answer(queue[0])
 	}
 }

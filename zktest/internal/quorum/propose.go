@@ -46,14 +46,12 @@ func (l *leadership) prepare(r *request) *proposal {
 	return l.agree(pr, t)
 }
 
-// preparation begins the preparation of a request, from the state that the outstanding proposals will
-// leave.
+// preparation begins the preparation of a request, from the state that the outstanding proposals will leave.
 func (l *leadership) preparation(r *request) *znode.Preparation {
 	return znode.Prepare(l.m.tree, l.ahead, r.session, r.ids, l.m.st.conf.Passwords != nil)
 }
 
-// agree proposes a transaction. Until it is committed, later requests are prepared from the state that
-// it will leave.
+// agree proposes a transaction. Until it is committed, later requests are prepared from the state that it will leave.
 func (l *leadership) agree(pr *znode.Preparation, t *txn) *proposal {
 	p := l.propose(t)
 	if t.err == nil && len(l.outstanding) > 0 {

@@ -13,14 +13,14 @@ var reads = map[int32]func(*Peer, *znode.Decoder) ([]byte, error){
 	codec.OpExists:               exists,
 	codec.OpGetData:              getData,
 	codec.OpGetACL:               getACL,
-	codec.OpGetChildren:          getChildren,
-	codec.OpGetChildren2:         getChildren2,
+	codec.OpGetChildren:          func(p *Peer, d *znode.Decoder) ([]byte, error) { return getChildren(p, d, false) },
+	codec.OpGetChildren2:         func(p *Peer, d *znode.Decoder) ([]byte, error) { return getChildren(p, d, true) },
 	codec.OpGetAllChildrenNumber: getAllChildrenNumber,
 	codec.OpGetEphemerals:        getEphemerals,
 	codec.OpWhoAmI:               whoAmI,
 	codec.OpMultiRead:            multiRead,
-	codec.OpSetWatches:           setWatches,
-	codec.OpSetWatches2:          setWatches2,
+	codec.OpSetWatches:           func(p *Peer, d *znode.Decoder) ([]byte, error) { return setWatches(p, d, false) },
+	codec.OpSetWatches2:          func(p *Peer, d *znode.Decoder) ([]byte, error) { return setWatches(p, d, true) },
 	codec.OpAddWatch:             addWatch,
 	codec.OpCheckWatches:         checkWatches,
 	codec.OpRemoveWatches:        removeWatches,
@@ -38,8 +38,7 @@ func (p *Peer) readable(path string, perms int32) (*znode.Node, error) {
 	return n, nil
 }
 
-// exists sets its watch even if the node does not exist. Whether it needs a permission depends on the
-// release.
+// exists sets its watch even if the node does not exist. Whether it needs a permission depends on the release.
 func exists(p *Peer, d *znode.Decoder) ([]byte, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
@@ -81,38 +80,24 @@ func getData(p *Peer, d *znode.Decoder) ([]byte, error) {
 	return e.B, nil
 }
 
-func getChildren(p *Peer, d *znode.Decoder) ([]byte, error) {
-	n, err := children(p, d)
-	if err != nil {
-		return nil, err
-	}
-	e := new(znode.Encoder)
-	e.Strings(n.Names())
-	return e.B, nil
-}
-
-func getChildren2(p *Peer, d *znode.Decoder) ([]byte, error) {
-	n, err := children(p, d)
-	if err != nil {
-		return nil, err
-	}
-	e := new(znode.Encoder)
-	e.Strings(n.Names())
-	e.Stat(n.ClientStat())
-	return e.B, nil
-}
-
-// children finds the node for getChildren and getChildren2, and sets the watch.
-func children(p *Peer, d *znode.Decoder) (*znode.Node, error) {
+func getChildren(p *Peer, d *znode.Decoder, withStat bool) ([]byte, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
 		return nil, znode.CodeMarshallingError
 	}
 	n, err := p.readable(path, znode.PermRead)
-	if err == nil && watch {
+	if err != nil {
+		return nil, err
+	}
+	if watch {
 		p.view.children.add(path, p, oneShot)
 	}
-	return n, err
+	e := new(znode.Encoder)
+	e.Strings(n.Names())
+	if withStat {
+		e.Stat(n.ClientStat())
+	}
+	return e.B, nil
 }
 
 func getACL(p *Peer, d *znode.Decoder) ([]byte, error) {

@@ -20,8 +20,7 @@ func (c *Config) newReplica(t *znode.Tree) *replica {
 	return &replica{tree: t, data: newWatchTable(several), children: newWatchTable(several)}
 }
 
-// apply makes a transaction's changes and notifies the watchers. It returns the stat after each
-// change.
+// apply makes a transaction's changes and notifies the watchers. It returns the stat after each change.
 func (r *replica) apply(t *txn) []znode.Stat {
 	r.tree.Zxid = t.zxid
 	switch t.op {

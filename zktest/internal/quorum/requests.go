@@ -15,8 +15,6 @@ func (m *Member) request(p *Peer, frame []byte) {
 		m.st.hangUp(p)
 		return
 	}
-	p.received++
-	p.last = lastRequest{op: op, xid: xid, at: time.Now()}
 	switch {
 	case op == codec.OpAuth:
 		m.st.auth(p, xid, d)
@@ -33,7 +31,8 @@ func (m *Member) request(p *Peer, frame []byte) {
 		return
 	}
 	r := &request{from: p, at: m, session: p.session, xid: xid, op: op, body: d, ids: p.ids}
-	if m.throttled(r, frame) {
+	// As in ZooKeeper, pings and the end of a session are never throttled.
+	if m.st.Throttle != nil && op != codec.OpPing && op != codec.OpClose && m.st.Throttle(frame, p.session) {
 		r.refused = znode.CodeThrottled
 	}
 	if m.lead != nil && !m.needsAgreement(r) && r.refused == nil {
@@ -42,9 +41,8 @@ func (m *Member) request(p *Peer, frame []byte) {
 	m.submit(r)
 }
 
-// touch notes that the server has heard of a session. The leader extends the session at once. A follower
-// tells the leader in its next answer to a ping. It returns false if the server knows that the session
-// is over.
+// touch notes that the server has heard of a session. The leader extends the session at once. A follower tells the
+// leader in its next answer to a ping. It returns false if the server knows that the session is over.
 func (m *Member) touch(session int64, timeout time.Duration) bool {
 	if m.lead != nil {
 		return m.lead.tracker.touch(session, timeout)
@@ -63,8 +61,7 @@ func (m *Member) knows(op int32) bool {
 	}
 }
 
-// refuse answers a request that the server does not implement. Like ZooKeeper it then closes the
-// connection.
+// refuse answers a request that the server does not implement. Like ZooKeeper it then closes the connection.
 func (m *Member) refuse(p *Peer, xid int32) {
 	p.replyAt(-1, xid, znode.CodeUnimplemented, nil)
 	m.st.hangUp(p)
@@ -98,11 +95,7 @@ func (p *Peer) result(xid int32, body []byte, err error) {
 		p.reply(xid, znode.CodeOK, body)
 		return
 	}
-	c, ok := err.(znode.Code)
-	if !ok {
-		c = znode.CodeMarshallingError
-	}
-	p.reply(xid, c, nil)
+	p.reply(xid, err.(znode.Code), nil)
 }
 
 // synced answers a sync.

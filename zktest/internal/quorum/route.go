@@ -62,8 +62,7 @@ func (st *State) schedule(r *route, to *Member) {
 	})
 }
 
-// reroute changes the route from one server to another. The change applies to messages on their way,
-// too.
+// reroute changes the route from one server to another. The change applies to messages on their way, too.
 func (st *State) reroute(from, to *Member, change func(*route)) {
 	r := st.routes[from.index][to.index]
 	change(r)

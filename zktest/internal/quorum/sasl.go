@@ -1,12 +1,14 @@
 package quorum
 
 import (
+	"slices"
+
 	"github.com/turnstile-go/turnstile/internal/digestmd5"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// sasl takes a step of a client in an exchange by DIGEST-MD5. A server without SASL answers with nothing, as ZooKeeper's
-// do. When the exchange has ended well, the connection has the user as a further identity.
+// sasl takes a step of a client in an exchange by DIGEST-MD5. A server without SASL answers with nothing, as
+// ZooKeeper's do. When the exchange has ended well, the connection has the user as a further identity.
 func (st *State) sasl(p *Peer, xid int32, d *znode.Decoder) {
 	said := d.Buffer()
 	if d.Bad {
@@ -21,7 +23,12 @@ func (st *State) sasl(p *Peer, xid int32, d *znode.Decoder) {
 		var user string
 		var err error
 		if answer, user, err = p.sasl.Response(said); err != nil {
-			st.refuseSASL(p, xid)
+			code := znode.CodeAuthFailed
+			if st.conf.RequireSASL {
+				code = znode.CodeRequireSASL
+			}
+			p.replyAt(0, xid, code, nil)
+			st.hangUp(p)
 			return
 		}
 		if user != "" {
@@ -33,24 +40,11 @@ func (st *State) sasl(p *Peer, xid int32, d *znode.Decoder) {
 	p.replyAt(0, xid, znode.CodeOK, e.B)
 }
 
-func (st *State) refuseSASL(p *Peer, xid int32) {
-	code := znode.CodeAuthFailed
-	if st.conf.RequireSASL {
-		code = znode.CodeRequireSASL
-	}
-	p.replyAt(0, xid, code, nil)
-	st.hangUp(p)
-}
-
 // admits reports whether a client may make requests. A server that wants SASL first refuses the others, and hangs up.
 func (st *State) admits(p *Peer, xid int32) bool {
-	if !st.conf.RequireSASL {
+	proved := slices.ContainsFunc(p.ids, func(id znode.Identity) bool { return id.Scheme == "sasl" })
+	if proved || !st.conf.RequireSASL {
 		return true
-	}
-	for _, id := range p.ids {
-		if id.Scheme == "sasl" {
-			return true
-		}
 	}
 	p.replyAt(0, xid, znode.CodeRequireSASL, nil)
 	st.hangUp(p)

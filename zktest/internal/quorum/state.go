@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/fifo"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// State is the state of all servers and of the network between them. It belongs to the goroutine in
-// [State.Run].
+// State is the state of all servers and of the network between them. It belongs to the goroutine in [State.Run].
 type State struct {
 	conf     Config
 	inbox    chan input
@@ -18,8 +20,7 @@ type State struct {
 	start    time.Time
 	agenda   agenda
 	members  []*Member
-	routes   [][]*route    // by sender and receiver
-	changed  chan struct{} // closed, and replaced, when there may be a leader again
+	routes   [][]*route // by sender and receiver
 	peers    map[*Peer]struct{}
 	ordinals int64
 
@@ -27,12 +28,8 @@ type State struct {
 	CommitDelay time.Duration // that a server takes to write a transaction to disk
 	PingLag     time.Duration // after a standstill, until a leader sends overdue pings
 
-	// Port returns a server's TCP port for clients. It must not wait for the run loop, and must be set before Run is
-	// called.
-	Port func(server int) int
-
 	// Throttle selects requests that servers refuse as if they were too busy. It may be nil.
-	Throttle func(frame []byte, session int64, at time.Time) bool
+	Throttle func(frame []byte, session int64) bool
 }
 
 // New returns the state of an ensemble at its start, in which the last server leads.
@@ -43,7 +40,6 @@ func New(conf Config) *State {
 		commands: make(chan command),
 		done:     make(chan struct{}),
 		start:    time.Now(),
-		changed:  make(chan struct{}),
 		peers:    make(map[*Peer]struct{}),
 		PingLag:  20 * time.Millisecond,
 	}
@@ -55,15 +51,22 @@ func New(conf Config) *State {
 	return st
 }
 
-// Connect makes a server's end of the connection of a client at addr. It returns nil if the server is
-// stopped.
+// Connect makes a server's end of the connection of a client at addr. It returns nil if the server is stopped.
 func (st *State) Connect(server int, addr string) *Peer {
 	m := st.members[server]
 	if m.Stopped {
 		return nil
 	}
 	st.ordinals++
-	p := newPeer(m, st.ordinals, addr)
+	p := &Peer{
+		st:      st,
+		at:      m,
+		ordinal: st.ordinals,
+		out:     fifo.New[[]byte](0),
+		closed:  make(chan struct{}),
+		hungUp:  make(chan struct{}),
+		ids:     []znode.Identity{{Scheme: "ip", ID: addr}},
+	}
 	st.peers[p] = struct{}{}
 	return p
 }
@@ -90,9 +93,6 @@ func (st *State) authority() *leadership {
 
 // Member returns server i.
 func (st *State) Member(i int) *Member { return st.members[i] }
-
-// Stopped reports whether server i is stopped.
-func (st *State) Stopped(i int) bool { return st.members[i].Stopped }
 
 // Leader returns the index of the server that leads. It returns false if there is none.
 func (st *State) Leader() (int, bool) {
@@ -140,12 +140,6 @@ func (st *State) spokesman() *Member {
 	return slices.MaxFunc(st.members, func(a, b *Member) int { return cmp.Compare(a.tree.Zxid, b.tree.Zxid) })
 }
 
-// announce wakes the callers of awaitLeader.
-func (st *State) announce() {
-	close(st.changed)
-	st.changed = make(chan struct{})
-}
-
 // connections returns the clients' connections to some servers, the oldest first.
 func (st *State) connections(of ...*Member) []*Peer {
 	all := slices.DeleteFunc(slices.Collect(maps.Keys(st.peers)), func(p *Peer) bool { return !slices.Contains(of, p.at) })
@@ -153,8 +147,7 @@ func (st *State) connections(of ...*Member) []*Peer {
 	return all
 }
 
-// peerOf returns the connection of a session, or nil. If it has connections to several servers, the
-// latest one counts.
+// peerOf returns the connection of a session, or nil. If it has connections to several servers, the latest one counts.
 func (st *State) peerOf(session int64) *Peer {
 	var last *Peer
 	for _, m := range st.members {
@@ -172,7 +165,7 @@ func (st *State) hangUp(p *Peer) {
 	}
 	p.gone = true
 	close(p.hungUp)
-	p.out.put(nil)
+	p.out.Push(nil, 0, nil)
 	if p.view != nil {
 		p.view.drop(p)
 	}
@@ -180,6 +173,4 @@ func (st *State) hangUp(p *Peer) {
 		delete(p.at.clients, p.session)
 	}
 	delete(st.peers, p)
-	p.at.received += p.received
-	p.at.sent += p.sent
 }

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -9,9 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A tracker is the leader's session tracker, which decides when each session is over. Sessions expire on
-// its ticks only. So a session lives for at least its timeout after the last touch, and for at most one
-// tick more.
+// A tracker is the leader's session tracker, which decides when each session is over. Sessions expire on its ticks
+// only. So a session lives for at least its timeout after the last touch, and for at most one tick more.
 type tracker struct {
 	conf     *Config
 	tick     time.Duration // by the clock of this process
@@ -103,8 +101,6 @@ func (k *tracker) check(session int64, via *quorumConn) error {
 	}
 	return nil
 }
-
-func (k *tracker) ids() []int64 { return slices.Sorted(maps.Keys(k.sessions)) }
 
 // track makes the leader close expired sessions on each tick of the tracker.
 func (l *leadership) track() {

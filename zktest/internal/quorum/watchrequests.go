@@ -1,24 +1,21 @@
 package quorum
 
-import "github.com/turnstile-go/turnstile/zktest/internal/znode"
+import (
+	"slices"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
 
 // setWatches sets a client's watches again after it has reconnected, and sends the events since the last
-// transaction that the client has seen.
-func setWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
+// transaction that the client has seen. setWatches2 has persistent and
+// recursive watches too.
+func setWatches(p *Peer, d *znode.Decoder, two bool) ([]byte, error) {
 	seen := d.Int64()
 	data, exist, child := d.Strings(), d.Strings(), d.Strings()
-	if d.Bad {
-		return nil, znode.CodeMarshallingError
+	var lasting, deep []string
+	if two {
+		lasting, deep = d.Strings(), d.Strings()
 	}
-	p.rewatch(seen, data, exist, child)
-	return nil, nil
-}
-
-// setWatches2 is setWatches with persistent and recursive watches.
-func setWatches2(p *Peer, d *znode.Decoder) ([]byte, error) {
-	seen := d.Int64()
-	data, exist, child := d.Strings(), d.Strings(), d.Strings()
-	lasting, deep := d.Strings(), d.Strings()
 	if d.Bad {
 		return nil, znode.CodeMarshallingError
 	}
@@ -32,39 +29,30 @@ func setWatches2(p *Peer, d *znode.Decoder) ([]byte, error) {
 	return nil, nil
 }
 
-// rewatch sends an event for each watch whose node has changed since the transaction seen, and sets the
-// other watches.
+// rewatch sends an event for each watch whose node has changed since the transaction seen, and sets the other watches.
 func (p *Peer) rewatch(seen int64, data, exist, child []string) {
-	m := p.view
-	for _, path := range data {
-		n, ok := m.tree.Nodes[path]
-		switch {
-		case !ok:
-			p.notify(znode.Event{Kind: znode.Deleted, Path: path}, noZxid)
-		case n.Stat.Mzxid > seen:
-			p.notifyReader(n, znode.Event{Kind: znode.DataChanged, Path: path})
-		default:
-			m.data.add(path, p, oneShot)
+	again := func(t *watchTable, paths []string, kind znode.EventKind, changed func(znode.Stat) int64) {
+		for _, path := range paths {
+			n, ok := p.view.tree.Nodes[path]
+			switch {
+			case !ok:
+				p.notify(znode.Event{Kind: znode.Deleted, Path: path}, noZxid)
+			case changed(n.Stat) > seen:
+				p.notifyReader(n, znode.Event{Kind: kind, Path: path})
+			default:
+				t.add(path, p, oneShot)
+			}
 		}
 	}
+	again(p.view.data, data, znode.DataChanged, func(s znode.Stat) int64 { return s.Mzxid })
 	for _, path := range exist {
-		if n, ok := m.tree.Nodes[path]; ok {
+		if n, ok := p.view.tree.Nodes[path]; ok {
 			p.notifyReader(n, znode.Event{Kind: znode.Created, Path: path})
 		} else {
-			m.data.add(path, p, oneShot)
+			p.view.data.add(path, p, oneShot)
 		}
 	}
-	for _, path := range child {
-		n, ok := m.tree.Nodes[path]
-		switch {
-		case !ok:
-			p.notify(znode.Event{Kind: znode.Deleted, Path: path}, noZxid)
-		case n.Stat.Pzxid > seen:
-			p.notifyReader(n, znode.Event{Kind: znode.ChildrenChanged, Path: path})
-		default:
-			m.children.add(path, p, oneShot)
-		}
-	}
+	again(p.view.children, child, znode.ChildrenChanged, func(s znode.Stat) int64 { return s.Pzxid })
 }
 
 // notifyReader sends the event of a watch that is set again on a node that is there. ZooKeeper did not check
@@ -134,12 +122,10 @@ func checkWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
 	if tables == nil {
 		return nil, znode.CodeMarshallingError
 	}
-	for _, t := range tables {
-		if t.has(path, p, modes) {
-			return nil, nil
-		}
+	if !slices.ContainsFunc(tables, func(t *watchTable) bool { return t.byPath[path][p]&modes != 0 }) {
+		return nil, znode.CodeNoWatcher
 	}
-	return nil, znode.CodeNoWatcher
+	return nil, nil
 }
 
 func removeWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
@@ -149,9 +135,7 @@ func removeWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
 	}
 	found := false
 	for _, t := range tables {
-		if t.remove(path, p, modes) {
-			found = true
-		}
+		found = t.remove(path, p, modes) || found
 	}
 	if !found {
 		return nil, znode.CodeNoWatcher

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -68,19 +67,11 @@ func matches(have, want Identity) bool {
 
 // parseIP reads an address, or a network: an address and the number of bits that count.
 func parseIP(s string) (netip.Prefix, bool) {
-	host, bits, found := strings.Cut(s, "/")
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		return netip.Prefix{}, false
+	if prefix, err := netip.ParsePrefix(s); err == nil {
+		return prefix, true
 	}
-	n := addr.BitLen()
-	if found {
-		if n, err = strconv.Atoi(bits); err != nil {
-			return netip.Prefix{}, false
-		}
-	}
-	prefix, err := addr.Prefix(n)
-	return prefix, err == nil
+	addr, err := netip.ParseAddr(s)
+	return netip.PrefixFrom(addr, addr.BitLen()), err == nil
 }
 
 // FixACL checks the ACL that a client asks for. It drops repeated entries, and replaces the
@@ -142,8 +133,7 @@ func Authenticate(scheme string, credential []byte, ip Identity) (Identity, erro
 	return Identity{}, CodeAuthFailed
 }
 
-// HideDigests returns the ACL as a client sees it that may read but not administer the node:
-// without the digests.
+// HideDigests returns the ACL as a client sees it that may read but not administer the node: without the digests.
 func HideDigests(acl []ACLEntry) []ACLEntry {
 	shown := slices.Clone(acl)
 	for i, a := range shown {

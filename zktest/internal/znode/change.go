@@ -34,8 +34,7 @@ type Event struct {
 	ACL  []ACLEntry // a client that may not read the node gets no event
 }
 
-// Apply makes one change. It returns the node's stat afterwards, and the events in the order
-// in which clients get them.
+// Apply makes one change. It returns the node's stat afterwards, and the events in the order in which clients get them.
 func (t *Tree) Apply(c Change, zxid, time int64) (Stat, []Event) {
 	switch c.Op {
 	case codec.OpCreate:

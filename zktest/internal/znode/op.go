@@ -34,8 +34,7 @@ func (d *Decoder) Operation(op int32) Operation {
 	return o
 }
 
-// Operations takes the body of a multi. An operation of any other kind than a write makes
-// the decoder bad.
+// Operations takes the body of a multi. An operation of any other kind than a write makes the decoder bad.
 func (d *Decoder) Operations(r *Release) (all []Operation) {
 	for {
 		op, done := d.MultiHeader()

@@ -25,9 +25,8 @@ func validPath(path string) bool {
 	return true
 }
 
-// SplitPath splits a path into the parent's path and the name. The parent of a node at the
-// top is "", which stands for "/". It returns false for a path that has no slash, or
-// contains a zero byte.
+// SplitPath splits a path into the parent's path and the name. The parent of a node at the top is "", which stands for
+// "/". It returns false for a path that has no slash, or contains a zero byte.
 func SplitPath(path string) (parent, name string, ok bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {

@@ -70,8 +70,7 @@ func (pr *Preparation) Look(path string) (*Record, error) {
 	return r, nil
 }
 
-// RemoveOwned prepares the end of the session: it deletes the session's ephemeral nodes in
-// the order of their paths.
+// RemoveOwned prepares the end of the session: it deletes the session's ephemeral nodes in the order of their paths.
 func (pr *Preparation) RemoveOwned() {
 	owned := make(map[string]struct{})
 	for path := range pr.tree.Ephemerals[pr.session] {

@@ -1,6 +1,7 @@
 package znode
 
 import (
+	"cmp"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -57,35 +58,18 @@ func (n *Node) ClientStat() Stat {
 	return s
 }
 
-// Names returns the children's names in an order that is always the same. It is neither
-// alphabetic nor the order of creation, so that no client comes to rely on it: a real server's
-// order is arbitrary.
+// Names returns the children's names in an order that is always the same. It is neither alphabetic nor the order of
+// creation, so that no client comes to rely on it: a real server's order is arbitrary.
 func (n *Node) Names() []string {
-	type hashed struct {
-		name string
-		hash uint64
-	}
-	all := make([]hashed, 0, len(n.children))
+	hashes := make(map[string]uint64, len(n.children))
 	for name := range n.children {
 		h := fnv.New64a()
 		h.Write([]byte(name))
-		all = append(all, hashed{name, h.Sum64()})
+		hashes[name] = h.Sum64()
 	}
-	slices.SortFunc(all, func(a, b hashed) int {
-		switch {
-		case a.hash < b.hash:
-			return -1
-		case a.hash > b.hash:
-			return 1
-		default:
-			return strings.Compare(a.name, b.name)
-		}
+	return slices.SortedFunc(maps.Keys(hashes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(hashes[a], hashes[b]), strings.Compare(a, b))
 	})
-	names := make([]string, len(all))
-	for i, h := range all {
-		names[i] = h.name
-	}
-	return names
 }
 
 // A Tree is the state after the transaction Zxid: all nodes and sessions.

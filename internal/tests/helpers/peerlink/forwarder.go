@@ -83,8 +83,7 @@ func (f *forwarder) close() error {
 	return err
 }
 
-// cut holds back the bytes of a direction, in addition to the directions that are held back
-// already.
+// cut holds back the bytes of a direction, in addition to the directions that are held back already.
 func (f *forwarder) cut(d direction) { f.change(func() { f.black |= d & both }) }
 
 func (f *forwarder) heal() { f.change(func() { f.black = 0 }) }
@@ -179,8 +178,7 @@ func (f *forwarder) serve(client net.Conn) {
 		if relay == nil || relay(out, from) == nil {
 			_, _ = io.Copy(out, from)
 		}
-		// The news that one side has closed the connection is held back like its bytes. Then
-		// both sides get it.
+		// The news that one side has closed the connection is held back like its bytes. Then both sides get it.
 		if out.failed {
 			d = both &^ d // the receiver has closed the connection
 		}
@@ -216,9 +214,8 @@ const (
 	maxAddressText = 512
 )
 
-// callBackAt returns a relay that replaces the address in a server's first message. When the
-// server with the smaller number connects, the server with the greater number calls it back
-// at this address.
+// callBackAt returns a relay that replaces the address in a server's first message. When the server with the smaller
+// number connects, the server with the greater number calls it back at this address.
 func callBackAt(addr string) relay {
 	return func(to io.Writer, from io.Reader) error {
 		head := make([]byte, 20)

@@ -1,5 +1,5 @@
-// Package peerlink carries what the servers of a real ensemble say to each other, so that tests can hold it back and see
-// the pings in it.
+// Package peerlink carries what the servers of a real ensemble say to each other, so that tests can hold it back and
+// see the pings in it.
 //
 // There are two links between any two servers, one for each that may have opened the connection. The servers'
 // configuration files name the links' ports in place of the servers' own.

@@ -18,9 +18,8 @@ func touched(data []byte) []int64 {
 	return ids
 }
 
-// The types of packets in the quorum protocol that matter here. A packet is a type (int), a
-// zxid (long), a body (buffer) and identities (a vector of pairs of strings). It has no length
-// in front.
+// The types of packets in the quorum protocol that matter here. A packet is a type (int), a zxid (long), a body
+// (buffer) and identities (a vector of pairs of strings). It has no length in front.
 const (
 	peerPing = 5
 	peerSnap = 15 // a snapshot follows, which is not a packet, up to snapshotEnd
@@ -37,9 +36,8 @@ const snapshotEnd = "\x00\x00\x00\x0aBenWasHere"
 // errNotPackets says that a connection carries something else than packets.
 var errNotPackets = errors.New("peerlink: not the quorum protocol")
 
-// passPackets passes on packet by packet, each in one write. It calls onPing with the body of
-// each ping before it passes the ping on. Once it meets something
-// else than a packet, it copies the rest unread.
+// passPackets passes on packet by packet, each in one write. It calls onPing with the body of each ping before it
+// passes the ping on. Once it meets something else than a packet, it copies the rest unread.
 func passPackets(to io.Writer, from io.Reader, onPing func(body []byte)) error {
 	p := &packets{in: bufio.NewReader(from)}
 	for {
