@@ -1,50 +1,28 @@
 package cli
 
 import (
+	"context"
+	"crypto/rand"
 	"crypto/sha1"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/spf13/pflag"
+
+	"github.com/turnstile-go/turnstile/session"
 )
 
-// aclChoice is the value of --acl: the access control list of the nodes that a command makes.
-type aclChoice struct {
-	inherit bool
-	list    []zk.ACL // unless it is inherited
-}
+// aclChoice is the value of --acl: the access control list of the nodes that a command makes. nil: it is inherited.
+type aclChoice []zk.ACL
 
-const (
-	aclInherit = "inherit"
-	aclOpen    = "open"
-	aclCreator = "creator"
-)
-
-func aclFlag(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "acl", aclInherit, "access control `list` of the nodes that are made: inherit, open, creator, or scheme:id:rights,...")
-}
-
-// aclHelp is the part of a long help that is about --acl.
-const aclHelp = `--acl says which clients have rights to the nodes that are made: the directory of the lock,
-those above it, and the contender's own node.
-  inherit  The list of the lock's directory, or of the nearest directory above it that
-           exists. If only a directory above exists and it is open to all, the identities
-           of --auth get all rights, and nobody else any. Without one, all clients do.
-  open     All clients have all rights.
-  creator  The identities of --auth have all rights, and nobody else any.
-  LIST     Entries scheme:id:rights, with commas between them. Rights are letters: create,
-           delete, read, write, admin. Example: digest:ops:BASE64:cdrwa,world:anyone:r
-A directory that exists keeps its list. A client that may delete in it can break its
-locks.`
-
-// aclLetters are the letters of the rights, in ZooKeeper's order of the bits.
+// Letters and names of the rights, in ZooKeeper's order of the bits.
 const aclLetters = "rwcda"
 
-// rightNames are ZooKeeper's names of the rights, in the same order.
 var rightNames = []string{"READ", "WRITE", "CREATE", "DELETE", "ADMIN"}
 
 // rightsText names rights: "the rights READ and CREATE".
@@ -61,53 +39,43 @@ func rightsText(rights int32) string {
 	return "the right " + strings.Join(all, "")
 }
 
-// aclOf parses --acl, without I/O but for --auth-file. needs are the rights that the command needs in the directories it
-// makes.
+// aclOf parses --acl. needs are the rights that the command needs in the directories it makes.
 func (a *App) aclOf(text string, needs int32) (aclChoice, error) {
 	identities, err := a.connection.identities()
-	if err != nil {
-		return aclChoice{}, err
-	}
 	someone := len(identities) > 0 || a.connection.tls.Cert != ""
-	switch text {
-	case aclInherit:
-		return aclChoice{inherit: true}, nil
-	case aclOpen:
-		return aclChoice{list: zk.WorldACL(zk.PermAll)}, nil
-	case aclCreator:
-		text = "auth::" + aclLetters
-	}
-	list, err := parseACL(text)
 	switch {
 	case err != nil:
-		return aclChoice{}, err
-	case slices.ContainsFunc(list, func(e zk.ACL) bool { return e.Scheme == "auth" }) && !someone:
-		return aclChoice{}, usagef("--acl: there is no identity that could have rights: see --auth and --auth-file")
+		return nil, err
+	case text == "inherit":
+		return nil, nil
+	case text == "open":
+		return zk.WorldACL(zk.PermAll), nil
+	case text == "creator":
+		text = "auth::" + aclLetters
 	}
-	if missing := needs &^ possible(list, identities); missing != 0 {
-		return aclChoice{}, usagef("--acl %s: this client would not have %s itself", text, rightsText(missing))
-	}
-	return aclChoice{list: list}, nil
-}
-
-// parseACL parses entries scheme:id:rights. An id can have colons and commas.
-func parseACL(text string) ([]zk.ACL, error) {
 	var list []zk.ACL
+	var possible int32 // rights that this client may have: who has a digest, an address or a certificate only the servers know
 	entry := ""
-	for _, piece := range strings.Split(text, ",") {
+	for _, piece := range strings.Split(text, ",") { // an id can have colons and commas
 		entry += piece
-		if e, ok := parseEntry(entry); ok {
-			if err := checkEntry(e); err != nil {
-				return nil, usagef("--acl %s: %w", entry, err)
-			}
-			list, entry = append(list, e), ""
+		e, ok := parseEntry(entry)
+		if !ok {
+			entry += ","
 			continue
 		}
-		entry += ","
+		if err := checkEntry(e); err != nil {
+			return nil, usagef("--acl %s: %w", entry, err)
+		}
+		if e.Scheme == "auth" && !someone {
+			return nil, usagef("--acl: there is no identity that could have rights: see --auth and --auth-file")
+		}
+		list, entry, possible = append(list, e), "", possible|e.Perms
 	}
-	if entry != "" {
-		return nil, usagef("--acl %q: want inherit, open, creator, or scheme:id:rights with rights out of cdrwa, such as world:anyone:r",
-			strings.TrimSuffix(entry, ","))
+	switch {
+	case entry != "":
+		return nil, usagef("--acl %q: want inherit, open, creator, or scheme:id:rights with rights out of cdrwa, such as world:anyone:r", strings.TrimSuffix(entry, ","))
+	case needs&^possible != 0:
+		return nil, usagef("--acl %s: nobody would have %s, this client neither", text, rightsText(needs&^possible))
 	}
 	return list, nil
 }
@@ -132,69 +100,139 @@ func parseEntry(text string) (e zk.ACL, ok bool) {
 
 // checkEntry finds the mistakes that would lock out, or let in, other clients than the ones that are meant.
 func checkEntry(e zk.ACL) error {
-	switch e.Scheme {
-	case "world":
-		if e.ID != "anyone" {
-			return fmt.Errorf("the scheme world has the id anyone")
-		}
-	case "auth":
-		if e.ID != "" {
-			return fmt.Errorf("the scheme auth has no id: auth::cdrwa")
-		}
-	case "digest":
-		_, hash, _ := strings.Cut(e.ID, ":")
-		if sum, err := base64.StdEncoding.DecodeString(hash); err != nil || len(sum) != sha1.Size {
-			return fmt.Errorf("the scheme digest has the id user:hash, with the hash by: printf %%s user:password | openssl sha1 -binary | base64")
-		}
-	case "ip":
-		if _, err := netip.ParseAddr(e.ID); err != nil {
-			if _, err := netip.ParsePrefix(e.ID); err != nil {
-				return fmt.Errorf("the scheme ip has an address as its id")
-			}
-		}
-	default:
-		if e.ID == "" {
-			return fmt.Errorf("there is no id")
-		}
+	_, hash, _ := strings.Cut(e.ID, ":")
+	sum, notHash := base64.StdEncoding.DecodeString(hash)
+	_, notAddress := netip.ParseAddr(e.ID)
+	_, notPrefix := netip.ParsePrefix(e.ID)
+	switch {
+	case e.Scheme == "world" && e.ID != "anyone":
+		return errors.New("the scheme world has the id anyone")
+	case e.Scheme == "auth" && e.ID != "":
+		return errors.New("the scheme auth has no id: auth::cdrwa")
+	case e.Scheme == "digest" && (notHash != nil || len(sum) != sha1.Size):
+		return errors.New("the scheme digest has the id user:hash, with the hash by: printf %s user:password | openssl sha1 -binary | base64")
+	case e.Scheme == "ip" && notAddress != nil && notPrefix != nil:
+		return errors.New("the scheme ip has an address as its id")
+	case e.Scheme != "auth" && e.ID == "":
+		return errors.New("there is no id")
 	}
 	return nil
 }
 
-// possible returns the rights that a client may have by a list. Only the servers know the address and the certificate
-// that they see, and which schemes they have. For them, the user super has all rights.
-func possible(list []zk.ACL, identities []identity) int32 {
-	var rights int32
-	if slices.ContainsFunc(identities, func(i identity) bool { return i.name() == "digest:super" }) {
-		rights = zk.PermAll
-	}
-	for _, e := range list {
-		if e.Scheme != "digest" || slices.ContainsFunc(identities, func(i identity) bool { return i.matches(e) }) {
-			rights |= e.Perms
+// connectFor connects with the list that was chosen for the nodes of a lock. It fails, before anything is made, if this client
+// lacks a right that it needs for the lock. The manager can be other than nil with an error.
+func (a *App) connectFor(ctx context.Context, opts []session.Option, lock string, f runFlags) (*session.Manager, error) {
+	m, err := a.connect(ctx, opts...)
+	for err == nil {
+		var s *session.Session
+		if s, err = m.Session(ctx); err != nil {
+			return m, err
+		}
+		var list []zk.ACL
+		list, err = a.listFor(ctx, s, lock, f)
+		switch {
+		case errors.Is(err, session.ErrLost) && ctx.Err() == nil:
+			err = nil
+		case err != nil, slices.Equal(list, zk.WorldACL(zk.PermAll)):
+			return m, err
+		default:
+			a.close(m)
+			return a.connect(ctx, append(slices.Clip(opts), session.WithACL(list...))...)
 		}
 	}
-	return rights
+	return m, err
 }
 
-// matches reports whether an identity is that of an entry with the scheme digest.
-func (i identity) matches(e zk.ACL) bool {
-	user, password, _ := strings.Cut(string(i.credential), ":")
-	return i.scheme == "digest" && zk.DigestACL(e.Perms, user, password)[0].ID == e.ID
-}
-
-// name is the identity without its secret.
-func (i identity) name() string {
-	switch i.scheme {
-	case "digest", schemeSASL:
-		user, _, _ := strings.Cut(string(i.credential), ":")
-		return i.scheme + ":" + user
+// listFor returns the list for the nodes of a lock, and looks whether this client has the rights that it needs.
+func (a *App) listFor(ctx context.Context, s *session.Session, lock string, f runFlags) (list []zk.ACL, err error) {
+	at := lock // the lock's directory, or the nearest node above it that exists
+	for list, err = s.ACL(ctx, at); errors.Is(err, zk.ErrNoNode) && at != "/"; list, err = s.ACL(ctx, at) {
+		at = path.Dir(at)
 	}
-	return i.scheme
+	there, needs := at == lock, f.needs()
+	switch {
+	case errors.Is(err, zk.ErrNoNode): // there is not even the chroot
+		list = zk.WorldACL(zk.PermAll)
+	case errors.Is(err, zk.ErrNoAuth) && (there || f.list == nil):
+		return nil, a.lacks(at, zk.PermRead)
+	case errors.Is(err, zk.ErrNoAuth):
+		return f.list, nil // it may have the right CREATE all the same
+	case err != nil:
+		return nil, err
+	default:
+		if !there && f.list != nil {
+			needs = zk.PermCreate
+		}
+		if missing := lacking(ctx, s, at, needs); missing != 0 {
+			return nil, a.lacks(at, missing)
+		}
+	}
+	if f.list != nil {
+		return f.list, nil
+	}
+	// The nodes of contenders get the list of their directory as it is, even if that is open: a client that contends for the
+	// lock has to read the nodes of the others.
+	identities, err := a.connection.identities()
+	open := slices.ContainsFunc(list, func(e zk.ACL) bool { return e.Scheme == "world" && e.Perms&zk.PermAll == zk.PermAll })
+	hidden := func(e zk.ACL) bool { return e.Scheme == "digest" && strings.HasSuffix(e.ID, ":x") }
+	switch {
+	case err != nil:
+		return nil, err
+	case open && !there && len(identities) > 0:
+		return zk.AuthACL(zk.PermAll), nil
+	case open:
+		return zk.WorldACL(zk.PermAll), nil
+	case !slices.ContainsFunc(list, hidden):
+		return list, nil
+	case !there:
+		return nil, withCode(codeRefused, fmt.Errorf("%s: nodes below it would get the access control list that is there, and the servers show all of that only to a client with the right ADMIN. --acl names another list", clean(at)))
+	}
+	// Nobody finds a contender's node without the right READ in its directory: its name has a random part. So all may read
+	// the node.
+	known := slices.DeleteFunc(slices.Clone(list), hidden)
+	if len(identities) > 0 {
+		known = append(known, zk.AuthACL(zk.PermAll)...)
+	}
+	return append(known, zk.WorldACL(zk.PermRead)...), nil
 }
 
-// isOpen reports whether a list gives all clients all rights.
-func isOpen(list []zk.ACL) bool {
-	return slices.ContainsFunc(list, func(e zk.ACL) bool { return e.Scheme == "world" && e.Perms&zk.PermAll == zk.PermAll })
+// lacking returns which of some rights this client lacks at a node, by asking the servers: they can be set up so that
+// lists do not count, or not for some clients. It changes nothing.
+func lacking(ctx context.Context, s *session.Session, dir string, rights int32) (missing int32) {
+	child := path.Join(dir, "turnstile-"+rand.Text())
+	for right, op := range map[int32]any{
+		zk.PermCreate: &zk.CreateRequest{Path: child},
+		zk.PermDelete: &zk.DeleteRequest{Path: child, Version: -1},
+		zk.PermWrite:  &zk.SetDataRequest{Path: dir, Version: -1},
+	} {
+		if rights&right == 0 {
+			continue
+		}
+		// There is no such other child, so the transaction fails in any case.
+		if _, err := s.Multi(ctx, op, &zk.CheckVersionRequest{Path: child + "-none", Version: 0}); errors.Is(err, zk.ErrNoAuth) {
+			missing |= right
+		}
+	}
+	if rights&zk.PermRead != 0 {
+		if _, _, err := s.Get(ctx, dir); errors.Is(err, zk.ErrNoAuth) {
+			missing |= zk.PermRead
+		}
+	}
+	return missing
 }
 
-// hidden reports whether the servers hide the hash of an entry, since this client does not have the right ADMIN.
-func hidden(e zk.ACL) bool { return e.Scheme == "digest" && strings.HasSuffix(e.ID, ":x") }
+// lacks is the error for rights that this client lacks at a node.
+func (a *App) lacks(at string, rights int32) error {
+	return withCode(codeRefused, fmt.Errorf("%s: this client has not got %s there, and needs that. %s", clean(at), rightsText(rights), a.identityText()))
+}
+
+// refused gives an error of the servers about the nodes of a lock its exit status, and says in words what it means.
+func (a *App) refused(lock string, rights int32, err error) error {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse a request. This client needs %s there. %s", clean(lock), rightsText(rights), a.identityText()))
+	case errors.Is(err, zk.ErrInvalidACL):
+		return withCode(codeRefused, fmt.Errorf("%s: the servers do not take the access control list: they do not know a scheme of --acl, or no identity of this client", clean(lock)))
+	}
+	return err
+}

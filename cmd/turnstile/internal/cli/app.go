@@ -11,40 +11,34 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 )
 
 // App is one call of the program. The commands take all that is outside the program from it.
-// Fields may be set before [App.Run], and not changed after.
 type App struct {
 	In  io.Reader
 	Out io.Writer // for results
 	Err io.Writer // for errors and the log
 	Env func(name string) string
 
-	// JSON says that results, errors and the log are to be JSON.
-	JSON bool
-	// Log is the program's log and the library's. By default it has only warnings.
-	Log *slog.Logger
+	json    bool
+	verbose int
+	began   bool         // the command line is good, and the command runs
+	log     *slog.Logger // the program's and the library's; by default it has only warnings
+	results struct {
+		mu  sync.Mutex
+		err error // of the first write to Out that has failed
+	}
+	connection connection
 
-	connection connectionFlags
-	verbose    int
-	began      bool          // the command line is good, and the command runs
-	given      []*pflag.Flag // flags of all commands that the command line has
-
-	stdout io.Writer // what Out was before Run, for commands that need the file
-
-	sole  bool         // this call is all that the process does
-	later *laterWriter // Err, while run has a lock to look after; nil: Err itself
-
-	// interrupted says that Ctrl-C has ended the command of run, and that turnstile ends so too.
-	interrupted bool
+	interrupted bool // Ctrl-C has ended the command of run, and turnstile ends so too
 }
 
 // Main runs the program with the process's arguments, and returns its exit status.
@@ -55,9 +49,13 @@ func Main() int {
 	if supervise.IsHelper() {
 		return supervise.Helper(prepareClose)
 	}
+	if isRestorer() {
+		return restoreAfterDeath(os.Stdin)
+	}
+	supervise.KeepIgnored()
 	ctx, stop := signalContext(context.Background())
 	defer stop()
-	app := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, sole: true}
+	app := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv}
 	code := app.Run(ctx, os.Args[1:])
 	if app.interrupted {
 		supervise.Interrupt()
@@ -65,111 +63,116 @@ func Main() int {
 	return code
 }
 
+// Command returns the command line of the whole program to be read, and not to be run, for the manual pages and the
+// completions in packages.
+func Command() *cobra.Command { return new(App).root() }
+
+// root returns the command line of the whole program.
+func (a *App) root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "turnstile",
+		Short: "Distributed locks on Apache ZooKeeper, from a shell",
+		Long: `Turnstile takes, shows and breaks distributed locks on Apache ZooKeeper. It shares them
+with programs that use the Go library github.com/turnstile-go/turnstile, and Apache Curator.`,
+		Example:           `  turnstile --zk zk1:2181,zk2:2181 run /jobs/backup -- ./backup.sh`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Version:           version(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.setup(cmd) },
+	}
+	cmd.SetIn(a.In)
+	cmd.SetOut(a.Out)
+	cmd.SetErr(a.Err)
+	a.globalFlags(cmd.PersistentFlags())
+	for _, command := range []func(*App) *cobra.Command{
+		runCommand, lsCommand, showCommand, whyCommand, jobsCommand, watchCommand, breakCommand, checkCommand, resizeCommand, versionCommand,
+	} {
+		cmd.AddCommand(command(a))
+	}
+	cmd.AddCommand(
+		&cobra.Command{Use: "exit-codes", Short: "Exit statuses of all commands", Long: exitCodesHelp()},
+		&cobra.Command{Use: "environment", Short: "Environment variables that stand for flags", Long: environmentHelp},
+	)
+	return cmd
+}
+
 // Run runs a command line, and returns the exit status: see [codes].
 func (a *App) Run(ctx context.Context, args []string) int {
-	results := &results{to: a.Out}
-	a.stdout, a.Out = a.Out, results
+	to := a.Out
+	a.Out = writerFunc(func(p []byte) (int, error) {
+		n, err := to.Write(p)
+		a.results.mu.Lock()
+		defer a.results.mu.Unlock()
+		if a.results.err == nil {
+			a.results.err = err
+		}
+		return n, err
+	})
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.began && !errors.As(err, new(*codeError)) {
 		err = usageError(err)
 	}
-	if failure := results.failure(); failure != nil && (err == nil || err.Error() == "") {
-		err = failure
+	// A list that could not be written is no success.
+	if a.results.err != nil && (err == nil || err.Error() == "") {
+		err = withCode(codeFailed, fmt.Errorf("write the results: %w", a.results.err))
 	}
 	code := codeOf(ctx, err)
-	if code <= codeSignal {
+	if code <= codeSignal && err != nil && err.Error() != "" {
 		a.report(err, code)
 	}
-	if a.later != nil {
-		a.later.close()
+	if w, ok := a.Err.(*laterWriter); ok {
+		w.close()
 	}
 	return code
 }
 
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
 // report prints an error.
 func (a *App) report(err error, code int) {
-	to := a.messages()
-	switch {
-	case err == nil || err.Error() == "":
-	case a.JSON:
-		_ = json.NewEncoder(to).Encode(map[string]any{"error": err.Error(), "code": code})
-	default:
-		fmt.Fprintf(to, "turnstile: %v\n", err)
-		if code == codeUsage {
-			fmt.Fprintln(to, `"turnstile help COMMAND" tells how a command is used.`)
-		}
+	if a.json {
+		_ = json.NewEncoder(a.Err).Encode(map[string]any{"error": err.Error(), "code": code})
+		return
+	}
+	fmt.Fprintf(a.Err, "turnstile: %v\n", err)
+	if code == codeUsage {
+		fmt.Fprintln(a.Err, `"turnstile help COMMAND" tells how a command is used.`)
 	}
 }
-
-// PrintJSON writes one JSON value and a line break to a.Out.
-func (a *App) PrintJSON(v any) error { return json.NewEncoder(a.Out).Encode(v) }
 
 // setup begins a command: it checks the flags that all commands have, before any I/O. Help and completions need none of
 // them, and work whatever is in the environment.
 func (a *App) setup(cmd *cobra.Command) error {
-	if helps(cmd) {
-		a.began = true
-		return nil
-	}
-	flags := cmd.Root().PersistentFlags()
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed {
-			a.given = append(a.given, f)
+	a.log = a.logger()
+	for c := cmd; c.HasParent(); c = c.Parent() {
+		switch c.Name() {
+		case "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			a.began = true
+			return nil
 		}
-	})
-	if err := a.environment(flags); err != nil {
+	}
+	if err := a.environment(cmd.Root().PersistentFlags()); err != nil {
 		return err
 	}
 	if err := a.connection.check(); err != nil {
 		return err
 	}
-	a.Log = a.logger()
+	a.log = a.logger()
 	a.began = true
 	return nil
 }
 
-// neverBlock has errors and the log written by a goroutine of their own.
-func (a *App) neverBlock() {
-	a.later = newLaterWriter(a.Err)
-	a.Log = a.logger()
-}
-
-// messages returns the writer for errors and the log.
-func (a *App) messages() io.Writer {
-	if a.later != nil {
-		return a.later
-	}
-	return a.Err
-}
-
 // logger returns the log that the flags ask for.
 func (a *App) logger() *slog.Logger {
-	opts := &slog.HandlerOptions{Level: slog.LevelWarn}
-	switch {
-	case a.verbose == 1:
-		opts.Level = slog.LevelInfo
-	case a.verbose > 1:
-		opts.Level = slog.LevelDebug
+	opts := &slog.HandlerOptions{Level: slog.LevelWarn - slog.Level(4*min(a.verbose, 2))}
+	if a.json {
+		return slog.New(slog.NewJSONHandler(a.Err, opts))
 	}
-	to := &syncWriter{w: a.messages()}
-	if a.JSON {
-		return slog.New(slog.NewJSONHandler(to, opts))
-	}
-	return slog.New(slog.NewTextHandler(to, opts))
-}
-
-// syncWriter lets the loggers of several goroutines share a writer that need not allow that.
-type syncWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *syncWriter) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(p)
+	return slog.New(slog.NewTextHandler(a.Err, opts))
 }
 
 // interrupted is the cause of a context that a signal has ended.
@@ -198,4 +201,27 @@ func signalContext(parent context.Context) (context.Context, context.CancelFunc)
 		}
 	}()
 	return ctx, func() { signal.Stop(got); cancel(nil) }
+}
+
+// version returns the version of the module that the program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+func versionCommand(a *App) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			platform := runtime.GOOS + "/" + runtime.GOARCH
+			if a.json {
+				return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": platform})
+			}
+			fmt.Fprintf(a.Out, "turnstile %s, %s, %s\n", version(), runtime.Version(), platform)
+			return nil
+		},
+	}
 }

@@ -15,82 +15,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// reusedNode has a name without a uuid, which is that of each holder of the lock, one after the other.
-const reusedNode = "plain/lock-0000000000"
-
 // nth matches the request number n of other clients than the test's, among those that match.
 func (w *world) nth(n int32, match zktest.Match) zktest.Match {
 	var seen atomic.Int32
 	return func(r zktest.Request) bool {
 		return r.Session != w.admin.SessionID() && match(r) && seen.Add(1) == n
-	}
-}
-
-// Break does not delete the node of the next holder, whose node has the same name and has been written to as well.
-func TestBreakForceSparesNextHolder(t *testing.T) {
-	for _, c := range []struct {
-		what string
-		op   zktest.Op
-	}{
-		{"before its version is raised", zktest.OpMulti},
-		{"before it is deleted", zktest.OpDelete},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			srv := zktest.Start(t)
-			w := newWorld(t, srv.Addr(), "/test")
-			w.own(t, reusedNode, `{"id":"web-3/1"}`)
-			held := srv.HoldRequest(w.nth(1, zktest.On(c.op, w.top)))
-			r := w.begin(t, "", "break", "--force", "--yes", w.top+"/plain")
-			<-held.Hit()
-			w.remove(t, reusedNode)
-			w.own(t, reusedNode, `{"id":"web-9/9"}`)
-			if _, err := w.admin.Set(w.top+"/"+reusedNode, []byte(queue.RevokeMessage), -1); err != nil {
-				t.Fatal(err)
-			}
-			held.Release()
-			if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "It was not deleted") {
-				t.Errorf("status %d: %s", code, r.err)
-			}
-			if !w.exists(t, reusedNode) {
-				t.Errorf("the node of web-9/9 is gone:\n%s", r.out)
-			}
-		})
-	}
-}
-
-// Break asks the holder that it has shown, and not the next holder, whose node has the same name.
-func TestBreakAsksWhatItHasShown(t *testing.T) {
-	for _, c := range []struct {
-		what string
-		op   zktest.Op
-		nth  int32 // of the requests of break about the node
-	}{
-		{"before it is read again", zktest.OpGetData, 2},
-		{"before its version is raised", zktest.OpMulti, 1},
-		{"before it is asked", zktest.OpSetData, 1},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			srv := zktest.Start(t)
-			w := newWorld(t, srv.Addr(), "/test")
-			w.own(t, reusedNode, `{"id":"web-3/1","revocable":true}`)
-			p := w.top + "/" + reusedNode
-			held := srv.HoldRequest(w.nth(c.nth, zktest.On(c.op, p)))
-			r := w.begin(t, "", "break", w.top+"/plain")
-			<-held.Hit()
-			w.remove(t, reusedNode)
-			w.own(t, reusedNode, `{"id":"web-9/9","revocable":true}`)
-			held.Release()
-			if code := r.end(t); code != 0 || !strings.Contains(r.out.String(), "web-3/1 is gone") {
-				t.Errorf("status %d: %s%s", code, r.out, r.err)
-			}
-			data, _, err := w.admin.Get(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(data) == queue.RevokeMessage {
-				t.Errorf("break has shown web-3/1, and has asked web-9/9:\n%s", r.out)
-			}
-		})
 	}
 }
 

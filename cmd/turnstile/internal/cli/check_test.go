@@ -25,7 +25,7 @@ func (w *world) check(t *testing.T, code int, args ...string) ensemble.Report {
 
 func (w *world) checked(t *testing.T, args ...string) (got result, r ensemble.Report) {
 	t.Helper()
-	got = w.call(t.Context(), append([]string{"check", "--json", "--observe", "200ms", "--rounds", "10"}, args...)...)
+	got = w.call(t.Context(), append([]string{"check", "--json", "--timeout", "4s"}, args...)...)
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
 		t.Fatalf("%q: %v", got.stdout, err)
 	}
@@ -59,13 +59,13 @@ func TestCheck(t *testing.T) {
 		r := w.check(t, codeNo, w.top+"/locks/not/there")
 		s := r.Servers[0]
 		if r.Verdict != ensemble.Warned || len(r.Servers) != 1 || s.Role != "standalone" || s.Version == "" ||
-			s.Read.Rounds != 10 || s.Write.Rounds != 10 || s.Write.P99 < s.Write.Median || s.Write.Median <= 0 ||
-			s.Granted != 10_000 || s.Shortest <= 0 || s.Remaining <= 0 || s.Remaining >= s.Granted || s.Same != ensemble.Yes ||
-			s.MaxRequest != 1<<20-1 || s.MaxRequestError != "" {
+			s.Read.Rounds != 100 || s.Write.Rounds != 100 || s.Write.P99 < s.Write.Median || s.Write.Median <= 0 ||
+			s.Granted != 4_000 || s.Shortest <= 0 || s.Remaining <= 0 || s.Remaining >= s.Granted || s.Same != ensemble.Yes ||
+			s.ShortBuffer != ensemble.No {
 			t.Errorf("%+v", r)
 		}
-		if grace := s.Remaining - s.Run; grace < 1999 || grace > 2001 {
-			t.Errorf("locks survive %v, and run %v: want a grace period of 2s less", s.Remaining, s.Run)
+		if grace := s.Remaining - s.Run; grace < 799 || grace > 801 {
+			t.Errorf("locks survive %v, and run %v: want a grace period of 0.8s less", s.Remaining, s.Run)
 		}
 		if r.Tried != w.top+"/locks" || r.Rights != (ensemble.Rights{Create: "yes", Read: "yes", Delete: "yes"}) || r.Containers != "yes" {
 			t.Errorf("%+v", r)
@@ -74,9 +74,9 @@ func TestCheck(t *testing.T) {
 		if names, _, err := w.admin.Children(w.top + "/locks"); err != nil || len(names) > 0 {
 			t.Errorf("left behind: %q, %v", names, err)
 		}
-		got := w.call(t.Context(), "check", "--observe", "0", "--rounds", "1", w.top)
+		got := w.call(t.Context(), "check", "--timeout", "2s", w.top)
 		got.want(t, codeNo)
-		for _, text := range []string{"standalone", "Rights at " + w.top + ": create yes, read yes, delete yes", "Longest request: 1048575 bytes are taken", "Warning: There is one server", "Good for locks, with warnings."} {
+		for _, text := range []string{"standalone", "Rights at " + w.top + ": create yes, read yes, delete yes", "Warning: There is one server", "Good for locks, with warnings."} {
 			if !strings.Contains(got.stdout, text) {
 				t.Errorf("%q lacks %q", got.stdout, text)
 			}
@@ -116,7 +116,7 @@ func TestCheckRights(t *testing.T) {
 	})
 }
 
-// A jute.maxbuffer that is smaller than usual is found to the byte.
+// A jute.maxbuffer that is smaller than usual is found.
 func TestCheckLongestRequest(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) string{
 		"in process": func(t *testing.T) string { return zktest.Start(t, zktest.MaxPacket(32768)).Addr() },
@@ -125,13 +125,8 @@ func TestCheckLongestRequest(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, start(t), "/test")
-			r := w.check(t, codeNo)
-			if n := r.Servers[0].MaxRequest; n != 32768 {
-				t.Errorf("%d bytes, %s", n, r.Servers[0].MaxRequestError)
-			}
-			wantText(t, r.Warnings, "takes requests of at most 32768 bytes (jute.maxbuffer)")
-			wantText(t, r.Warnings, "session.WithNodeLimits(8192, 32768)")
+			r := newWorld(t, start(t), "/test").check(t, codeNo)
+			wantText(t, r.Warnings, "takes requests of less than 1048575 bytes (jute.maxbuffer)")
 		})
 	}
 }
@@ -151,7 +146,6 @@ func TestCheckServers(t *testing.T) {
 	r = w.check(t, codeUnusable, "--zk", addr+"/chroot")
 	wantText(t, r.Problems, "No server can be used")
 	w.call(t.Context(), "check", "--zk", "a,,b").want(t, codeUsage, "empty server name")
-	w.call(t.Context(), "check", "--rounds", "0").want(t, codeUsage, "--rounds 0")
 }
 
 // The configuration of a real ensemble tells how many servers vote.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -18,6 +21,8 @@ const (
 	codeOK        = 0
 	codeNo        = 1
 	codeUnusable  = 2
+	codeSkipped   = 117
+	codeNoRoom    = 118
 	codeUsage     = 119
 	codeNotFound  = 120
 	codeRefused   = 121
@@ -36,20 +41,20 @@ var codes = []struct {
 	meaning string
 }{
 	{codeOK, "Done. For run: the command's own status, this or any other."},
-	{codeNo, "Done, and the answer is no: check has warnings, nobody holds the lock to break, break was not confirmed, or another contender holds the lock by now."},
-	{codeUnusable, "check: no lock can be had, because of the servers or of missing rights."},
+	{codeNo, "Done, and the answer is no: check has warnings, jobs has found one that is overdue, nobody holds the lock to break, or break was not confirmed."},
+	{codeUnusable, "check: no lock can be had. Go ends any program with it that the system refuses threads or memory while it runs."},
+	{codeSkipped, "run --once: the tick was left out, here and elsewhere, and will not be run."},
+	{codeNoRoom, "run: the system refuses another process, a thread or memory."},
 	{codeUsage, "The command line is wrong, or does not fit the lock or the servers. Nothing was changed."},
 	{codeNotFound, "There is no such node."},
 	{codeRefused, "The servers refuse the request or the identity: access control lists."},
 	{codeConnect, "No server could be reached in time."},
-	{codeLost, "run: the lock was lost, or another client has asked for it, and the command was stopped."},
-	{codeBusy, "Another client holds the lock: run --try, or the time of --wait is over."},
+	{codeLost, "run: the lock was lost, or another client has asked for it, and the command was ended."},
+	{codeBusy, "Another client holds the lock: the time of --wait is over, or run --try. --busy-status names another status."},
 	{codeFailed, "Another failure."},
 	{codeCannotRun, "run: the command was found, but could not be started."},
 	{codeNoCommand, "run: the command was not found."},
 }
-
-const meaningOfSignal = "Signal number n has ended turnstile, or the command of run."
 
 // codeError is an error with an exit status.
 type codeError struct {
@@ -84,7 +89,7 @@ func codeOf(ctx context.Context, err error) int {
 		return codeOK
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.As(context.Cause(ctx), &stopped) && errors.Is(err, context.Canceled):
+	case errors.As(context.Cause(ctx), &stopped) && (errors.Is(err, context.Canceled) || errors.As(err, &stopped)):
 		return codeSignal + int(stopped.sig)
 	case errors.Is(err, session.ErrInvalid):
 		return codeUsage
@@ -96,6 +101,8 @@ func codeOf(ctx context.Context, err error) int {
 		return codeNotFound
 	case errors.Is(err, session.ErrLost):
 		return codeLost
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		return codeNoRoom
 	}
 	return codeFailed
 }
@@ -107,6 +114,50 @@ func exitCodesHelp() string {
 	for _, c := range codes {
 		fmt.Fprintf(&b, "  %5d  %s\n", c.code, c.meaning)
 	}
-	fmt.Fprintf(&b, "  %d+n  %s\n", codeSignal, meaningOfSignal)
+	fmt.Fprintf(&b, "  %d+n  Signal number n has ended turnstile, or the command of run.\n", codeSignal)
 	return b.String()
+}
+
+// noRoom says in words that the system refuses a process, a thread or memory.
+func noRoom(err error) error {
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
+		return withCode(codeNoRoom, fmt.Errorf("%w: the system has no room for another process, thread or memory. See ulimit -u, and pids.max and memory.max of the control group", err))
+	}
+	return err
+}
+
+// cannotStart gives the error of a command that cannot be started the status that env gives it.
+func cannotStart(err error) error {
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		return noRoom(err)
+	case errors.Is(err, os.ErrNotExist):
+		return withCode(codeNoCommand, err)
+	}
+	return withCode(codeCannotRun, err)
+}
+
+// plain returns an error of a request about a path in plain words, with its exit status.
+func (a *App) plain(path string, err error) error {
+	var long *locks.TooLongError
+	var broken *locks.BrokenError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &long):
+		return withCode(codeFailed, fmt.Errorf("%s. zkCli.sh shows it if the environment has CLIENT_JVMFLAGS=-Djute.maxbuffer=1000000000. Delete nodes that nobody needs, or name a path below", clean(long.Error())))
+	case errors.As(err, &broken):
+		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(broken.Error())))
+	case errors.Is(err, zk.ErrNoNode):
+		return withCode(codeNotFound, fmt.Errorf("%s does not exist. Either nobody has used a lock there for a while, since servers remove empty directories, or the path is wrong", path))
+	case errors.As(err, new(*codeError)):
+		return err
+	case errors.Is(err, zk.ErrNoAuth):
+		return a.lacks(path, zk.PermRead)
+	case errors.Is(err, locks.ErrUnreachable):
+		return withCode(codeConnect, errors.New("no server answers any more"))
+	case errors.Is(err, session.ErrLost):
+		return withCode(codeConnect, errors.New("the session was lost"))
+	}
+	return err
 }

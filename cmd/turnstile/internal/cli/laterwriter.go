@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"bytes"
 	"io"
-	"sync"
 	"time"
 )
 
@@ -10,22 +10,18 @@ import (
 // while too many wait. Run writes its log so. If nobody reads the standard error, a write
 // to it blocks, and run has a lock to look after.
 type laterWriter struct {
-	mu     sync.Mutex
-	lines  chan []byte
-	closed bool
-	done   chan struct{} // closed when all lines are written
+	lines chan []byte // nil is the last
+	done  chan struct{}
 }
 
-const (
-	laterLines = 256
-	laterTime  = time.Second // how long close waits for the last lines
-)
-
 func newLaterWriter(to io.Writer) *laterWriter {
-	w := &laterWriter{lines: make(chan []byte, laterLines), done: make(chan struct{})}
+	w := &laterWriter{lines: make(chan []byte, 256), done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		for line := range w.lines {
+			if line == nil {
+				return
+			}
 			_, _ = to.Write(line)
 		}
 	}()
@@ -34,13 +30,8 @@ func newLaterWriter(to io.Writer) *laterWriter {
 
 // Write queues a line, or drops it. It is safe for concurrent use.
 func (w *laterWriter) Write(line []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return len(line), nil
-	}
 	select {
-	case w.lines <- append([]byte(nil), line...):
+	case w.lines <- bytes.Clone(line):
 	default:
 	}
 	return len(line), nil
@@ -48,14 +39,14 @@ func (w *laterWriter) Write(line []byte) (int, error) {
 
 // close waits until all lines are written, for a second at most.
 func (w *laterWriter) close() {
-	w.mu.Lock()
-	if !w.closed {
-		w.closed = true
-		close(w.lines)
+	late := time.After(time.Second)
+	select {
+	case w.lines <- nil:
+	case <-late:
+		return
 	}
-	w.mu.Unlock()
 	select {
 	case <-w.done:
-	case <-time.After(laterTime):
+	case <-late:
 	}
 }

@@ -26,12 +26,9 @@ func TestUsage(t *testing.T) {
 		{args: "version more", want: `unknown command "more"`},
 		{args: "version --timeout soon", want: `invalid argument "soon"`},
 		{args: "version --connect-timeout 0s", want: "--connect-timeout 0s is not positive"},
-		{args: "version --chroot a", want: "does not begin with a slash"},
-		{args: "version --zk h/a --chroot /b", want: "two chroots"},
 		{args: "version --cert a", want: "--cert and --key go together"},
-		{args: "version --cacert a --insecure-skip-tls-verify", want: "contradict"},
 		{args: "version", env: "TURNSTILE_TIMEOUT=soon", want: "environment variable TURNSTILE_TIMEOUT"},
-		{args: "version", env: "TURNSTILE_CHROOT=a", want: "does not begin with a slash"},
+		{args: "version", env: "TURNSTILE_JSON=perhaps", want: "environment variable TURNSTILE_JSON"},
 	} {
 		got := call(t.Context(), []string{c.env}, strings.Fields(c.args)...)
 		got.want(t, codeUsage, c.want, "turnstile help")
@@ -41,7 +38,7 @@ func TestUsage(t *testing.T) {
 // Help and completions work although a variable is wrong: they are where its user finds out. Other commands say what is
 // wrong with it, before any I/O.
 func TestHelpInBadEnvironment(t *testing.T) {
-	for _, env := range []string{"TURNSTILE_TIMEOUT=soon", "TURNSTILE_CHROOT=a", "TURNSTILE_TLS=perhaps", "TURNSTILE_CERT=a"} {
+	for _, env := range []string{"TURNSTILE_TIMEOUT=soon", "TURNSTILE_TLS=perhaps", "TURNSTILE_CERT=a"} {
 		for _, args := range []string{
 			"help", "--help", "-h", "help run", "run --help", "ls -h", "help environment", "completion bash", "completion fish", "__complete r",
 			"__completeNoDesc r", "--version", "",
@@ -58,7 +55,7 @@ func TestHelpInBadEnvironment(t *testing.T) {
 
 // With --json, an error is one JSON object.
 func TestErrorJSON(t *testing.T) {
-	got := call(t.Context(), nil, "version", "--json", "--chroot", "a")
+	got := call(t.Context(), nil, "version", "--json", "--connect-timeout", "0s")
 	var e struct {
 		Error string
 		Code  int

@@ -5,7 +5,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,11 +34,11 @@ func TestRunUsage(t *testing.T) {
 		"run --read --slots 2 /a -- true":        "exclude each other",
 		"run --slots 0 /a -- true":               "--slots 0",
 		"run --wait 1s --try /a -- true":         "exclude each other",
-		"run --wait 0s /a -- true":               "--wait 0s",
 		"run --grace -1s /a -- true":             "--grace -1s",
 		"run --label a\tb /a -- true":            "--label",
-		"run --once today /a -- true":            "--once",
-		"run --once 2026-11-26 /a -- true":       "--once",
+		"run --wait -1s /a -- true":              "--wait -1s",
+		"run --busy-status 256 /a -- true":       "--busy-status 256",
+		"run --once soon /a -- true":             "--once",
 		"run --once 0h /a -- true":               "not positive",
 		"run --once 1h --read /a -- true":        "excludes",
 		"run --once 1h --slots 2 /a -- true":     "excludes",
@@ -107,7 +106,7 @@ func TestRunBusy(t *testing.T) {
 	if want := fmt.Sprintf("%s is held by %s, in the queue for ", path, holder.contender(t)); !strings.Contains(try.stderr.String(), want) {
 		t.Errorf("stderr %q lacks %q", try.stderr, want)
 	}
-	start(t, server(t), "run", "--wait", "50ms", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--wait", "3s", path, "--", "true").wait(t, codeBusy)
 	start(t, server(t), "run", "--slots", "2", path, "--", "true").wait(t, codeFailed)
 	if n := len(testserver.Children(t, path)); n != 1 {
 		t.Errorf("%d contenders, want the holder", n)
@@ -233,26 +232,6 @@ func wantLast(t *testing.T, j journal, word string, before ...string) {
 		if at := j.last(t, w); at < 0 || at > end {
 			t.Errorf("the last %s is line %d, and the last %s line %d", w, at, word, end)
 		}
-	}
-}
-
-// The standard input is the command's.
-func TestRunInput(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	in := filepath.Join(dir, "in")
-	if err := os.WriteFile(in, []byte("text\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var out buffer
-	app := &App{In: file, Out: &out, Err: &out, Env: lookup([]string{"TURNSTILE_ZK=" + server(t)})}
-	if code := app.Run(t.Context(), []string{"run", testserver.Path(t), "--", "cat"}); code != 0 || out.String() != "text\n" {
-		t.Errorf("status %d, output %q", code, out.String())
 	}
 }
 

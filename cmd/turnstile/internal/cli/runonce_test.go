@@ -40,7 +40,7 @@ func TestRunOnce(t *testing.T) {
 		t.Errorf("stderr %q", text)
 	}
 	run(later, 0, "exit 0", "--try")
-	run(tick, 0, j.once("A"), "--try")
+	run(tick, codeSkipped, j.once("A"), "--try")
 	run("2024-11-26T15:00:00Z", 3, "exit 3", "--max-tries", "1")
 	run("2024-11-26T15:00:00Z", 0, j.once("A"), "--max-tries", "1")
 	run(time.Now().UTC().Add(time.Hour).Format(time.RFC3339), codeUsage, j.once("A"))
@@ -68,7 +68,7 @@ func TestRunOnceTakesOver(t *testing.T) {
 	if want := fmt.Sprintf("%s/lock is held by %s, in the queue for ", path, first.contender(t)); !strings.Contains(try.stderr.String(), want) {
 		t.Errorf("stderr %q lacks %q", try.stderr, want)
 	}
-	start(t, server(t), args(later, "true", "--wait", "50ms")...).wait(t, codeBusy)
+	start(t, server(t), args(later, "true", "--wait", "3s")...).wait(t, codeBusy)
 	start(t, server(t), args(tick, "true", "--try")...).wait(t, codeOK) // the other one is at it
 	second := start(t, server(t), args(tick, j.once("B"))...)
 	testserver.WaitChildren(t, path+"/lock", 2)
@@ -89,16 +89,83 @@ func TestRunOnceRevoked(t *testing.T) {
 	j.await(t, "B")
 }
 
-// A duration stands for the present time, truncated in UTC.
+// A duration stands for the present time, truncated in UTC, and a date for the day in the zone of the machine.
 func TestTickOf(t *testing.T) {
 	now := time.Date(2024, 11, 26, 14, 59, 59, 1, time.FixedZone("x", 3600))
 	for text, want := range map[string]string{
 		"1h": "2024-11-26T13:00:00Z", "24h": "2024-11-26T00:00:00Z", "15m": "2024-11-26T13:45:00Z",
+		"today": "2024-11-25T23:00:00Z", "2024-11-25": "2024-11-24T23:00:00Z",
 		tick: tick, later: "2024-11-26T13:00:00Z", "2024-11-26T12:00:00.5Z": "2024-11-26T12:00:00.5Z",
 	} {
-		got, err := tickOf(text, now)
+		got, _, err := tickOf(text, now)
 		if err != nil || got.Format(time.RFC3339Nano) != want {
 			t.Errorf("%s: %v, %v, want %s", text, got, err, want)
 		}
 	}
+	for _, text := range []string{"7m", "5h", "25h", "0s", "-1h", "soon"} {
+		if got, _, err := tickOf(text, now); codeOf(t.Context(), err) != codeUsage {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+// On local days of 23 and 25 hours, ticks of 24h leave a day out or do one twice, and "today" does not. What is left out has
+// another tick's name, which is not said in silence: the clocks of such a zone are warned of.
+func TestTickOfLocalDays(t *testing.T) {
+	for _, zone := range []string{"Europe/London", "Europe/Berlin", "America/New_York", "Asia/Tokyo"} {
+		loc, err := time.LoadLocation(zone)
+		if err != nil {
+			testserver.Missing(t, err)
+		}
+		names, hours := map[time.Time]bool{}, map[time.Time]bool{}
+		const days = 365
+		for d := range days {
+			at := time.Date(2027, 1, 1+d, 0, 0, 1, 0, loc)
+			tick, period, err := tickOf("today", at)
+			if err != nil || period != day || tick.After(at) {
+				t.Fatal(tick, period, err)
+			}
+			names[tick] = true
+			tick, _, _ = tickOf("24h", at)
+			hours[tick] = true
+		}
+		if len(names) != days {
+			t.Errorf("%s: %d names for %d days", zone, len(names), days)
+		}
+		if lost := len(hours) != days; lost && !changesClocks(time.Date(2027, 1, 1, 0, 0, 0, 0, loc)) {
+			t.Errorf("%s: %d ticks of 24h for %d days, without a warning", zone, len(hours), days)
+		}
+	}
+}
+
+// A tick that is left out is told: by the status and by a message, if a later one has begun, and if its name is that of a tick which
+// was done long ago.
+func TestRunOnceLeftOut(t *testing.T) {
+	t.Parallel()
+	path := testserver.Path(t)
+	once := func(code int, text, tick string, flags ...string) {
+		t.Helper()
+		p := start(t, server(t), append(append([]string{"run", "--once", tick}, flags...), path, "--", "true")...)
+		if p.wait(t, code); !strings.Contains(p.stderr.String(), text) {
+			t.Errorf("stderr %q lacks %q", p.stderr, text)
+		}
+	}
+	once(0, "", later)
+	once(codeSkipped, "was left out: 2024-11-26T13:00:00Z has begun since", tick)
+	once(0, "", later)
+	once(0, "", "2s")
+	admin := testserver.Admin(t)
+	data, _, err := admin.Get(path + "/last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Set(path+"/last", data, -1); err != nil {
+		t.Fatal(err)
+	}
+	once(codeUsage, "does not divide the day", "7m")
+	if _, err := admin.Set(path+"/last", []byte("nonsense"), -1); err != nil {
+		t.Fatal(err)
+	}
+	once(codeFailed, path+"/last: ", tick)
+	start(t, server(t), "jobs", path).wait(t, codeNo)
 }

@@ -138,12 +138,8 @@ func screensOfCheck(t *testing.T) []docScreen {
 	e := zktest.StartReal(t, zktest.Servers(3))
 	w := newWorld(t, e.Addr(0), "/")
 	w.plant(t, "prod/locks", "")
-	quick := []string{"--rounds", "10", "--observe", "200ms"}
-	if *update {
-		quick = nil
-	}
 	check := func(servers, shown string, args ...string) string {
-		args = append(append([]string{"check"}, args...), quick...)
+		args = append([]string{"check"}, args...)
 		got := call(t.Context(), []string{"TURNSTILE_ZK=" + servers}, args...)
 		got.want(t, codeNo)
 		return "$ turnstile check" + shown + "\n" + got.stdout

@@ -15,11 +15,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// shortestInterval spares the servers.
-const shortestInterval = 50 * time.Millisecond
-
 func watchCommand(a *App) *cobra.Command {
-	var interval, length time.Duration
+	var length time.Duration
 	cmd := &cobra.Command{
 		Use:   "watch PATH",
 		Short: "Print a line for each change of a lock",
@@ -32,23 +29,15 @@ and the waiters that are there. The path need not exist yet.
   ended         a holder's node is gone: it has released the lock, its session has
                 ended, or its node was deleted. The servers do not say which.
   left          a waiter's node is gone
-  asked         somebody asks the contender to give the lock up
+  asked         somebody asks the holder to give the lock up
   limit         the limit of the semaphore has changed
-  free, none    nobody contends, or the path does not exist any more
-  missed        so many contenders came and left between two looks
+  free          nobody contends any more
   disconnected, connected, lost
-                of the connection and the session of watch itself. Changes in between are
-                told, or counted as missed, when it is connected again.
+                of the connection and the session of watch itself
 
-The time of a line is that of this machine when watch saw the change, with its zone. "queued"
-is as QUEUED of show.
-
-The end of a hold, and the next holder, are told at once. For the arrival of contenders,
-watch looks every --interval, which costs one small request, and two or more if there is a
-change.
-
-With --json each line is an object {time, event, text, limit, missed}, and the fields of a
-contender as "show --json" prints them.`,
+The time of a line is that of this machine when watch saw the change. Contenders that come and
+leave within a tenth of a second need not be seen. A request to the holder is seen within two
+seconds.`,
 		Example: `  turnstile watch /prod/locks/invoice-42
   turnstile watch --json --for 1m /prod/locks/invoice-42`,
 		Args: cobra.ExactArgs(1),
@@ -57,36 +46,42 @@ contender as "show --json" prints them.`,
 			switch {
 			case err != nil:
 				return err
-			case isContender(p):
-				return usagef("%s is the node of a contender, not a lock", clean(p))
-			case interval < shortestInterval:
-				return usagef("--interval %v is shorter than %v", interval, shortestInterval)
 			case length < 0:
 				return usagef("--for %v is negative", length)
 			}
-			return a.watch(cmd.Context(), p, interval, length)
+			return a.watch(cmd.Context(), p, length)
 		},
 	}
-	cmd.Flags().DurationVar(&interval, "interval", 500*time.Millisecond, "how often to look for contenders that came")
-	cmd.Flags().DurationVar(&length, "for", 0, "end after this time; 0 is never")
+	cmd.Flags().DurationVar(&length, "for", 0, "end after this time (default: never)")
 	return cmd
 }
 
-func (a *App) watch(ctx context.Context, p string, interval, length time.Duration) error {
-	m, err := a.Connect(ctx)
+// event is a change of a lock. The names of its JSON fields are part of the output of the command.
+type event struct {
+	Time  time.Time `json:"time"`
+	Event string    `json:"event"`
+	*locks.Contender
+	Limit int    `json:"limit,omitempty"` // of limit: the number of leases
+	Text  string `json:"text,omitempty"`  // says more, for people
+}
+
+func (a *App) watch(ctx context.Context, p string, length time.Duration) error {
+	m, err := a.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	limited := ctx
+	limited, cancel := context.WithCancel(ctx)
 	if length > 0 {
-		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, length)
-		defer cancel()
 	}
-	w := &watcher{a: a, t: locks.NewTree(m, 0), last: &locks.Lock{Path: p}, interval: interval, armed: map[string]*session.Watch{}, wake: make(chan struct{}, 1)}
+	defer cancel()
+	w := &watcher{a: a, t: locks.NewTree(m, 0), path: p}
 	defer m.Subscribe(w.connection())()
-	err = w.run(limited)
+	w.now = w.t.Now(limited, p)
+	for err == nil && limited.Err() == nil {
+		err = w.look(limited)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return withCode(codeOf(ctx, ctx.Err()), nil) // it has no other end
@@ -98,175 +93,124 @@ func (a *App) watch(ctx context.Context, p string, interval, length time.Duratio
 
 // watcher follows one lock.
 type watcher struct {
-	a        *App
-	t        *locks.Tree
-	interval time.Duration
-
-	last    *locks.Lock
-	history history
-	armed   map[string]*session.Watch // by path: the directory, and some holders
-	wake    chan struct{}
+	a    *App
+	t    *locks.Tree
+	path string
+	now  locks.Clock
+	last *locks.Lock // nil: not looked yet
 
 	mu sync.Mutex // guards the output
 }
 
-// mostWatches bounds how many holders are watched. The others are seen at the next look.
-const mostWatches = 16
-
-// run looks and tells until ctx ends.
-func (w *watcher) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for {
-		err := w.look(ctx)
-		var broken *locks.BrokenError
-		switch {
-		case errors.As(err, &broken):
-			w.a.Log.Warn("watch sees nothing meanwhile", "err", w.a.plain(clean(w.last.Path), err))
-			if err := rest(ctx, w.interval); err != nil {
-				return err
-			}
-		case err != nil:
-			return err
-		}
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // look looks once, tells what has changed, and waits until the next look may see more.
 func (w *watcher) look(ctx context.Context) error {
-	l, err := w.t.Update(ctx, w.last, locks.All)
+	const pause, longest = 100 * time.Millisecond, 2 * time.Second
+	begun := time.Now()
+	before := w.last
+	if before == nil {
+		before = &locks.Lock{Path: w.path}
+	}
+	// The watches are set before the look, so they tell of all that the look does not see.
+	changed := make(chan struct{}, 1)
+	l, err := (*locks.Lock)(nil), error(nil)
+	for _, dir := range before.Directories() {
+		var watch *session.Watch
+		if watch, err = w.t.WatchChildren(ctx, dir); err != nil {
+			break
+		}
+		defer watch.AfterEvent(func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})()
+	}
+	if err == nil {
+		l, err = w.t.Update(ctx, before, locks.All)
+	}
+	var broken *locks.BrokenError
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		l = &locks.Lock{Path: w.last.Path}
+		l = &locks.Lock{Path: w.path}
+	case errors.As(err, &broken):
+		w.a.log.Warn("watch sees nothing meanwhile", "err", w.a.plain(clean(w.path), err))
 	case err != nil:
 		return err
 	}
-	w.last = l
-	w.print(w.history.look(l, time.Now())...)
-	if sure, err := w.arm(ctx); err != nil || !sure { // if it is not sure, a holder has left already
-		return err
+	if l != nil {
+		w.print(changes(w.last, l, w.now)...)
+		w.last = l
 	}
-	return w.wait(ctx)
-}
-
-// arm sets watches on the holders, and on the directory for the limit of a semaphore. It returns false if
-// something has changed since the last look. Then the watches need not be complete.
-func (w *watcher) arm(ctx context.Context) (sure bool, err error) {
-	s, err := w.t.Session(ctx)
-	if err != nil {
-		return false, err
-	}
-	sure = true
-	still := map[string]*session.Watch{}
-	for _, node := range w.wanted() {
-		if old := w.armed[node.path]; old != nil && old.Event() == session.WatchPending {
-			still[node.path] = old
-			continue
-		}
-		_, stat, watch, err := s.Watch(ctx, node.path)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return false, nil
-		case errors.Is(err, zk.ErrNoAuth):
-			continue // it is seen at the next look
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case err != nil:
-			return false, nil // the connection or the session was lost: look again
-		}
-		still[node.path] = watch
-		w.follow(ctx, watch)
-		if stat.Mzxid != node.written { // before the watch was set, which does not tell of it
-			w.last.Forget(node.path)
-			sure = false
-		}
-	}
-	w.armed = still
-	return sure, nil
-}
-
-// watched is a node to watch, and the transaction that wrote the data that the last look has read.
-type watched struct {
-	path    string
-	written int64
-}
-
-// wanted returns the nodes to watch.
-func (w *watcher) wanted() []watched {
-	var out []watched
-	if w.last.Kind == locks.Semaphore {
-		out = append(out, watched{w.last.Path, w.last.Written})
-	}
-	for _, c := range w.last.Holders() {
-		if len(out) < mostWatches {
-			out = append(out, watched{c.Path, c.Written})
-		}
-	}
-	return out
-}
-
-// follow wakes the watcher when a watch ends.
-func (w *watcher) follow(ctx context.Context, watch *session.Watch) {
-	go func() {
+	if l != nil && len(l.Directories()) == len(before.Directories()) { // otherwise another directory is to be watched
 		select {
-		case <-watch.Done():
-			select {
-			case w.wake <- struct{}{}:
-			default:
-			}
-		case <-ctx.Done():
-		}
-	}()
-}
-
-// wait returns when there is something to look at. Nodes whose data has changed are read again.
-func (w *watcher) wait(ctx context.Context) error {
-	tick := time.NewTicker(w.interval)
-	defer tick.Stop()
-	for {
-		select {
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.wake:
-			for p, watch := range w.armed {
-				if watch.Event() != session.WatchPending {
-					w.last.Forget(p)
-				}
-			}
-			return nil
-		case <-tick.C:
-			changed, err := w.changed(ctx)
-			if changed || err != nil {
-				return err
-			}
+		case <-time.After(longest):
 		}
 	}
+	select {
+	case <-time.After(pause - time.Since(begun)): // spares the servers
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
-// changed asks whether contenders came or left: one request, two in Curator's layout.
-func (w *watcher) changed(ctx context.Context) (bool, error) {
-	var now locks.Lock
-	for _, dir := range w.last.Directories() {
-		stat, err := w.t.Exists(ctx, dir)
-		if err != nil {
-			return false, err
+// changes returns the changes between two looks, in an order in which they can have happened. before is nil at the first look.
+func changes(before, l *locks.Lock, now locks.Clock) (out []event) {
+	first := before == nil
+	if first {
+		before = &locks.Lock{}
+	}
+	add := func(what string, c *locks.Contender, text string) *event {
+		out = append(out, event{Time: time.Now().UTC(), Event: what, Contender: c, Text: text})
+		return &out[len(out)-1]
+	}
+	// The token tells nodes apart, also those of one name. A node that could not be read has none.
+	find := func(in *locks.Lock, c locks.Contender) *locks.Contender {
+		for i := range in.Contenders {
+			if other := &in.Contenders[i]; other.Path == c.Path && (other.Token == c.Token || !other.Known || !c.Known) {
+				return other
+			}
 		}
-		if stat != nil {
-			now.Count(stat)
+		return nil
+	}
+	for _, c := range before.Contenders {
+		switch stays := find(l, c) != nil; {
+		case stays:
+		case c.Holds:
+			add("ended", &c, "")
+		default:
+			add("left", &c, "without the lock")
 		}
 	}
-	return now.Changes != w.last.Changes || now.Birth != w.last.Birth, nil
+	if !first && l.Limit != before.Limit && l.Limit > 0 {
+		add("limit", nil, fmt.Sprintf("%d leases, was %d", l.Limit, before.Limit)).Limit = l.Limit
+	}
+	for _, c := range l.Contenders {
+		was := find(before, c)
+		now.Time = time.Now().Add(now.Skew)
+		queued := "queued " + now.Ago(c.Since) + " ago"
+		switch {
+		case first && c.Holds:
+			add("holds", &c, queued)
+		case first:
+			add("waits", &c, queued)
+		case c.Holds && was == nil:
+			add("granted", &c, "at once")
+		case c.Holds && !was.Holds:
+			add("granted", &c, queued)
+		case was == nil:
+			add("came", &c, "")
+		}
+		if c.Revoked && !first && (was == nil || !was.Revoked) {
+			add("asked", &c, "somebody asks it to give the lock up")
+		}
+	}
+	if len(l.Contenders) == 0 && (first || len(before.Contenders) > 0) {
+		add("free", nil, "nobody contends")
+	}
+	return out
 }
 
 // connection returns a function that tells of the connection.
@@ -278,13 +222,13 @@ func (w *watcher) connection() func(session.Change) {
 		e := event{Time: c.At.UTC()}
 		switch {
 		case c.To == session.Suspended:
-			e.Event, e.Text = evDisconnected, "no server answers; changes are told when one does"
+			e.Event, e.Text = "disconnected", "no server answers; changes are told when one does"
 		case c.To == session.Connected && before == session.Suspended:
-			e.Event, e.Text = evConnected, "again, with the same session"
+			e.Event, e.Text = "connected", "again, with the same session"
 		case c.To == session.Connected && before != session.Connected:
-			e.Event, e.Text = evConnected, "again, with a new session "+locks.SessionText(c.Session)
+			e.Event, e.Text = "connected", "again, with a new session "+locks.SessionText(c.Session)
 		case c.To == session.Lost:
-			e.Event, e.Text = evLost, "the session of this watch; a new one will be opened"
+			e.Event, e.Text = "lost", "the session of this watch; a new one will be opened"
 		default:
 			return
 		}
@@ -297,32 +241,27 @@ func (w *watcher) print(events ...event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range events {
-		if w.a.JSON {
+		if w.a.json {
 			_ = w.a.printJSON(e)
 			continue
 		}
-		fmt.Fprintln(w.a.Out, e.line())
-	}
-}
-
-// line is an event for people.
-func (e event) line() string {
-	parts := []string{e.Time.Local().Format("2006-01-02T15:04:05.000Z07:00"), fmt.Sprintf("%-8s", e.Event)}
-	if e.Contender != nil {
-		what := whoCell(*e.Contender)
-		if e.Mode != "" {
-			what += ", " + e.Mode
+		parts := []string{e.Time.Local().Format("2006-01-02T15:04:05.000Z07:00"), fmt.Sprintf("%-8s", e.Event)}
+		if e.Contender != nil {
+			what := whoCell(*e.Contender)
+			if e.Mode != "" {
+				what += ", " + e.Mode
+			}
+			if e.Leases > 0 {
+				what += ", " + count(e.Leases, "lease", "leases")
+			}
+			parts = append(parts, what)
 		}
-		if e.Leases > 0 {
-			what += ", " + count(e.Leases, "lease", "leases")
+		if e.Text != "" {
+			parts = append(parts, e.Text)
 		}
-		parts = append(parts, what)
+		if e.Contender != nil {
+			parts = append(parts, clean(e.Node))
+		}
+		fmt.Fprintln(w.a.Out, strings.Join(parts, "  "))
 	}
-	if e.Text != "" {
-		parts = append(parts, e.Text)
-	}
-	if e.Contender != nil {
-		parts = append(parts, clean(e.Node))
-	}
-	return strings.Join(parts, "  ")
 }

@@ -6,7 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"path"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,8 +25,6 @@ type Plan struct {
 	TLS     *tls.Config   // nil: plain TCP
 	Timeout time.Duration // the session timeout to ask for
 	Connect time.Duration // how long to try to open a session
-	Rounds  int           // of requests whose latency is measured
-	Observe time.Duration // how long to watch Remaining; negative: six tenths of the session timeout
 }
 
 // examination is one run.
@@ -36,7 +36,7 @@ type examination struct {
 }
 
 // Examine examines the servers. All nodes that it makes are gone when it returns, or go with their sessions: they are
-// ephemeral, or containers that servers remove, or nodes that servers remove after 10 s. It fails with ctx's
+// ephemeral, or containers that servers remove. It fails with ctx's
 // error only.
 func Examine(ctx context.Context, p Plan) (*Report, error) {
 	e := &examination{
@@ -44,21 +44,26 @@ func Examine(ctx context.Context, p Plan) (*Report, error) {
 		marker: "turnstile-check-" + strings.ToLower(rand.Text()),
 		report: &Report{
 			Path: p.Path, Asked: p.Timeout, Listed: len(p.Servers),
-			Rights: Rights{Unknown, Unknown, Unknown}, Containers: Unknown, TTL: Unknown,
+			Rights: Rights{Unknown, Unknown, Unknown}, Containers: Unknown,
 		},
 	}
 	defer e.close()
 	e.open(ctx)
 	if first := e.first(); first != nil {
-		e.configuration(ctx)
+		e.configuration(ctx, first)
 		e.rights(ctx, first)
 	}
-	e.each(func(p *probe) { p.longest(ctx) })
 	e.each(func(p *probe) { p.mark(ctx, e.report.Tried, e.marker) })
 	e.compare(ctx)
-	e.each(func(p *probe) { p.measure(ctx, e.plan.Rounds) })
-	e.observe(ctx)
-	e.following(ctx)
+	e.each(func(p *probe) {
+		p.found.Read = latency(func() error { _, err := p.s.Exists(ctx, "/"); return err })
+		if p.marker == "" {
+			return
+		}
+		p.found.Write = latency(func() error { _, err := p.s.Set(ctx, p.marker, nil, -1); return err })
+		p.observe(ctx, p.s.Timeout()*6/10)
+	})
+	e.words(ctx)
 	for _, p := range e.probes {
 		e.report.Servers = append(e.report.Servers, p.found)
 	}
@@ -82,7 +87,7 @@ func (e *examination) open(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, e.plan.Connect)
 	defer cancel()
 	var g errgroup.Group
-	for _, t := range Resolve(limited, e.plan.Servers) {
+	for _, t := range resolve(limited, e.plan.Servers) {
 		p := &probe{target: t, plan: &e.plan, found: Server{Name: t.Name, Address: t.Address, Same: Unknown}}
 		e.probes = append(e.probes, p)
 		g.Go(func() error { p.open(ctx); return nil })
@@ -131,25 +136,22 @@ func (e *examination) rights(ctx context.Context, p *probe) {
 		r.Rights.Create = allowed(err)
 	}
 	if r.Rights.Create == Yes {
-		e.kinds(ctx, p.s, node)
+		e.containers(ctx, p.s, node)
 	}
 }
 
-// ttl is how long a TTL node lasts if it cannot be deleted.
-const ttl = 10 * time.Second
-
-// kinds tries containers and TTL nodes.
-func (e *examination) kinds(ctx context.Context, s *session.Session, node string) {
+// containers tries whether the servers know containers.
+func (e *examination) containers(ctx context.Context, s *session.Session, node string) {
 	_, err := s.Create(ctx, node, nil, session.Container)
-	if e.report.Containers = known(err); err == nil {
+	switch {
+	case err == nil:
+		e.report.Containers = Yes
 		// Servers remove a container only if it has had a child.
 		_, _ = s.Enter(ctx, session.NewNode{Dir: node, Name: "child", Fixed: true})
 		_ = s.Delete(ctx, node+"/child", -1)
 		_ = s.Delete(ctx, node, -1)
-	}
-	_, err = s.Create(ctx, node+"-ttl", nil, session.PersistentTTL(ttl))
-	if e.report.TTL = known(err); err == nil {
-		_ = s.Delete(ctx, node+"-ttl", -1)
+	case !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrConnectionClosed) && !errors.Is(err, session.ErrLost):
+		e.report.Containers = No
 	}
 }
 
@@ -176,17 +178,6 @@ func allowed(err error) Answer {
 		return No
 	}
 	return Unknown
-}
-
-// known says whether a server knows a kind of node.
-func known(err error) Answer {
-	switch {
-	case err == nil:
-		return Yes
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, session.ErrLost):
-		return Unknown
-	}
-	return No
 }
 
 // compare looks on all servers for the node that the first made.
@@ -216,23 +207,43 @@ func (e *examination) compare(ctx context.Context) {
 	})
 }
 
-// observe watches for how long sessions are certain while nothing is sent but heartbeats.
-func (e *examination) observe(ctx context.Context) {
-	for _, p := range e.probes {
-		if length := e.observation(p); p.marker != "" && length > e.report.Observed {
-			e.report.Observed = length
+// configuration reads the ensemble's own configuration, which has lines server.1=host:2888:3888:participant;0.0.0.0:2181. A
+// standalone server has none.
+func (e *examination) configuration(ctx context.Context, p *probe) {
+	data, _, err := p.s.Get(ctx, "/zookeeper/config")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(data)) {
+		switch {
+		case !strings.HasPrefix(line, "server."):
+		case strings.Contains(line, ":observer"):
+			e.report.Observers++
+		default:
+			e.report.Voters++
 		}
 	}
-	e.each(func(p *probe) {
-		if p.marker != "" {
-			p.observe(ctx, e.observation(p))
-		}
-	})
 }
 
-func (e *examination) observation(p *probe) time.Duration {
-	if e.plan.Observe >= 0 {
-		return e.plan.Observe
-	}
-	return p.found.Granted.Duration() * 6 / 10
+// words asks the servers for what no request tells.
+func (e *examination) words(ctx context.Context) {
+	var mu sync.Mutex
+	e.each(func(p *probe) {
+		limited, cancel := context.WithTimeout(ctx, e.plan.Connect)
+		defer cancel()
+		p.found.ShortBuffer = Unknown
+		if takes, known := p.target.takesUsual(limited, e.plan.TLS); known {
+			p.found.ShortBuffer = map[bool]Answer{true: No, false: Yes}[takes]
+		}
+		if p.found.Role != "leader" {
+			return
+		}
+		text, err := p.target.word(limited, e.plan.TLS, "mntr")
+		if m := followers.FindStringSubmatch(text); err == nil && m != nil {
+			n, _ := strconv.Atoi(m[1])
+			mu.Lock()
+			defer mu.Unlock()
+			e.report.Following = &n
+		}
+	})
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"net"
 	"path"
 	"slices"
 	"strings"
@@ -29,15 +29,14 @@ type probe struct {
 
 // open asks the server who it is, and opens a session there.
 func (p *probe) open(ctx context.Context) {
-	if p.target.Err != nil {
-		p.found.Error = p.plan.plain(p.target.Err)
+	if p.target.err != nil {
+		p.found.Error = p.plan.plain(p.target.err)
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, p.plan.Connect)
 	defer cancel()
-	dial := p.target.dial(p.plan.TLS)
-	text, err := word(limited, dial, "srvr")
-	if err != nil && !answered(limited, dial) {
+	text, err := p.target.word(limited, p.plan.TLS, "srvr")
+	if err != nil && p.target.talk(limited, p.plan.TLS, func(net.Conn) error { return nil }) != nil {
 		p.found.Error = p.plan.plain(err)
 		return
 	}
@@ -46,8 +45,10 @@ func (p *probe) open(ctx context.Context) {
 		p.found.Error = notServing
 		return
 	}
-	p.found.Shortest = millis(shortest(limited, dial))
-	opts := append(slices.Clone(p.plan.Options), session.WithDialer(p.target.plainDial()))
+	p.found.Shortest = millis(p.target.shortest(limited, p.plan.TLS))
+	opts := append(slices.Clone(p.plan.Options), session.WithDialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return p.target.Dial(ctx, nil) // whatever address it is given; package session speaks TLS
+	}))
 	if p.m, err = session.Connect(limited, p.target.Name, opts...); err == nil {
 		p.s, err = p.m.Session(limited)
 	}
@@ -58,30 +59,8 @@ func (p *probe) open(ctx context.Context) {
 	p.found.Granted = millis(p.s.Timeout())
 }
 
-// longest finds the longest request that the server takes.
-func (p *probe) longest(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, p.plan.Connect)
-	defer cancel()
-	n, err := longest(limited, p.target.dial(p.plan.TLS))
-	if err != nil {
-		p.found.MaxRequestError = p.plan.plain(err)
-		return
-	}
-	p.found.MaxRequest = n
-}
-
 // notServing is why a server that runs cannot be used.
 const notServing = "it runs, but serves no clients: it has no leader"
-
-// answered reports whether the server accepts connections.
-func answered(ctx context.Context, dial Dial) bool {
-	c, err := dial(ctx)
-	if err != nil {
-		return false
-	}
-	_ = c.Close()
-	return true
-}
 
 // plain returns an error in plain words.
 func (p *Plan) plain(err error) string {
@@ -123,16 +102,9 @@ func (p *probe) mark(ctx context.Context, dir, name string) {
 	}
 }
 
-// measure measures how long reads and writes take, one after another.
-func (p *probe) measure(ctx context.Context, rounds int) {
-	p.found.Read = latency(rounds, func() error { _, err := p.s.Exists(ctx, "/"); return err })
-	if p.marker != "" {
-		p.found.Write = latency(rounds, func() error { _, err := p.s.Set(ctx, p.marker, nil, -1); return err })
-	}
-}
-
-// latency calls f so many times, until an error.
-func latency(rounds int, f func() error) Latency {
+// latency calls f many times, one after another, until an error.
+func latency(f func() error) Latency {
+	const rounds = 100
 	var all []time.Duration
 	for range rounds {
 		begun := time.Now()
@@ -141,28 +113,17 @@ func latency(rounds int, f func() error) Latency {
 		}
 		all = append(all, time.Since(begun))
 	}
+	if len(all) == 0 {
+		return Latency{}
+	}
 	slices.Sort(all)
-	return Latency{len(all), millis(quantile(all, 0.5)), millis(quantile(all, 0.99))}
+	return Latency{len(all), millis(all[(len(all)-1)/2]), millis(all[(len(all)*99-1)/100])}
 }
 
-// quantile returns the smallest value that is not below a share q of sorted ones.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	i := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[max(0, i)]
-}
-
-// sampling is how often Remaining is asked. It falls between rounds of heartbeats, which are hundreds of
+// observe notes the least of Session.Remaining in a time, while nothing is sent but heartbeats. Rounds of these are hundreds of
 // milliseconds apart.
-const sampling = 10 * time.Millisecond
-
-// observe notes the least of Session.Remaining in a time.
 func (p *probe) observe(ctx context.Context, length time.Duration) {
-	if length <= 0 {
-		return
-	}
+	const sampling = 10 * time.Millisecond
 	end := time.NewTimer(length)
 	defer end.Stop()
 	tick := time.NewTicker(sampling)

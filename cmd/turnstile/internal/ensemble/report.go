@@ -12,8 +12,6 @@ type Report struct {
 	// Voters and Observers are the servers in the ensemble's own configuration, if it can be read.
 	Voters    int `json:"voters,omitempty"`
 	Observers int `json:"observers,omitempty"`
-	// Unlisted are the servers in that configuration that --zk does not name, if their addresses for clients are there.
-	Unlisted []Unlisted `json:"unlisted,omitempty"`
 	// Following is how many voters follow the leader and have its transactions, as the leader says; nil: it does not say.
 	Following *int `json:"following,omitempty"`
 
@@ -21,9 +19,7 @@ type Report struct {
 	Tried      string        `json:"tried,omitempty"`
 	Rights     Rights        `json:"rights"`
 	Containers Answer        `json:"containers"`
-	TTL        Answer        `json:"ttl"`
 	Asked      time.Duration `json:"-"`
-	Observed   time.Duration `json:"-"` // how long Remaining was watched; 0: not at all
 	Listed     int           `json:"-"` // servers in --zk
 }
 
@@ -72,14 +68,7 @@ type Server struct {
 	Skew      Millis `json:"clockAheadMs,omitempty"`      // how far the leader's clock is ahead of the one here
 	Same      Answer `json:"sameEnsemble"`                // it has the node that another server was given
 
-	MaxRequest      int    `json:"maxRequestBytes,omitempty"` // the longest that it takes, of those up to a MiB
-	MaxRequestError string `json:"maxRequestError,omitempty"` // why that is not known
-}
-
-// Unlisted is a server of the ensemble that --zk does not name.
-type Unlisted struct {
-	Name  string `json:"server"`          // host:port for clients, in the configuration of the ensemble
-	Error string `json:"error,omitempty"` // why it cannot be used
+	ShortBuffer Answer `json:"shortBuffer"` // its jute.maxbuffer is smaller than the default
 }
 
 // Usable reports whether a session could be opened at the server.

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"time"
@@ -29,13 +30,12 @@ type Contender struct {
 	Session     string    `json:"session,omitempty"`
 	ByHand      bool      `json:"byHand,omitempty"` // no session owns the node: nobody will delete it
 	Revoked     bool      `json:"revoked,omitempty"`
-	Deaf        bool      `json:"-"` // it is of an earlier state, and says that it does not hear a revocation
+	Deaf        bool      `json:"-"` // its data says that it does not hear a revocation
 	Token       int64     `json:"token,omitempty"`
 	Client      string    `json:"client,omitempty"` // see clientOf
 
-	Data    []byte `json:"-"`
-	Written int64  `json:"-"` // the transaction that wrote Data
-	Owner   int64  `json:"-"`
+	Data  []byte `json:"-"`
+	Owner int64  `json:"-"`
 }
 
 // Name returns a word for a contender in messages: its ID, or else its session.
@@ -55,6 +55,7 @@ func (c Contender) Name() string {
 const (
 	ClientOurs    = "turnstile"
 	ClientCurator = "curator"
+	ClientLatch   = "curator, LeaderLatch"
 	ClientEither  = "turnstile or curator"
 	ClientKazoo   = "kazoo"
 	ClientZKLock  = "zk.Lock"
@@ -64,67 +65,61 @@ const (
 var (
 	dashed   = regexp.MustCompile(`^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`)
 	undashed = regexp.MustCompile(`^_c_[0-9a-f]{32}-`)
-	kazoos   = regexp.MustCompile(`^[0-9a-f]{32}(__r?lock__|-)`)
+	kazoos   = regexp.MustCompile(`^[0-9a-f]{32}__r?lock__`)
+	// address matches what Curator writes by default, the address of its machine.
+	address = regexp.MustCompile(`^([0-9]{1,3}\.){3}[0-9]{1,3}$|^[0-9a-fA-F:.%a-z0-9]*:[0-9a-fA-F:.%a-z0-9]*$`)
 )
 
 // clientOf guesses which library made a node, from its name and its data. It returns "" if it cannot.
-func clientOf(name string, data []byte, byHand bool) string {
+func clientOf(name string, data []byte, ours bool) string {
+	n, _ := parse(name)
 	switch {
-	case byHand:
-		return ClientHand
-	case kazoos.MatchString(name), isKazooLease(name):
+	case kazoos.MatchString(name):
 		return ClientKazoo
 	case undashed.MatchString(name):
 		return ClientZKLock
-	case isCandidate(name):
+	case strings.HasPrefix(n.Prefix, candidate):
 		return ClientOurs
+	case n.Prefix == queue.PrefixLatch:
+		return ClientLatch
 	case !dashed.MatchString(name):
 		return ""
-	}
-	if _, ours := parseData(data); ours {
+	case ours:
 		return ClientOurs
-	}
-	if isAddress.Match(data) {
+	case address.Match(data):
 		return ClientCurator
 	}
 	return ClientEither
 }
 
-// isCandidate reports whether package election has made a node.
-func isCandidate(name string) bool {
-	n, ok := parse(name)
-	return ok && strings.HasPrefix(n.Prefix, candidate)
+// nodeData is what the locks of this library write into the nodes of contenders, as far as the command shows it.
+type nodeData struct {
+	ID          string `json:"id"`
+	Label       string `json:"label"`
+	Traceparent string `json:"traceparent"`
+	Revocable   *bool  `json:"revocable"` // false in nodes of versions before 0.1.0 whose holder hears no revocation
 }
 
-// isAddress matches what Curator writes by default, the address of its machine.
-var isAddress = regexp.MustCompile(`^([0-9]{1,3}\.){3}[0-9]{1,3}$|^[0-9a-fA-F:.%a-z0-9]*:[0-9a-fA-F:.%a-z0-9]*$`)
-
-// UniqueName reports whether no other node will ever have this name, because it has a uuid.
-func UniqueName(name string) bool {
-	return dashed.MatchString(name) || undashed.MatchString(name) || kazoos.MatchString(name)
-}
+// Longer data is a user's own.
+const longestData, longestID = 4096, 256
 
 // describe adds what the node's data and stat say.
 func (c *Contender) describe(data []byte, stat *zk.Stat) {
-	c.Known = true
-	c.Data, c.Written, c.Owner = data, stat.Mzxid, stat.EphemeralOwner
+	c.Known, c.Data, c.Owner = true, data, stat.EphemeralOwner
 	c.Since, c.Token = time.UnixMilli(stat.Ctime).UTC(), stat.Czxid
 	c.ByHand = stat.EphemeralOwner == 0
-	if !c.ByHand {
-		c.Session = SessionText(stat.EphemeralOwner)
-	}
 	c.Revoked = string(data) == queue.RevokeMessage
-	c.Client = clientOf(c.Node, data, c.ByHand)
-	switch d, ours := parseData(data); {
+	var d nodeData
+	ours := len(data) <= longestData && json.Unmarshal(data, &d) == nil && d.ID != ""
+	switch {
 	case ours:
-		c.ID, c.Label, c.Traceparent, c.Deaf = d.ID, d.Label, d.Traceparent, d.deaf()
+		c.ID, c.Label, c.Traceparent, c.Deaf = d.ID, d.Label, d.Traceparent, d.Revocable != nil && !*d.Revocable
 	case !c.Revoked && len(data) <= longestID:
 		c.ID = string(data)
 	}
+	if c.ByHand {
+		c.Client = ClientHand
+		return
+	}
+	c.Session, c.Client = SessionText(stat.EphemeralOwner), clientOf(c.Node, data, ours)
 }
-
-// longestID bounds data that counts as an ID. Longer data is the user's own.
-const longestID = 256
-
-// SessionText returns the id of a session as ZooKeeper's own tools print it.
-func SessionText(id int64) string { return "0x" + hex(uint64(id)) }

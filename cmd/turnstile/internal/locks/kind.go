@@ -2,7 +2,6 @@ package locks
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,30 +20,34 @@ const (
 	RWLock    Kind = "rwlock"            // rwlock, Curator, kazoo
 	Semaphore Kind = "semaphore"         // package semaphore
 	Curator   Kind = "curator-semaphore" // InterProcessSemaphoreV2, or package semaphore in its layout
-	Kazoo     Kind = "kazoo-semaphore"   // kazoo's Semaphore
 	Conflict  Kind = "conflict"          // contenders of several kinds
 )
 
-// The directories of a semaphore in Curator's layout.
+// Text is the kind in a sentence.
+func (k Kind) Text() string {
+	switch k {
+	case RWLock:
+		return "read-write lock"
+	case Curator:
+		return "semaphore in Curator's layout"
+	case Conflict:
+		return "CONFLICT"
+	}
+	return string(k)
+}
+
+// The directories of a semaphore in Curator's layout: a mutex as a gate, and the leases.
 const (
 	curatorLocks  = "locks"
 	curatorLeases = "leases"
 )
 
-// isKazooLease matches the children of kazoo's Semaphore. Each is a lease that is held. Its contenders wait, as those of a
-// mutex, in a directory beside it, whose name has kazooGate at its end.
-var isKazooLease = regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString
-
-const kazooGate = "-__lock__"
-
 // limitPin is the child of a semaphore whose limit was set with Resize.
 const limitPin = "limit"
 
-// candidate stands before the prefix in the names of the nodes of package election.
-const candidate = "elect-"
-
 // Prefixes of the nodes of elections. Those of Curator's LeaderSelector and of kazoo's Election are a mutex's.
 const (
+	candidate        = "elect-"
 	prefixElect      = candidate + queue.PrefixLock
 	prefixElectLatch = candidate + queue.PrefixLatch
 )
@@ -72,13 +75,12 @@ func split(names []string) (nodes []queue.Node, others []string) {
 
 // classify returns the kind of lock whose directory has these children.
 func classify(nodes []queue.Node, others []string) Kind {
-	if slices.Contains(others, curatorLocks) && slices.Contains(others, curatorLeases) {
-		if len(nodes) > 0 {
-			return Conflict
-		}
+	switch {
+	case slices.Contains(others, curatorLocks) && slices.Contains(others, curatorLeases) && len(nodes) == 0:
 		return Curator
-	}
-	if len(nodes) == 0 {
+	case slices.Contains(others, curatorLocks) && slices.Contains(others, curatorLeases):
+		return Conflict
+	case len(nodes) == 0:
 		return None
 	}
 	for _, k := range prefixesOf {
@@ -101,4 +103,24 @@ var prefixesOf = []struct {
 	{Election, []string{prefixElectLatch, queue.PrefixLatch}},
 	{RWLock, []string{queue.PrefixRead, queue.PrefixWrite, queue.PrefixKazooLock, queue.PrefixKazooRead}},
 	{Semaphore, []string{queue.PrefixLease}},
+}
+
+// holders says which of the contenders hold a lock of a kind, by the rule of package queue. limit is the
+// number of leases of a semaphore, 0 if it is not known. A holder that a higher limit let in may not count as one.
+func holders(kind Kind, nodes []queue.Node, limit int) []bool {
+	var rule *queue.Kind
+	switch kind {
+	case Mutex, Election:
+		rule = queue.Mutex()
+	case RWLock:
+		rule = queue.Writer()
+	case Semaphore:
+		rule = queue.Semaphore(limit)
+	case Curator: // its leases; contenders that wait are in another directory
+		return slices.Repeat([]bool{true}, len(nodes))
+	case None, Conflict:
+		return make([]bool, len(nodes))
+	}
+	holds, _ := queue.Holders(rule, nodes, queue.Config{}) // these kinds have no error
+	return holds
 }

@@ -1,3 +1,9 @@
+// Package locks reads the locks of an ensemble as they lie on its servers: which kind of lock a
+// directory is, its holders and its waiters. It knows the nodes of this module, Apache Curator,
+// kazoo and go-zookeeper.
+//
+// [Tree] makes the requests. [Tree.Read] reads one lock, and [Tree.Walk] finds all locks below a path. [Tree.Delete]
+// deletes the node of a contender. The names and the data are read by pure functions: see [classify].
 package locks
 
 import (
@@ -122,6 +128,15 @@ func (t *Tree) Children(ctx context.Context, path string) (names []string, stat 
 	return names, stat, err
 }
 
+// WatchChildren returns a watch on the children of a node, which need not exist.
+func (t *Tree) WatchChildren(ctx context.Context, path string) (w *session.Watch, err error) {
+	err = t.do(ctx, "the list of the children of "+path, func(ctx context.Context, s *session.Session) (err error) {
+		_, _, w, err = s.WatchChildren(ctx, path)
+		return err
+	})
+	return w, err
+}
+
 // Get returns the data of a node, and its stat.
 func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
 	err = t.do(ctx, "the data of "+path, func(ctx context.Context, s *session.Session) (err error) {
@@ -131,11 +146,5 @@ func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat
 	return data, stat, err
 }
 
-// Exists returns the stat of a node, or nil.
-func (t *Tree) Exists(ctx context.Context, path string) (stat *zk.Stat, err error) {
-	err = t.do(ctx, "the stat of "+path, func(ctx context.Context, s *session.Session) (err error) {
-		stat, err = s.Exists(ctx, path)
-		return err
-	})
-	return stat, err
-}
+// SessionText returns the id of a session as ZooKeeper's own tools print it.
+func SessionText(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }

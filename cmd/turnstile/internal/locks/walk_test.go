@@ -64,7 +64,7 @@ func TestWalkSessionLost(t *testing.T) {
 		_ = srv.Expire(context.Background(), s.ID())
 		held.Release()
 	}()
-	found, err := NewTree(m, testserver.Patience).Walk(patient(t), "/", Bounds{16, 1000})
+	found, err := NewTree(m, testserver.Patience).Walk(patient(t), "/", 1000, Holders)
 	if err != nil || len(found.Locks) != 1 {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -95,7 +95,7 @@ func TestWalkMany(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	found, err := NewTree(m, testserver.Patience).Walk(t.Context(), "/", Bounds{16, 50_000})
+	found, err := NewTree(m, testserver.Patience).Walk(t.Context(), "/", 50_000, Holders)
 	if err != nil || len(found.Locks) != n {
 		t.Fatalf("%d locks, %v", len(found.Locks), err)
 	}
@@ -160,7 +160,7 @@ func TestWalkNoRights(t *testing.T) {
 	if _, err := testserver.Admin(t).Create(closed, nil, 0, zk.WorldACL(zk.PermAdmin)); err != nil {
 		t.Fatal(err)
 	}
-	found, err := tree.Walk(patient(t), top, Bounds{16, 1000})
+	found, err := tree.Walk(patient(t), top, 1000, Holders)
 	if err != nil || len(found.Locks) != 1 || len(found.Unread) != 1 || found.Unread[0].Path != closed {
 		t.Errorf("%+v, %v", found, err)
 	}

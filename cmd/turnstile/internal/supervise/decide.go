@@ -12,7 +12,6 @@ type Limits struct {
 
 	grace   time.Duration // SIGTERM when less remains
 	reserve time.Duration // SIGKILL when less remains
-	poll    time.Duration // the clock is looked at this often, or more often
 }
 
 // Parts of a session timeout. A healthy session is never less certain than for a third of its timeout:
@@ -24,26 +23,24 @@ const (
 	// processes of a group, on a machine that may be busy. The margin of the session's clock comes on top.
 	shortestPart = 20
 	reservePart  = 40
-
-	mostPoll = 250 * time.Millisecond
+	// idlePart is how often turnstile looks at the lock while all is well. Each look moves the guard's deadline, so a
+	// turnstile that is stopped has nearly all of the lease to go on in.
+	idlePart = 8
 )
 
 // NewLimits checks a grace period against the session timeout that the servers have granted. 0
 // stands for the default, a fifth of the timeout.
 func NewLimits(grace, timeout time.Duration) (Limits, error) {
-	given := grace
+	l := Limits{given: grace, timeout: timeout, grace: grace, reserve: timeout / reservePart}
 	if grace == 0 {
-		grace = timeout / defaultPart
+		l.grace = timeout / defaultPart
 	}
 	switch {
-	case grace > timeout/longestPart:
+	case l.grace > timeout/longestPart:
 		return Limits{}, fmt.Errorf("a grace period of %v needs a session timeout of %v or more, and %v was granted", grace, grace*longestPart, timeout)
-	case grace < timeout/shortestPart:
+	case l.grace < timeout/shortestPart:
 		return Limits{}, fmt.Errorf("a grace period of %v is too short for a session timeout of %v: want %v or more", grace, timeout, timeout/shortestPart)
 	}
-	l := Limits{given: given, timeout: timeout, grace: grace}
-	l.reserve = timeout / reservePart
-	l.poll = min(l.reserve, mostPoll)
 	return l, nil
 }
 
@@ -65,15 +62,15 @@ func (l Limits) at(timeout time.Duration) Limits {
 	return n
 }
 
-// Timeout returns the session timeout that the limits belong to.
-func (l Limits) Timeout() time.Duration { return l.timeout }
-
 // Grace returns the grace period.
 func (l Limits) Grace() time.Duration { return l.grace }
 
 // Start returns how long the lock should be certain before the command starts. With less, the
 // command could get SIGTERM at once.
 func (l Limits) Start() time.Duration { return l.grace + l.reserve }
+
+// poll is how often turnstile looks while something has to happen.
+func (l Limits) poll() time.Duration { return min(l.reserve, 250*time.Millisecond) }
 
 // fate is what has become of a lock.
 type fate int
@@ -116,23 +113,20 @@ func (l Limits) decide(v view) (action, time.Duration) {
 	mustDie := v.fate == expired || v.fate == held && v.remaining <= l.reserve
 	stop := v.fate == deleted || v.remaining <= l.grace || v.give || !v.running && !v.wait
 	told := v.told != 0
+	next := l.poll()
 	switch {
 	case !v.running && !v.group:
 		return finish, 0
 	case mustDie, told && v.now-v.told >= l.grace:
-		return kill, l.poll
+		return kill, next
 	case stop && !told:
-		return terminate, l.poll
-	}
-	next := l.poll
-	if v.fate == held {
-		next = min(next, v.remaining-l.reserve)
-	}
-	if v.fate == held && !told {
-		next = min(next, v.remaining-l.grace)
-	}
-	if told {
+		return terminate, next
+	case told && v.fate == held:
+		next = min(next, v.remaining-l.reserve, v.told+l.grace-v.now)
+	case told:
 		next = min(next, v.told+l.grace-v.now)
+	default:
+		next = min(l.timeout/idlePart, v.remaining-l.grace)
 	}
 	return watch, max(next, time.Millisecond)
 }

@@ -3,14 +3,16 @@
 package supervise
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,20 +21,62 @@ import (
 )
 
 // guardName is the guard's argument 0, by which this program knows that it is the guard. Argument 1 is the descriptor of
-// its end of the socket.
+// its end of the socket, and the others are signals that stay ignored.
 const guardName = "turnstile-guard"
 
-// Streams are the command's. An *os.File is the command's own. Others are copied from and to.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
+// order is a line from turnstile to the guard. Fields that are not set change nothing.
+type order struct {
+	// Until is when the guard must kill the command if it hears nothing more, by clock.
+	Until time.Duration `json:",omitempty"`
+	Start *start        `json:",omitempty"`
+	// Signals go to the command's process group, or to all descendants.
+	Signals []syscall.Signal `json:",omitempty"`
+	All     bool             `json:",omitempty"`
+	// Kill has the guard kill all descendants, until none is left.
+	Kill bool `json:",omitempty"`
+	// Access is how to reach the servers, for the Prepare of Helper. Session is the present session. The guard answers
+	// with Noted.
+	Access  json.RawMessage `json:",omitempty"`
+	Session *Session        `json:",omitempty"`
+	// Done ends the guard.
+	Done bool `json:",omitempty"`
+}
+
+// start is an order to start the command, unless the deadline has passed. The guard answers with Started, Late or Failed.
+type start struct {
+	Deadline   time.Duration
+	Path       []byte // bytes, since JSON would change what is not UTF-8
+	Args, Env  [][]byte
+	Foreground bool // the command's group becomes the terminal's foreground group
+}
+
+// report is a line from the guard to turnstile. One field is set, or Ended and Left.
+type report struct {
+	Noted   bool          `json:",omitempty"` // the guard knows the session
+	Started int           `json:",omitempty"` // the process id of the command, which is that of its group
+	Late    bool          `json:",omitempty"` // the command was not started: the deadline has passed
+	Failed  syscall.Errno `json:",omitempty"` // the command could not be started
+
+	Stopped   syscall.Signal `json:",omitempty"` // a signal has stopped the command
+	Continued bool           `json:",omitempty"` // the command goes on
+
+	Ended *syscall.WaitStatus `json:",omitempty"` // the command has ended
+	Left  []string            `json:",omitempty"` // what it has left
+	Gone  bool                `json:",omitempty"` // the command has ended, and no descendant is left
+	Stuck []string            `json:",omitempty"` // descendants that the guard may not kill, when no others are left
+}
+
+// line returns an order or a report as a line.
+func line(v any) []byte {
+	data, _ := json.Marshal(v) // these types have no values that JSON cannot represent
+	return append(data, '\n')
 }
 
 // Guard is the guard as turnstile sees it. Turnstile alone has the other end of the socket. So the guard reads its end
 // when turnstile ends, however that happens.
 type Guard struct {
-	streams Streams
-	cmd     *exec.Cmd
+	streams []*os.File
+	process *os.Process
 	pipe    *os.File
 	reports chan report   // closed after the guard's last report
 	quit    chan struct{} // closed by Close: nobody takes reports any more
@@ -44,39 +88,54 @@ type Guard struct {
 	noting  sync.Mutex // held while a session is noted
 }
 
-// copyDelay bounds how long streams that are not files are copied after the command's end.
-const copyDelay = time.Second
-
-// StartGuard starts a guard for one command, which gets these streams. The caller must call Close.
+// StartGuard starts a guard for one command, which gets these streams: input, output, errors. The caller must call Close.
 //
 // The guard has a process group of its own, so that a terminal does not signal it. It stays in turnstile's session, because
 // the command has to be in the session of the terminal.
-func StartGuard(streams Streams) (*Guard, error) {
+func StartGuard(streams ...*os.File) (*Guard, error) {
 	program, err := self()
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs, err := socketpair()
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("start the guard of the command: %w", err)
 	}
-	// The number is one that is free here, so turnstile's caller has passed no file with it. Package os/exec would give
-	// the lowest numbers to the guard's files, over those of the caller.
-	defer unix.Close(theirs)
+	// The guard inherits its end of the socket, as it does all files that turnstile's caller has passed. The number is one
+	// that is free here.
+	defer unix.Close(fds[1])
+	_ = unix.SetNonblock(fds[0], true) // so that deadlines work
 	g := &Guard{
-		streams: streams, pipe: ours, reports: make(chan report, 16), quit: make(chan struct{}), ended: make(chan struct{}),
-		noted: make(chan struct{}, 1), others: children(),
+		streams: streams, pipe: os.NewFile(uintptr(fds[0]), "guard"), reports: make(chan report, 16),
+		quit: make(chan struct{}), ended: make(chan struct{}), noted: make(chan struct{}, 1), others: children(),
 	}
-	g.cmd = &exec.Cmd{
-		Path: program, Args: []string{guardName, strconv.Itoa(theirs)},
-		Stdin: streams.In, Stdout: streams.Out, Stderr: streams.Err,
-		WaitDelay:   copyDelay,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	args := []string{guardName, strconv.Itoa(fds[1])}
+	for _, sig := range keptSignals {
+		if signal.Ignored(sig) {
+			args = append(args, strconv.Itoa(int(sig)))
+		}
 	}
-	// A guard that is stopped when turnstile dies goes on.
-	dieWithParent(g.cmd.SysProcAttr, unix.SIGCONT)
-	if err := g.start(); err != nil {
-		ours.Close()
+	attr := &os.ProcAttr{Files: streams, Sys: &syscall.SysProcAttr{Setpgid: true}}
+	dieWithParent(attr.Sys, unix.SIGCONT) // a guard that is stopped when turnstile dies goes on
+	started := make(chan error)
+	go func() {
+		// The parent-death signal comes when the thread ends that has started the process.
+		runtime.LockOSThread()
+		process, err := os.StartProcess(program, args, attr)
+		g.process = process
+		started <- err
+		if err == nil {
+			_, _ = process.Wait()
+			close(g.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		g.pipe.Close()
 		return nil, fmt.Errorf("start the guard of the command: %w", err)
 	}
 	go g.read()
@@ -95,37 +154,6 @@ func children() map[int]bool {
 		}
 	}
 	return found
-}
-
-// start starts the process. The parent-death signal comes when the thread ends that has started it. So that thread is
-// locked until the guard has ended.
-func (g *Guard) start() error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := g.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = g.cmd.Wait()
-			close(g.ended)
-		}
-	}()
-	return <-started
-}
-
-// socketpair returns two connected sockets. The second one is not closed in new processes.
-func socketpair() (ours *os.File, theirs int, err error) {
-	syscall.ForkLock.RLock()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return nil, 0, err
-	}
-	_ = unix.SetNonblock(fds[0], true) // so that deadlines work
-	return os.NewFile(uintptr(fds[0]), "guard"), fds[1], nil
 }
 
 // self returns the path of this program, even if its file was replaced meanwhile.
@@ -149,7 +177,10 @@ func (g *Guard) read() {
 			return
 		}
 		if r.Noted {
-			poke(g.noted)
+			select {
+			case g.noted <- struct{}{}:
+			default:
+			}
 			continue
 		}
 		select {
@@ -160,13 +191,8 @@ func (g *Guard) read() {
 	}
 }
 
-// poke leaves a token in a channel that holds one.
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+// Ended returns a channel that is closed when the guard has ended.
+func (g *Guard) Ended() <-chan struct{} { return g.ended }
 
 // Access tells the guard how to reach the servers: see [Prepare].
 func (g *Guard) Access(how json.RawMessage) { g.tell(order{Access: how}) }
@@ -202,10 +228,10 @@ const tellTime = 5 * time.Second
 func (g *Guard) tell(o order) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_ = g.cmd.Process.Signal(unix.SIGCONT)
+	_ = g.process.Signal(unix.SIGCONT)
 	_ = g.pipe.SetWriteDeadline(time.Now().Add(tellTime))
 	if _, err := g.pipe.Write(line(o)); errors.Is(err, os.ErrDeadlineExceeded) {
-		_ = g.cmd.Process.Kill()
+		_ = g.process.Kill()
 	}
 }
 
@@ -214,11 +240,77 @@ func (g *Guard) Close() {
 	g.close.Do(func() {
 		g.tell(order{Done: true})
 		close(g.quit)
-		late := time.AfterFunc(time.Second+copyDelay, func() { _ = g.cmd.Process.Kill() })
+		late := time.AfterFunc(2*time.Second, func() { _ = g.process.Kill() })
 		defer late.Stop()
 		<-g.ended
 		g.pipe.Close()
 		for range g.reports {
 		}
 	})
+}
+
+// IsHelper reports whether this process is a guard. Then it must call [Helper] and nothing else.
+func IsHelper() bool { return len(os.Args) >= 2 && os.Args[0] == guardName }
+
+// Helper is the whole life of a guard. It returns the exit status.
+func Helper(prepare Prepare) int {
+	// The command dies with the thread that has started it: see keeper.start.
+	runtime.LockOSThread()
+	rename(guardName)
+	pipe, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		return 1
+	}
+	unix.CloseOnExec(pipe)
+	_ = unix.SetNonblock(pipe, true)
+	for _, arg := range os.Args[2:] {
+		sig, _ := strconv.Atoi(arg)
+		signal.Ignore(syscall.Signal(sig))
+	}
+	catch(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	_ = adopt() // turnstile tells of an error, as it has the same
+	k := &keeper{pipe: pipe, alarm: newAlarm(), children: childSignals(), prepare: prepare, tree: tree{blind: lookAround() != nil}}
+	k.run()
+	k.closeSession()
+	return 0
+}
+
+// childSignals returns a descriptor that can be read when a child has changed.
+func childSignals() int {
+	var ends [2]int
+	if unix.Pipe(ends[:]) != nil {
+		return -1 // run looks around now and then
+	}
+	for _, fd := range ends {
+		unix.CloseOnExec(fd)
+		_ = unix.SetNonblock(fd, true)
+	}
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGCHLD)
+	go func() {
+		for range c {
+			_, _ = unix.Write(ends[1], []byte{0})
+		}
+	}()
+	return ends[0]
+}
+
+// clock returns the time since some moment that all processes of this machine agree on. It goes on
+// while the machine is suspended, where the system has such a clock.
+func clock() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(clockID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+// texts and bytesOf convert between strings and what JSON leaves as it is.
+func texts(all [][]byte) []string {
+	return strings.Split(string(bytes.Join(all, []byte{0})), "\x00")
+}
+
+func bytesOf(all []string) [][]byte {
+	return bytes.Split([]byte(strings.Join(all, "\x00")), []byte{0})
 }

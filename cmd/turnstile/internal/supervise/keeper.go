@@ -3,12 +3,11 @@
 package supervise
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
-	"os/signal"
-	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -16,62 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsHelper reports whether this process is a guard, or is to become a command. Then it must call [Helper] and nothing else.
-func IsHelper() bool { return len(os.Args) == 2 && os.Args[0] == guardName || isStarter() }
-
-// Helper is the whole life of a helper. It returns the exit status.
-func Helper(prepare Prepare) int {
-	if isStarter() {
-		return becomeCommand()
-	}
-	// The command dies with the thread that has started it: see keeper.start.
-	runtime.LockOSThread()
-	pipe, err := strconv.Atoi(os.Args[1])
-	if err != nil {
-		return 1
-	}
-	unix.CloseOnExec(pipe)
-	_ = unix.SetNonblock(pipe, true)
-	// These signals are caught and not ignored, since the command would inherit that.
-	for _, sig := range []os.Signal{
-		unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE,
-		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU,
-	} {
-		if !signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
-		}
-	}
-	_ = adopt() // turnstile tells of an error, as it has the same
-	k := &keeper{pipe: pipe, prepare: prepare, tree: tree{blind: lookAround() != nil}}
-	k.run(childSignals())
-	k.closeSession()
-	return 0
-}
-
-// childSignals returns a descriptor that can be read when a child has changed.
-func childSignals() int {
-	var ends [2]int
-	if unix.Pipe(ends[:]) != nil {
-		return -1 // run looks around now and then
-	}
-	for _, fd := range ends {
-		unix.CloseOnExec(fd)
-		_ = unix.SetNonblock(fd, true)
-	}
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, unix.SIGCHLD)
-	go func() {
-		for range c {
-			_, _ = unix.Write(ends[1], []byte{0})
-		}
-	}()
-	return ends[0]
-}
-
 // keeper is what a guard knows.
 type keeper struct {
-	pipe    int    // the socket
-	in, out []byte // a line that has not come to its end; what could not be written yet
+	pipe, alarm, children int    // descriptors: the socket, the deadline, a child has changed; -1: there is none
+	in, out               []byte // a line that has not come to its end; what could not be written yet
 
 	until time.Duration // by clock; 0: no deadline
 	tree  tree
@@ -87,15 +34,14 @@ type keeper struct {
 	session *Session // of turnstile; nil: there is none yet
 }
 
-// Intervals at which a guard looks at the clock, and at the descendants while they have to die. A timer alone would not do
-// for the clock, since timers stand still while a machine is suspended.
+// Intervals at which a guard looks at the clock where the system has no alarm, and at descendants that have to die.
 const (
 	guardPoll = 100 * time.Millisecond
 	killPoll  = 10 * time.Millisecond
 )
 
 // run returns when turnstile has said so, or when turnstile has ended and nothing is left.
-func (k *keeper) run(children int) {
+func (k *keeper) run() {
 	for {
 		// The clock is read before the orders. So a guard that was stopped in between does not act on an old deadline.
 		now := clock()
@@ -106,37 +52,46 @@ func (k *keeper) run(children int) {
 		}
 		k.tree.reap(k.changed)
 		if k.kill && !k.tree.gone() {
-			k.killAll()
+			if stuck := k.tree.kill(); len(stuck) > 0 && !k.stuck {
+				k.stuck = true
+				k.report(report{Stuck: stuck})
+			}
 		}
 		k.tellEnd()
 		k.flush()
 		if k.done || k.alone && (k.tree.gone() || k.stuck) {
 			return
 		}
-		k.wait(children)
+		k.wait()
 	}
 }
 
-// wait returns when there is something to do, or after a while.
-func (k *keeper) wait(children int) {
-	wait := guardPoll
-	if k.until != 0 && k.tree.id != 0 && !k.kill {
-		wait = min(wait, k.until-clock())
+// wait returns when there is something to do.
+func (k *keeper) wait() {
+	ms := -1
+	switch {
+	case k.kill && !k.tree.gone():
+		ms = int(killPoll / time.Millisecond)
+	case k.alarm < 0 || k.children < 0:
+		ms = int(guardPoll / time.Millisecond)
+	case k.until != 0 && k.tree.id != 0 && !k.kill:
+		setAlarm(k.alarm, k.until)
 	}
-	if k.kill && !k.tree.gone() {
-		wait = killPoll
+	fds := []unix.PollFd{
+		{Fd: int32(k.children), Events: unix.POLLIN}, {Fd: int32(k.alarm), Events: unix.POLLIN}, {Fd: int32(k.pipe), Events: unix.POLLIN},
 	}
-	fds := []unix.PollFd{{Fd: int32(children), Events: unix.POLLIN}, {Fd: int32(k.pipe), Events: unix.POLLIN}}
 	if k.alone {
-		fds[1].Fd = -1
+		fds[2].Fd = -1
 	}
 	if len(k.out) > 0 {
-		fds[1].Events |= unix.POLLOUT
+		fds[2].Events |= unix.POLLOUT
 	}
-	_, _ = unix.Poll(fds, int(max(0, (wait+time.Millisecond-1)/time.Millisecond)))
+	_, _ = unix.Poll(fds, ms)
 	var buf [64]byte
-	for n := 1; n > 0 && children >= 0; {
-		n, _ = unix.Read(children, buf[:])
+	for _, fd := range fds[:2] {
+		for n := 1; n > 0 && fd.Revents != 0; {
+			n, _ = unix.Read(int(fd.Fd), buf[:])
+		}
 	}
 }
 
@@ -162,7 +117,7 @@ func (k *keeper) receive() {
 func (k *keeper) read(part []byte) {
 	k.in = append(k.in, part...)
 	for {
-		first, rest, ok := cutLine(k.in)
+		first, rest, ok := bytes.Cut(k.in, []byte{'\n'})
 		if !ok {
 			return
 		}
@@ -195,18 +150,6 @@ func (k *keeper) obey(o order) {
 	k.done = k.done || o.Done
 }
 
-// closeSession closes the session of a turnstile that was killed, so that the next contender need not wait until the session
-// times out. It does nothing if a process may be left that works under the lock.
-func (k *keeper) closeSession() {
-	if !k.alone || !k.tree.gone() || k.closer == nil || k.session == nil {
-		return
-	}
-	letGo()
-	ctx, cancel := context.WithTimeout(context.Background(), k.session.Timeout)
-	defer cancel()
-	k.closer(ctx, *k.session)
-}
-
 // start starts the command in a new process group. The kernel kills the command if the guard dies.
 func (k *keeper) start(s *start) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
@@ -221,8 +164,18 @@ func (k *keeper) start(s *start) {
 		k.report(report{Late: true})
 		return
 	}
-	path, args := viaStarter(string(s.Path), texts(s.Args))
-	pid, _, err := syscall.StartProcess(path, args, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}, Env: texts(s.Env), Sys: attr})
+	path, args, env := string(s.Path), texts(s.Args), texts(s.Env)
+	with := &syscall.ProcAttr{Files: []uintptr{0, 1, 2}, Env: env, Sys: attr}
+	if os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getppid()) {
+		// systemd has passed sockets to turnstile. LISTEN_PID has to be the process that uses them, and no process id is known
+		// before there is a process.
+		args = append([]string{"sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, path}, args[1:]...)
+		path = shell
+	}
+	pid, _, err := syscall.StartProcess(path, args, with)
+	if errors.Is(err, unix.ENOEXEC) { // a script without a line "#!": a shell starts it in this way
+		pid, _, err = syscall.StartProcess(shell, append([]string{"sh", path}, args[1:]...), with)
+	}
 	if err != nil {
 		errno := unix.EIO
 		errors.As(err, &errno)
@@ -233,6 +186,8 @@ func (k *keeper) start(s *start) {
 	k.report(report{Started: pid})
 	letGo()
 }
+
+const shell = "/bin/sh"
 
 // letGo closes all files of turnstile's caller, and leaves its directory, once the command has them.
 func letGo() {
@@ -266,14 +221,6 @@ func (k *keeper) changed(status syscall.WaitStatus) {
 	}
 }
 
-// killAll kills all descendants, again and again.
-func (k *keeper) killAll() {
-	if stuck := k.tree.kill(true); len(stuck) > 0 && !k.stuck {
-		k.stuck = true
-		k.report(report{Stuck: stuck})
-	}
-}
-
 // tellEnd tells turnstile once that the command has ended, and once that nothing is left. Mostly that is one report.
 func (k *keeper) tellEnd() {
 	var r report
@@ -304,4 +251,16 @@ func (k *keeper) flush() {
 		}
 		k.out = k.out[max(n, 0):]
 	}
+}
+
+// closeSession closes the session of a turnstile that was killed, so that the next contender need not wait until the session
+// times out. It does nothing if a process may be left that works under the lock.
+func (k *keeper) closeSession() {
+	if !k.alone || !k.tree.gone() || k.closer == nil || k.session == nil {
+		return
+	}
+	letGo()
+	ctx, cancel := context.WithTimeout(context.Background(), k.session.Timeout)
+	defer cancel()
+	k.closer(ctx, *k.session)
 }

@@ -39,17 +39,3 @@ func TestKeeperLate(t *testing.T) {
 		}
 	}
 }
-
-// A guard that has nothing left to do rests, also if its deadline has passed: turnstile can be stopped for days.
-func TestKeeperRests(t *testing.T) {
-	for what, k := range map[string]*keeper{
-		"all are dead": {pipe: -1, until: 1, kill: true, tree: tree{id: 1 << 30, childless: true, ended: true}},
-		"no command":   {pipe: -1, until: 1, tree: tree{childless: true}},
-	} {
-		began := time.Now()
-		k.wait(-1)
-		if d := time.Since(began); d < guardPoll/2 {
-			t.Errorf("%s: the guard looks again after %v", what, d)
-		}
-	}
-}

@@ -16,15 +16,15 @@ import (
 // lonelyRunner returns a runner whose guard was killed.
 func lonelyRunner(t *testing.T) *runner {
 	t.Helper()
-	guard, err := StartGuard(Streams{})
+	guard, err := StartGuard(noStreams(t)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(guard.Close)
-	if err := guard.cmd.Process.Kill(); err != nil {
+	if err := guard.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	return &runner{Options: Options{Sole: true, Log: slog.New(slog.DiscardHandler)}, guard: guard, reports: guard.reports}
+	return &runner{Options: Options{Log: slog.New(slog.DiscardHandler)}, guard: guard, reports: guard.reports}
 }
 
 // A guard that is killed before it has told that it started the command leaves descendants too. They are ended.

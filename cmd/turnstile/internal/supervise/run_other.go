@@ -5,7 +5,7 @@ package supervise
 import (
 	"encoding/json"
 	"errors"
-	"io"
+	"os"
 	"runtime"
 	"syscall"
 )
@@ -15,47 +15,24 @@ func Supported() error {
 	return errors.New("run is not supported on " + runtime.GOOS + ": it needs process groups and signals")
 }
 
-// Guard is nothing here.
-type Guard struct{}
+type (
+	// Guard is nothing here.
+	Guard struct{}
+	// Signals catches nothing here.
+	Signals struct{}
+)
 
-// Streams are the command's.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
-
-// StartGuard returns the error of [Supported].
-func StartGuard(Streams) (*Guard, error) { return nil, Supported() }
-
-// Access does nothing.
-func (*Guard) Access(json.RawMessage) {}
-
-// Note does nothing.
-func (*Guard) Note(Session) {}
-
-// Close does nothing.
-func (*Guard) Close() {}
-
-// Run returns the error of [Supported].
+func StartGuard(...*os.File) (*Guard, error)                       { return nil, Supported() }
+func (*Guard) Access(json.RawMessage)                              {}
+func (*Guard) Note(Session)                                        {}
+func (*Guard) Ended() <-chan struct{}                              { return nil }
+func (*Guard) Close()                                              {}
 func Run(*Guard, Command, Lock, *Signals, Options) (Result, error) { return Result{}, Supported() }
-
-// SignalOf knows no signals: no command runs here.
-func SignalOf(string) (syscall.Signal, bool) { return 0, false }
-
-// Signals catches nothing here.
-type Signals struct{}
-
-// Catch catches nothing.
-func Catch() *Signals { return new(Signals) }
-
-// Stop does nothing.
-func (*Signals) Stop() {}
-
-// Interrupt does nothing: no command runs here.
-func Interrupt() {}
-
-// IsHelper returns false: there is no helper here.
-func IsHelper() bool { return false }
-
-// Helper does nothing.
-func Helper(Prepare) int { return 0 }
+func SignalOf(string) (syscall.Signal, bool)                       { return 0, false }
+func Catch() *Signals                                              { return new(Signals) }
+func (*Signals) Stop()                                             {}
+func Interrupt()                                                   {}
+func KeepIgnored()                                                 {}
+func IsHelper() bool                                               { return false }
+func Helper(Prepare) int                                           { return 0 }
+func Find(string, string, bool) (string, error)                    { return "", Supported() }

@@ -12,6 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Signals that end the wait for a lock, those that only matter once there is a command, and those that stay ignored if the
+// caller has ignored them.
+var (
+	early       = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT}
+	later       = []syscall.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
+	keptSignals = []syscall.Signal{unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE, unix.SIGALRM}
+)
+
 // SignalOf returns the signal with a name, such as TERM or SIGTERM, if it is one that a command can be sent for its own
 // purposes.
 func SignalOf(name string) (syscall.Signal, bool) {
@@ -19,59 +27,49 @@ func SignalOf(name string) (syscall.Signal, bool) {
 	return sig, slices.Contains(early, sig) || sig == unix.SIGUSR1 || sig == unix.SIGUSR2
 }
 
+// KeepIgnored ignores the signals that the caller has told this process to ignore, so that the command does too. A program
+// calls it before it catches any signal.
+func KeepIgnored() {
+	for _, sig := range callerIgnores() {
+		signal.Ignore(sig)
+	}
+}
+
 // Signals catches the signals that turnstile passes on to a command.
 type Signals struct{ c chan os.Signal }
-
-// Signals that end the wait for a lock, and those that only matter once there is a command.
-var (
-	early = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT}
-	later = []syscall.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
-)
 
 // Catch begins to catch SIGINT, SIGTERM, SIGHUP and SIGQUIT. A caller that does so before it waits for a lock
 // misses none between the wait and the command. The caller must call Stop.
 //
-// From then on, no SIGPIPE ends the process either, and Stop does not change that: see outlivePipes.
+// From then on, no SIGPIPE ends the process either: by default the Go runtime ends a process that writes to a standard error
+// which nobody reads any more, and a mere warning would cost the lock.
 func Catch() *Signals {
-	outlivePipes()
+	catch(make(chan os.Signal, 1), unix.SIGPIPE)
 	s := &Signals{make(chan os.Signal, 64)}
-	s.add(early)
+	catch(s.c, early...)
 	return s
 }
 
-// outlivePipes has a write to a pipe that nobody reads any more fail. By default the Go runtime ends a process at such a
-// write to its standard output or error, and a mere warning would cost the lock. The signal is caught and not ignored,
-// since the command would inherit that.
-func outlivePipes() {
-	if !signal.Ignored(unix.SIGPIPE) {
-		signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+// catch leaves out signals that are ignored, as by nohup. Signals that are of no use to this process are caught and not
+// ignored, since the command would inherit that.
+func catch(c chan<- os.Signal, signals ...syscall.Signal) {
+	for _, sig := range signals {
+		if !signal.Ignored(sig) {
+			signal.Notify(c, sig)
+		}
 	}
 }
 
 // Stop ends the catching.
 func (s *Signals) Stop() { signal.Stop(s.c) }
 
-// more begins to catch the other signals.
-func (s *Signals) more() { s.add(later) }
-
-// add leaves out signals that turnstile was told to ignore, as by nohup.
-func (s *Signals) add(signals []syscall.Signal) {
-	for _, sig := range signals {
-		if !signal.Ignored(sig) {
-			signal.Notify(s.c, sig)
-		}
-	}
-}
-
 // pending returns a signal that came before there was a command.
 func (s *Signals) pending() (syscall.Signal, bool) {
 	for {
 		select {
 		case got := <-s.c:
-			for _, sig := range early {
-				if got == sig {
-					return sig, true
-				}
+			if sig, ok := got.(syscall.Signal); ok && slices.Contains(early, sig) {
+				return sig, true
 			}
 		default:
 			return 0, false

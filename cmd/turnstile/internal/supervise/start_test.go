@@ -24,14 +24,14 @@ type fakeLock struct {
 
 func (l *fakeLock) Err() error    { return l.err }
 func (l *fakeLock) Deleted() bool { return l.deleted }
-func (l *fakeLock) Remaining() time.Duration {
+func (l *fakeLock) Remaining() (left, timeout time.Duration) {
 	if l.left == nil {
-		return 0
+		return 0, l.timeout
 	}
-	return l.left()
+	return l.left(), l.timeout
 }
-func (l *fakeLock) Timeout() time.Duration { return l.timeout }
-func (l *fakeLock) Done() <-chan struct{}  { return nil }
+func (l *fakeLock) Done() <-chan struct{}    { return nil }
+func (l *fakeLock) Changed() <-chan struct{} { return nil }
 
 var errGoneLock = errors.New("the lock is lost")
 
@@ -48,10 +48,21 @@ func run(t *testing.T, lock Lock, script string) (Result, error) {
 		lock, signals, Options{Limits: limits, Log: slog.New(slog.DiscardHandler)})
 }
 
+// noStreams are the streams of a command that has nothing to say.
+func noStreams(t *testing.T) []*os.File {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	return []*os.File{null, null, null}
+}
+
 // guarded is Run with a guard.
 func guarded(t *testing.T, c Command, lock Lock, signals *Signals, o Options) (Result, error) {
 	t.Helper()
-	guard, err := StartGuard(Streams{})
+	guard, err := StartGuard(noStreams(t)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,21 +107,27 @@ func TestRunLateStart(t *testing.T) {
 	}
 }
 
-// An error of execve is the error of Run.
+// An error of execve is the error of Run. A script without a first line "#!" is none.
 func TestRunCannotStart(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("no program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	limits, err := NewLimits(0, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("exit $1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range []string{file, file + "-nonsense", "/"} {
 		signals := Catch()
-		got, err := guarded(t, Command{Path: path, Args: []string{path}}, &fakeLock{left: func() time.Duration { return 9 * time.Second }},
+		got, err := guarded(t, Command{Path: path, Args: []string{path, "7"}}, &fakeLock{left: func() time.Duration { return 9 * time.Second }},
 			signals, Options{Limits: limits, Log: slog.New(slog.DiscardHandler)})
 		signals.Stop()
+		if path == file {
+			if err != nil || got.Status != 7 {
+				t.Errorf("%+v, %v: want status 7", got, err)
+			}
+			continue
+		}
 		if !errors.Is(err, ErrStart) {
 			t.Errorf("%s: %+v, %v: want ErrStart", path, got, err)
 		}
@@ -144,7 +161,7 @@ func TestRunTimeoutShrinks(t *testing.T) {
 
 // A guard that has heard nothing for long before the command starts is no reason to start none.
 func TestRunGuardWaitedLong(t *testing.T) {
-	guard, err := StartGuard(Streams{})
+	guard, err := StartGuard(noStreams(t)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,17 +191,18 @@ func TestRunGuardWaitedLong(t *testing.T) {
 // A command that was told to end before the guard had started it is not started later.
 func TestRunToldBeforeStart(t *testing.T) {
 	r := &runner{lock: &fakeLock{left: func() time.Duration { return 9 * time.Second }}, told: clock(), cause: errEnding}
+	r.tty = &terminal{}
 	r.Log = slog.New(slog.DiscardHandler)
 	var err error
 	if r.Limits, err = NewLimits(0, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if r.guard, err = StartGuard(Streams{}); err != nil {
+	if r.guard, err = StartGuard(noStreams(t)...); err != nil {
 		t.Fatal(err)
 	}
 	defer r.guard.Close()
 	r.asked = true
-	r.hear(report{Late: true}, true)
+	r.hear(report{Late: true})
 	if action, _ := r.step(); action != finish {
 		t.Errorf("action %d, want the end", action)
 	}

@@ -14,78 +14,66 @@ import (
 // terminal serves one group at a time: it stops processes of other groups that read from it, and sends
 // Ctrl-C to that group alone.
 type terminal struct {
-	file  *os.File
+	file  *os.File      // nil: there is none
 	own   int           // turnstile's process group
 	modes *unix.Termios // as they were in the beginning; nil if they are not known
 }
 
-// openTerminal returns the controlling terminal, or nil if there is none.
 func openTerminal() *terminal {
+	t := &terminal{own: unix.Getpgrp()}
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return nil
+		return t
 	}
-	t := &terminal{file: file, own: unix.Getpgrp()}
+	t.file = file
 	if _, err := t.foreground(); err != nil {
 		file.Close()
-		return nil
+		t.file = nil
+		return t
 	}
-	t.modes, _ = unix.IoctlGetTermios(t.fd(), getModes)
+	t.modes, _ = unix.IoctlGetTermios(int(file.Fd()), getModes)
 	return t
 }
 
-func (t *terminal) fd() int { return int(t.file.Fd()) }
-
 // foreground returns the group that the terminal serves.
-func (t *terminal) foreground() (int, error) { return unix.IoctlGetInt(t.fd(), unix.TIOCGPGRP) }
-
-// mine reports whether the terminal serves turnstile's own group.
-func (t *terminal) mine() bool {
-	if t == nil {
-		return false
+func (t *terminal) foreground() (int, error) {
+	if t.file == nil {
+		return 0, os.ErrNotExist
 	}
-	group, err := t.foreground()
-	return err == nil && group == t.own
+	return unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
 }
 
 // serves reports whether the terminal serves a group.
 func (t *terminal) serves(group int) bool {
-	if t == nil {
-		return false
-	}
 	now, err := t.foreground()
 	return err == nil && now == group
 }
 
 // closed reports whether there was a terminal, and it is gone.
 func (t *terminal) closed() bool {
-	if t == nil {
-		return false
-	}
 	_, err := t.foreground()
-	return err != nil
+	return t.file != nil && err != nil
 }
 
 // give has the terminal serve a group. The kernel stops a process of another group that asks for
 // that, unless it ignores SIGTTOU.
 func (t *terminal) give(group int) {
 	signal.Ignore(unix.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, group)
+	_ = unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group)
 }
 
 // takeBack closes the terminal once a group has ended. given says that the group still had it. killed
 // says that the group could not restore the terminal's modes.
 func (t *terminal) takeBack(given, killed bool) {
-	if t == nil {
+	if t.file == nil {
 		return
 	}
 	defer t.file.Close()
-	if !given {
-		return
+	if given {
+		t.give(t.own)
 	}
-	t.give(t.own)
-	if killed && t.modes != nil {
-		_ = unix.IoctlSetTermios(t.fd(), setModes, t.modes)
+	if given && killed && t.modes != nil {
+		_ = unix.IoctlSetTermios(int(t.file.Fd()), setModes, t.modes)
 	}
 }
 
@@ -98,12 +86,7 @@ func Interrupt() {
 	time.Sleep(time.Second) // another thread may be the one that gets it
 }
 
-// isTerminal reports whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
+func isTerminal(file *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(file.Fd()), getModes)
 	return err == nil
 }

@@ -92,19 +92,16 @@ func (t *tree) descendants() []process {
 // mostVain is how often kill tries to find processes. They can be hidden, and one that ends is not found any more.
 const mostVain = 100
 
-// kill kills the command's group, and with all also the descendants that have left it. New processes are found the next
-// time. It returns those that it may not kill or cannot find, if there are no others.
-func (t *tree) kill(all bool) (stuck []string) {
-	sent, stuck := t.signal(unix.SIGKILL, all)
-	switch {
-	case sent:
+// kill kills the command's group and all descendants. New processes are found the next time. It returns those that it may
+// not kill or cannot find, if there are no others.
+func (t *tree) kill() (stuck []string) {
+	sent, stuck := t.signal(unix.SIGKILL, true)
+	if sent {
 		t.vain = 0
 		return nil
-	case len(stuck) > 0:
-		return stuck
 	}
-	if t.vain++; t.vain > mostVain {
+	if t.vain++; len(stuck) == 0 && t.vain > mostVain {
 		return []string{"processes that /proc does not show"}
 	}
-	return nil
+	return stuck
 }

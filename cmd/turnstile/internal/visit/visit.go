@@ -1,130 +1,130 @@
+// Package visit makes a connection to a ZooKeeper server that does one thing and ends: it closes a session, or learns what
+// a server grants. Package session keeps one session, so the command speaks this little of the protocol itself.
 package visit
 
 import (
 	"bufio"
-	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"time"
-
-	"github.com/turnstile-go/turnstile/session"
 )
 
-// Visit is a connection of its own that closes the session that it asks for. It sends the handshake, the identities and
-// the request to close together, without waiting for answers. So it closes a session even if no answer gets through, and it
-// never prolongs a session's life without ending it. With SASL it has to wait for the answers of that exchange.
-type Visit struct {
-	Hello      Hello
-	Identities []Identity            // some servers refuse all requests without
-	SASL       session.SASLMechanism // the same; nil: none
+// Frames of ZooKeeper's protocol: a length, and that many bytes. All numbers are big-endian.
+const (
+	opAuth  = 100
+	opClose = -11
+
+	numberOfAuth  = -4 // of an identity, and of the answer to one
+	numberOfVisit = 1  // of the request to close
+
+	codeOK             = 0
+	codeSessionExpired = -112
+
+	longestAnswer = 64 << 10
+)
+
+// PasswordLength is the length of the password that a server issues with each session.
+const PasswordLength = 16
+
+// GreetingLength is the length of a greeting up to the end of its password. Most servers say one byte more.
+const GreetingLength = 4 + 4 + 8 + 4 + PasswordLength
+
+// Identity is what a client presents to the servers, as session.WithAuth does.
+type Identity struct {
+	Scheme     string
+	Credential []byte
+}
+
+// Hello is the handshake of a client.
+type Hello struct {
+	Timeout  time.Duration // the session timeout to ask for
+	Session  int64         // 0 asks for a new session
+	Password []byte        // of the session; nil for a new one
+}
+
+// Frame returns the handshake as a frame.
+func (h Hello) Frame() []byte {
+	password := h.Password
+	if password == nil {
+		password = make([]byte, PasswordLength)
+	}
+	b := binary.BigEndian.AppendUint32(nil, 0) // the version of the protocol
+	b = binary.BigEndian.AppendUint64(b, 0)    // the last transaction that the client has seen
+	b = binary.BigEndian.AppendUint32(b, uint32(h.Timeout.Milliseconds()))
+	b = binary.BigEndian.AppendUint64(b, uint64(h.Session))
+	b = appendBytes(b, password)
+	return appendBytes(nil, append(b, 0)) // a server that is read-only does not do
+}
+
+func request(number, op int32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(number)), uint32(op))
+}
+
+// CloseFrame returns a request to close the session of the connection.
+func CloseFrame() []byte { return appendBytes(nil, request(numberOfVisit, opClose)) }
+
+func appendBytes(to, b []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(to, uint32(len(b))), b...)
+}
+
+// ReadFrame reads a frame, without its length.
+func ReadFrame(r io.Reader) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > longestAnswer {
+		return nil, fmt.Errorf("a frame of %d bytes", n)
+	}
+	body := make([]byte, n)
+	_, err := io.ReadFull(r, body)
+	return body, err
 }
 
 // Outcome is the result of a visit.
 type Outcome struct {
-	Greeted bool
-	Timeout time.Duration // that the server grants
+	Timeout time.Duration // that the server grants; 0: it has not answered
 	Gone    bool          // the server says that the session is gone
-	Refused bool          // the server refused an identity, or SASL has failed: and all that follows it
 }
 
-// longestAnswer bounds an answer to a visit.
-const longestAnswer = 64 << 10
-
-// Run makes the visit. It returns when the server has confirmed that the session is closed, or the connection has
-// ended. The caller has to bound the time.
-func (v Visit) Run(c net.Conn) (out Outcome) {
+// Close closes the session that a handshake asks for. It sends the handshake, the identities and
+// the request to close together, without waiting for answers. So it closes a session even if no answer gets through, and it
+// never prolongs a session's life without ending it. It returns when the server has confirmed that the session is closed, or
+// the connection has ended. The caller has to bound the time.
+func Close(c net.Conn, h Hello, identities ...Identity) (out Outcome, err error) {
+	send := h.Frame()
+	for _, i := range identities {
+		b := append(request(numberOfAuth, opAuth), 0, 0, 0, 0) // always
+		send = appendBytes(send, appendBytes(appendBytes(b, []byte(i.Scheme)), i.Credential))
+	}
+	if _, err := c.Write(append(send, CloseFrame()...)); err != nil {
+		return out, err
+	}
 	in := bufio.NewReader(c)
-	send := v.Hello.Frame()
-	if v.SASL != nil {
-		if _, err := c.Write(send); err != nil || v.takeGreeting(in, &out) != nil || out.Gone {
-			return out
-		}
-		if err := v.prove(c, in); err != nil {
-			out.Refused = errors.Is(err, errRefused)
-			return out
-		}
-		send = nil
+	b, err := ReadFrame(in)
+	switch {
+	case err != nil:
+		return out, err
+	case len(b) < GreetingLength || binary.BigEndian.Uint32(b[16:]) != PasswordLength:
+		return out, errors.New("a frame that is not of the protocol")
 	}
-	for _, i := range v.Identities {
-		send = append(send, i.frame()...)
-	}
-	if _, err := c.Write(append(send, closeFrame()...)); err != nil {
-		return out
-	}
-	if !out.Greeted && v.takeGreeting(in, &out) != nil {
-		return out
+	out.Timeout = time.Duration(binary.BigEndian.Uint32(b[4:])) * time.Millisecond
+	session := int64(binary.BigEndian.Uint64(b[8:]))
+	out.Gone = session == 0 // it has expired
+	if h.Session != 0 && session != 0 && session != h.Session {
+		return out, errors.New("another session answers")
 	}
 	for !out.Gone {
-		a, err := readAnswer(in)
-		if err != nil {
-			break
+		b, err := ReadFrame(in)
+		if err != nil || len(b) < 16 {
+			return out, err
 		}
-		out.Gone = a.number == numberOfVisit && (a.code == codeOK || a.code == codeSessionExpired)
-		out.Refused = out.Refused || a.number == numberOfAuth && a.code != codeOK
+		number, code := int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[12:]))
+		out.Gone = number == numberOfVisit && (code == codeOK || code == codeSessionExpired)
 	}
-	return out
-}
-
-// takeGreeting reads the server's answer to the handshake, which says whether the session was still there.
-func (v Visit) takeGreeting(in *bufio.Reader, out *Outcome) error {
-	b, err := ReadFrame(in, longestAnswer)
-	if err != nil {
-		return err
-	}
-	g, err := parseGreeting(b)
-	if err == nil && v.Hello.Session != 0 && g.session != 0 && g.session != v.Hello.Session {
-		err = errors.New("another session answers")
-	}
-	if err == nil {
-		out.Greeted, out.Timeout, out.Gone = true, g.timeout, g.session == 0
-	}
-	return err
-}
-
-// errRefused says that an exchange of SASL has failed, on either side.
-var errRefused = errors.New("SASL has failed")
-
-// mostSteps bounds the steps of an exchange. Mechanisms have three at most.
-const mostSteps = 20
-
-// prove makes the exchange of SASL.
-func (v Visit) prove(c net.Conn, in *bufio.Reader) error {
-	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-	x, next, err := v.SASL.Start(context.Background(), host)
-	if err != nil {
-		return errors.Join(errRefused, err)
-	}
-	for last, step := false, 0; step < mostSteps; step++ {
-		if _, err := c.Write(saslFrame(next)); err != nil {
-			return err
-		}
-		a, err := readAnswer(in)
-		switch {
-		case err != nil:
-			return err
-		case a.code != codeOK:
-			return errRefused
-		case last:
-			return nil
-		}
-		said, err := a.token()
-		if err != nil {
-			return err
-		}
-		if next, last, err = x.Challenge(said); err != nil {
-			return errors.Join(errRefused, err)
-		}
-		if last && next == nil {
-			return nil
-		}
-	}
-	return errRefused
-}
-
-func readAnswer(in *bufio.Reader) (answer, error) {
-	b, err := ReadFrame(in, longestAnswer)
-	if err != nil {
-		return answer{}, err
-	}
-	return parseAnswer(b)
+	return out, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -39,7 +38,7 @@ func greet(t *testing.T, c net.Conn, h visit.Hello) visit.Hello {
 	if _, err := c.Write(h.Frame()); err != nil {
 		t.Fatal(err)
 	}
-	greeting, err := visit.ReadFrame(c, 1000)
+	greeting, err := visit.ReadFrame(c)
 	if err != nil || len(greeting) < visit.GreetingLength {
 		t.Fatal(greeting, err)
 	}
@@ -57,10 +56,9 @@ func isLive(t *testing.T, srv *zktest.Server, h visit.Hello) bool {
 func TestVisitCloses(t *testing.T) {
 	srv := zktest.Start(t)
 	h := open(t, srv)
-	identities := []visit.Identity{{Scheme: "digest", Credential: []byte("owner:secret")}}
-	for _, v := range []visit.Visit{{Hello: h, Identities: identities}, {Hello: h}} {
-		if out := v.Run(dial(t, srv)); !out.Greeted || !out.Gone || out.Refused {
-			t.Errorf("%+v", out)
+	for _, identities := range [][]visit.Identity{{{Scheme: "digest", Credential: []byte("owner:secret")}}, nil} {
+		if out, err := visit.Close(dial(t, srv), h, identities...); err != nil || !out.Gone {
+			t.Errorf("%+v, %v", out, err)
 		}
 		if isLive(t, srv, h) {
 			t.Error("the session is live")
@@ -68,42 +66,24 @@ func TestVisitCloses(t *testing.T) {
 	}
 }
 
-// A visit with a wrong password leaves the session alone.
-func TestVisitNeedsPassword(t *testing.T) {
+// A visit with a wrong password leaves the session alone, and so does one with an identity that the server refuses.
+func TestVisitRefused(t *testing.T) {
 	srv := zktest.Start(t)
 	h := open(t, srv)
 	wrong := h
 	wrong.Password = bytes.Repeat([]byte{1}, visit.PasswordLength)
-	visit.Visit{Hello: wrong}.Run(dial(t, srv))
-	if !isLive(t, srv, h) {
-		t.Error("the session is closed")
+	_, _ = visit.Close(dial(t, srv), wrong)
+	out, _ := visit.Close(dial(t, srv), h, visit.Identity{Scheme: "nobody knows it"})
+	if out.Gone || !isLive(t, srv, h) {
+		t.Errorf("%+v: the session is closed", out)
 	}
 }
 
 // A visit for a new session tells the timeout that the server grants, and leaves no session.
 func TestVisitLearnsTimeout(t *testing.T) {
 	srv := zktest.Start(t, zktest.TickTime(500*time.Millisecond))
-	out := visit.Visit{Hello: visit.Hello{Timeout: time.Millisecond}}.Run(dial(t, srv))
-	if !out.Gone || out.Timeout != time.Second {
-		t.Errorf("%+v", out)
-	}
-}
-
-// A visit proves who the client is, and tells if a server refuses that.
-func TestVisitIdentifies(t *testing.T) {
-	srv := zktest.Start(t, zktest.SASLUser("shop", "secret"))
-	h := open(t, srv)
-	out := visit.Visit{Hello: h, Identities: []visit.Identity{{Scheme: "nobody knows it"}}}.Run(dial(t, srv))
-	if !out.Refused {
-		t.Errorf("an unknown scheme: %+v", out)
-	}
-	h = open(t, srv)
-	out = visit.Visit{Hello: h, SASL: session.DigestMD5("shop", "wrong")}.Run(dial(t, srv))
-	if !out.Refused || out.Gone {
-		t.Errorf("a wrong password: %+v", out)
-	}
-	out = visit.Visit{Hello: h, SASL: session.DigestMD5("shop", "secret")}.Run(dial(t, srv))
-	if out.Refused || !out.Gone || isLive(t, srv, h) {
-		t.Errorf("SASL: %+v", out)
+	out, err := visit.Close(dial(t, srv), visit.Hello{Timeout: time.Millisecond})
+	if err != nil || !out.Gone || out.Timeout != time.Second {
+		t.Errorf("%+v, %v", out, err)
 	}
 }

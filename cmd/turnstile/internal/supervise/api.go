@@ -23,11 +23,19 @@ type Session struct {
 	Server   string // that turnstile is connected to
 }
 
+// Lock is the lock under which a command runs.
+type Lock interface {
+	Err() error                               // nil while the lock is held, by the clock
+	Deleted() bool                            // the session lives on, after Err has returned an error
+	Remaining() (left, timeout time.Duration) // how long the lock is certain without an answer, and the session timeout
+	Done() <-chan struct{}                    // closed when the lock is lost, or a little later
+	Changed() <-chan struct{}                 // has a token when the session may have another timeout; nil: never
+}
+
 // Result says how a command has ended.
 type Result struct {
 	// Status is the exit status, or 128 + n if signal number n has ended the command.
-	Status int
-	// Started says that the command was started.
+	Status  int
 	Started bool
 	// Lost is why the command was stopped, or why it is not certain that the lock was held to the
 	// end. It is nil if the lock was held while the command or any descendant ran.
@@ -36,22 +44,20 @@ type Result struct {
 	Interrupted bool
 }
 
-// ErrStart is returned by Run, with the cause, if the command could not be started.
-var ErrStart = errors.New("cannot start the command")
-
-// ErrAsked is matched by [Result.Lost] if the command was ended because somebody asked for the lock.
-var ErrAsked = errors.New("somebody has asked for the lock")
-
-// errUnguarded is returned by Run if the command's guard was killed. The command is killed then.
-var errUnguarded = errors.New("the command's guard was killed, and so was the command")
-
-// errEnding is the cause of a loss that has not happened: the command was stopped before.
-var errEnding = errors.New("no server has answered in time, and the lock's lease was about to end")
+var (
+	// ErrStart is returned by Run, with the cause, if the command could not be started.
+	ErrStart = errors.New("cannot start the command")
+	// ErrAsked is matched by [Result.Lost] if the command was ended because somebody asked for the lock.
+	ErrAsked = errors.New("somebody has asked for the lock")
+	// ErrUnguarded is returned by Run if the command's guard was killed. The command is killed then.
+	ErrUnguarded = errors.New("the command's guard was killed, and so was the command")
+	// errEnding is the cause of a loss that has not happened: the command was stopped before.
+	errEnding = errors.New("no server has answered in time, and the lock's lease was about to end")
+)
 
 // Options of Run.
 type Options struct {
 	Limits Limits
-	Sole   bool // the process has no children but the guard, and Run may reap all others
 	// WaitDescendants keeps Run from ending processes that the command leaves. Run waits for them.
 	WaitDescendants bool
 	// Asked, if not nil, is closed when somebody asks for the lock. Run then sends AskedSignal to the command. If that

@@ -24,9 +24,40 @@ import (
 
 // access is how to reach the servers.
 type access struct {
-	Servers    []string
-	Identities []visit.Identity // that of SASL too
+	Servers    string
+	Timeout    time.Duration
+	Identities []identity
 	TLS        tlsFlags
+}
+
+func (a *App) access() (access, error) {
+	identities, err := a.connection.identities()
+	return access{a.connection.servers, a.connection.timeout, identities, a.connection.tls}, err
+}
+
+// guarded tells the guard how to reach the servers. It returns options of sessions that the guard hears of.
+func (a *App) guarded(guard *supervise.Guard) ([]session.Option, error) {
+	opts, cfg, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	how, err := a.access()
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(how)
+	if err != nil {
+		return nil, err
+	}
+	guard.Access(data)
+	d, n := newDialer(cfg), &notes{note: guard.Note}
+	return append(opts, session.WithDialer(func(ctx context.Context, _, addr string) (net.Conn, error) {
+		conn, err := d.dial(ctx, addr) // the dialer speaks TLS, so that it can read the greeting
+		if err != nil {
+			return nil, err
+		}
+		return &greetedConn{Conn: conn, server: addr, notes: n}, nil
+	})), nil
 }
 
 // dialer makes the connections of run, and of its guard.
@@ -42,54 +73,6 @@ func newDialer(cfg *tls.Config) *dialer {
 	return d
 }
 
-// guarded returns Connect with a guard that knows each session.
-func (a *App) guarded(guard *supervise.Guard) (connector, error) {
-	opts, err := a.plainOptions() // the dialer speaks TLS, so that it can read the greeting
-	if err != nil {
-		return nil, err
-	}
-	dial, err := a.guardSession(guard)
-	if err != nil {
-		return nil, err
-	}
-	opts = append(opts, session.WithDialer(dial))
-	return func(ctx context.Context, more ...session.Option) (*session.Manager, error) {
-		return a.connect(ctx, append(slices.Clip(opts), more...)...)
-	}, nil
-}
-
-// guardSession tells the guard how to reach the servers. It returns a dialer that tells the guard of each session.
-func (a *App) guardSession(guard *supervise.Guard) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
-	c := &a.connection
-	identities, err := c.identities()
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := c.tls.config()
-	if err != nil {
-		return nil, err
-	}
-	var how access
-	how.Servers, _ = ensemble.Split(c.connectString())
-	for _, i := range identities {
-		how.Identities = append(how.Identities, visit.Identity{Scheme: i.scheme, Credential: i.credential})
-	}
-	how.TLS = c.tls
-	data, err := json.Marshal(how)
-	if err != nil {
-		return nil, err
-	}
-	guard.Access(data)
-	d, n := newDialer(cfg), &notes{note: guard.Note}
-	return func(ctx context.Context, _, addr string) (net.Conn, error) {
-		conn, err := d.dial(ctx, addr)
-		if err != nil {
-			return nil, err
-		}
-		return &greetedConn{Conn: conn, server: addr, notes: n}, nil
-	}, nil
-}
-
 // dial connects to a server. If its name has several addresses, dial takes another one each time. A net.Dialer would stay
 // with the first that accepts a connection, even if the server there serves nobody.
 func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
@@ -102,20 +85,7 @@ func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, err
 	}
 	at := all[int(d.turn.Add(1)%uint32(len(all)))]
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(at, port))
-	if err != nil || d.tls == nil {
-		return c, err
-	}
-	cfg := d.tls.Clone()
-	if cfg.ServerName == "" {
-		cfg.ServerName = host
-	}
-	secure := tls.Client(c, cfg)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return secure, nil
+	return ensemble.Target{Name: addr, Address: net.JoinHostPort(at, port)}.Dial(ctx, d.tls)
 }
 
 // notes tell the guard of turnstile's session.
@@ -153,40 +123,33 @@ type greetedConn struct {
 	asked        atomic.Int64 // the session of the handshake
 }
 
-// A handshake has the length of the frame, the version of the protocol and a transaction before the timeout that the client
-// asks for, and the session. A session of 1 ms is one that package session opens and closes to learn the tick of the servers.
-const (
-	helloTimeout = 4 + 4 + 8
-	helloSession = helloTimeout + 4
-	probeTimeout = 1
-)
-
 // NetConn returns the connection below. Package session looks there for that of TCP.
 func (c *greetedConn) NetConn() net.Conn { return c.Conn }
 
 func (c *greetedConn) Write(p []byte) (int, error) {
-	if !c.begun.Swap(true) && len(p) >= helloSession+8 {
-		c.probe.Store(binary.BigEndian.Uint32(p[helloTimeout:]) == probeTimeout)
-		c.asked.Store(int64(binary.BigEndian.Uint64(p[helloSession:])))
+	// A handshake has the length of the frame, the version of the protocol and a transaction before the timeout that the client
+	// asks for, and the session. A session of 1 ms is one that package session opens and closes to learn the tick of the servers.
+	const timeout, id, probeTimeout = 4 + 4 + 8, 4 + 4 + 8 + 4, 1
+	if !c.begun.Swap(true) && len(p) >= id+8 {
+		c.probe.Store(binary.BigEndian.Uint32(p[timeout:]) == probeTimeout)
+		c.asked.Store(int64(binary.BigEndian.Uint64(p[id:])))
 	}
 	return c.Conn.Write(p)
 }
-
-// greetingLength is that of a greeting up to its password, with the length of the frame.
-const greetingLength = 4 + visit.GreetingLength
 
 func (c *greetedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.known {
 		return n, err
 	}
+	const length = 4 + visit.GreetingLength // with the length of the frame
 	c.head = append(c.head, p[:n]...)
-	if len(c.head) < greetingLength {
+	if len(c.head) < length {
 		return n, err
 	}
 	s := supervise.Session{
 		ID:       int64(binary.BigEndian.Uint64(c.head[12:])),
-		Password: slices.Clone(c.head[24:greetingLength]),
+		Password: slices.Clone(c.head[24:length]),
 		Timeout:  time.Duration(binary.BigEndian.Uint32(c.head[8:])) * time.Millisecond,
 		Server:   c.server,
 	}
@@ -210,26 +173,35 @@ func prepareClose(data []byte) supervise.Closer {
 	return func(ctx context.Context, s supervise.Session) { how.close(ctx, newDialer(cfg), s) }
 }
 
-// Bounds of one try to close a session, and of the pause after a round of tries, which grows.
-const (
-	closeTry   = 2 * time.Second
-	firstPause = 50 * time.Millisecond
-	mostPause  = time.Second
-)
-
-// close closes a session on the first server that answers. It begins with the one that the session was connected to.
+// close closes a session on the first server that answers. It begins with the one that the session was connected to. Some
+// servers refuse all requests without an identity, and some those with one that they do not know, so each is tried both ways.
 func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
-	v := visit.Visit{Hello: visit.Hello{Timeout: s.Timeout, Session: s.ID, Password: s.Password}}
-	v.Identities, v.SASL = splitSASL(how.Identities)
-	servers := append([]string{s.Server}, how.Servers...)
+	const try, firstPause, mostPause = 2 * time.Second, 50 * time.Millisecond, time.Second
+	var identities []visit.Identity
+	for _, i := range how.Identities {
+		if i.Scheme != "sasl" { // a server that insists on SASL frees the lock when the session times out
+			identities = append(identities, visit.Identity(i))
+		}
+	}
+	servers, _ := ensemble.Split(how.Servers)
+	servers = append([]string{s.Server}, servers...)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, mostPause) {
 		for _, server := range servers {
-			out := d.visit(ctx, server, v)
-			if out.Gone {
-				return
-			}
-			if out.Refused {
-				v.Identities, v.SASL = nil, nil
+			for _, by := range [][]visit.Identity{identities, nil} {
+				limited, cancel := context.WithTimeout(ctx, try)
+				c, err := d.dial(limited, server)
+				if err != nil {
+					cancel()
+					break
+				}
+				stop := context.AfterFunc(limited, func() { _ = c.Close() })
+				out, _ := visit.Close(c, visit.Hello{Timeout: s.Timeout, Session: s.ID, Password: s.Password}, by...)
+				stop()
+				cancel()
+				_ = c.Close()
+				if out.Gone {
+					return
+				}
 			}
 		}
 		select {
@@ -237,17 +209,4 @@ func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// visit makes one try.
-func (d *dialer) visit(ctx context.Context, server string, v visit.Visit) visit.Outcome {
-	ctx, cancel := context.WithTimeout(ctx, closeTry)
-	defer cancel()
-	c, err := d.dial(ctx, server)
-	if err != nil {
-		return visit.Outcome{}
-	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	return v.Run(c)
 }

@@ -5,11 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+const getModes, setModes = unix.TCGETS, unix.TCSETS
+
+// clockID goes on while the machine is suspended.
+const clockID = unix.CLOCK_BOOTTIME
 
 // adopts says that a process can become the parent of descendants whose own parent has ended.
 const adopts = true
@@ -20,6 +28,26 @@ func adopt() error {
 		return fmt.Errorf("prctl(PR_SET_CHILD_SUBREAPER): %w", err)
 	}
 	return lookAround()
+}
+
+// dieWithParent has the kernel send a signal to a new process when the thread that has started it ends.
+func dieWithParent(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
+
+// rename gives this process a name in ps and top, which would show the name of the link that was executed.
+func rename(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
+
+// newAlarm returns a descriptor that can be read after a time that setAlarm sets, or -1. Other timers stand still while the
+// machine is suspended.
+func newAlarm() int {
+	fd, err := unix.TimerfdCreate(clockID, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+func setAlarm(fd int, at time.Duration) {
+	_ = unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}, nil)
 }
 
 // lookAround returns why /proc does not show the descendants of this process. In a PID namespace without a /proc of its own,
@@ -34,9 +62,6 @@ func lookAround() error {
 	}
 	return nil
 }
-
-// dieWithParent has the kernel send a signal to a new process when the thread that has started it ends.
-func dieWithParent(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
 // process is a descendant.
 type process struct {
@@ -115,33 +140,52 @@ func orphaned() bool {
 
 // parseStat reads a line of /proc/PID/stat.
 func parseStat(stat []byte) (p process, ok bool) {
-	// The name may contain anything. It ends at the last parenthesis. State, parent, group and session follow.
+	// The name may contain anything. It ends at the last parenthesis. State, parent, group and session follow, and later the
+	// number of threads.
+	const threads = 17
 	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if from < 0 || to < from {
 		return p, false
 	}
 	fields := bytes.Fields(stat[to+1:])
-	if len(fields) < 4 {
+	if len(fields) <= threads {
 		return p, false
 	}
-	var errs [4]error
-	p.pid, errs[0] = strconv.Atoi(string(bytes.TrimSpace(stat[:from])))
-	p.parent, errs[1] = strconv.Atoi(string(fields[1]))
-	p.group, errs[2] = strconv.Atoi(string(fields[2]))
-	p.session, errs[3] = strconv.Atoi(string(fields[3]))
+	number := func(text []byte) int {
+		n, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+		ok = ok && err == nil
+		return n
+	}
+	ok = true
+	p.pid, p.parent = number(stat[:from]), number(fields[1])
+	p.group, p.session = number(fields[2]), number(fields[3])
 	p.name = string(stat[from+1 : to])
 	// A process whose main thread has ended is a zombie here, and can work on in other threads.
-	p.dead = bytes.ContainsAny(fields[0], "ZXx") && !hasThreads(fields)
-	return p, errs == [4]error{}
+	p.dead = bytes.ContainsAny(fields[0], "ZXx") && number(fields[threads]) <= 1
+	return p, ok
 }
 
-// threadsField is the place of the number of threads in a line of /proc/PID/stat, behind the name.
-const threadsField = 17
-
-func hasThreads(fields [][]byte) bool {
-	if len(fields) <= threadsField {
-		return false
+// callerIgnores returns signals that the shell which has started this process ignores ("trap ” TERM"), and so has this
+// process ignore. The Go runtime respects that for HUP and INT only, and for the others it cannot be found out afterwards.
+// Other callers than shells can ignore a signal and not have their children do so.
+func callerIgnores() (all []syscall.Signal) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", os.Getppid()))
+	if err != nil || lookAround() != nil {
+		return nil
 	}
-	n, err := strconv.Atoi(string(fields[threadsField]))
-	return err == nil && n > 1
+	fields := map[string]string{}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	if !slices.Contains([]string{"sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh"}, fields["Name"]) {
+		return nil
+	}
+	mask, _ := strconv.ParseUint(fields["SigIgn"], 16, 64)
+	for _, sig := range keptSignals {
+		if mask&(1<<(sig-1)) != 0 {
+			all = append(all, sig)
+		}
+	}
+	return all
 }

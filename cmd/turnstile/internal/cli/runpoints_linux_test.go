@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A try takes no time, --wait takes its time, also without a server, and the status and the message are the caller's choice.
+func TestRunBusyStatus(t *testing.T) {
+	t.Parallel()
+	path := testserver.Path(t)
+	hold(t, path)
+	for args, code := range map[string]int{"--wait 0": codeBusy, "--try --busy-status 0": 0, "--wait 3s --busy-status 75": 75} {
+		args := append(append([]string{"run", "--quiet"}, strings.Fields(args)...), path, "--", "true")
+		p := start(t, server(t), args...)
+		if p.wait(t, code); p.stderr.String() != "" {
+			t.Errorf("%v says %q", args, p.stderr)
+		}
+	}
+	began := time.Now()
+	p := start(t, "127.0.0.1:1", "run", "--wait", "1s", "--connect-timeout", "1h", path, "--", "true")
+	if p.wait(t, codeConnect); time.Since(began) < time.Second {
+		t.Errorf("--wait 1s ended after %v", time.Since(began))
+	}
+}
+
+// A turnstile that waits notices that its guard was killed, and leaves the queue. The guard has a name in ps.
+func TestRunGuardKilledWhileWaiting(t *testing.T) {
+	t.Parallel()
+	path := testserver.Path(t)
+	hold(t, path)
+	waiter := start(t, server(t), "run", path, "--", "true")
+	testserver.WaitChildren(t, path, 2)
+	guard := waiter.awaitChild(t, guardName)
+	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", guard)); err != nil || strings.TrimSpace(string(comm)) != guardName {
+		t.Errorf("ps shows the guard as %q, %v", comm, err)
+	}
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waiter.wait(t, codeFailed)
+	waiter.awaitOutput(t, "the guard of the command was killed while turnstile waited")
+	testserver.WaitChildren(t, path, 1)
+}
+
+// switches returns how often the threads of a process have waited for something.
+func switches(t *testing.T, pid int) (n int) {
+	t.Helper()
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	for _, file := range files {
+		status, _ := os.ReadFile(file)
+		_, after, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
+		value, _, _ := strings.Cut(after, "\n")
+		i, _ := strconv.Atoi(strings.TrimSpace(value))
+		n += i
+	}
+	return n
+}
+
+// While nothing happens, the guard sleeps. It wakes up when turnstile tells it that the lock is still held: every eighth of
+// the session timeout.
+func TestRunIdle(t *testing.T) {
+	t.Parallel()
+	p := hold(t, "--timeout", "40s", testserver.Path(t))
+	guard := p.awaitChild(t, guardName)
+	before, began := switches(t, guard), time.Now()
+	zktest.Eventually(t, patience, "three seconds", func() bool { return time.Since(began) > 3*time.Second })
+	if n := switches(t, guard) - before; n > 20 { // it looked ten times a second, in several threads
+		t.Errorf("the guard has woken up %d times in 3s", n)
+	}
+}
+
+// Commands are found and started as a shell, env and timeout do it. Where env runs a command, turnstile does, and otherwise the
+// statuses are the same.
+func TestRunFindsLikeEnv(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("with.sh", "#!/bin/sh\necho ran $1\n", 0o755)
+	write("bin/inbin.sh", "#!/bin/sh\necho ran $1\n", 0o755)
+	write("without.sh", "echo ran $1\n", 0o755)
+	write("lost.sh", "#!/no/such/interpreter\n", 0o755)
+	write("plain", "text", 0o644)
+	usual := os.Getenv("PATH")
+	for _, c := range []struct {
+		what, path string
+		args       []string
+	}{
+		{"absolute", usual, []string{dir + "/with.sh", "x"}},
+		{"dot in PATH", ".:" + usual, []string{"with.sh", "x"}},
+		{"empty element of PATH", usual + ":", []string{"with.sh", "x"}},
+		{"relative element of PATH", "bin:" + usual, []string{"inbin.sh", "x"}},
+		{"no #! line", usual, []string{dir + "/without.sh", "x"}},
+		{"no interpreter", usual, []string{dir + "/lost.sh"}},
+		{"no PATH", "", []string{"echo", "ran", "x"}},
+		{"missing", usual, []string{"no-such-command"}},
+		{"not executable", usual, []string{dir + "/plain"}},
+		{"a directory", usual, []string{dir}},
+	} {
+		run := func(name string, args ...string) (int, string) {
+			cmd := exec.Command(name, append(args, c.args...)...)
+			cmd.Dir = dir
+			for _, v := range os.Environ() {
+				if !strings.HasPrefix(v, "PATH=") {
+					cmd.Env = append(cmd.Env, v)
+				}
+			}
+			cmd.Env = append(cmd.Env, programEnv+"=1", "TURNSTILE_ZK="+server(t))
+			if c.path != "" {
+				cmd.Env = append(cmd.Env, "PATH="+c.path)
+			}
+			out, _ := cmd.CombinedOutput()
+			return cmd.ProcessState.ExitCode(), strings.TrimSpace(string(out))
+		}
+		want, said := run("/usr/bin/env")
+		got, text := run(os.Args[0], "run", testserver.Path(t), "--")
+		if got != want || want == 0 && text != said {
+			t.Errorf("%s: env %d %q, turnstile %d %q", c.what, want, said, got, text)
+		}
+	}
+}
+
+// Signals that the caller ignores stay ignored in the command, and systemd's watchdog is not the command's.
+func TestRunKeepsIgnored(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []string{"HUP", "INT", "TERM", "QUIT", "USR1"} {
+		script := fmt.Sprintf(`trap '' %s; WATCHDOG_PID=$$ %s run %s -- sh -c 'kill -%[1]s $$; echo "goes on $WATCHDOG_PID"'; exit $?`, sig, os.Args[0], testserver.Path(t))
+		p := startCommand(t, server(t), exec.Command("sh", "-c", script))
+		if p.wait(t, 0); p.stdout.String() != "goes on \n" {
+			t.Errorf("%s: stdout %q", sig, p.stdout)
+		}
+	}
+}
+
+// If the system has no room for another process, the status and the message say so.
+func TestRunNoRoom(t *testing.T) {
+	for _, err := range []error{syscall.EAGAIN, syscall.ENOMEM} {
+		start := cannotStart(&os.PathError{Op: "exec", Path: "/bin/true", Err: err})
+		if codeOf(t.Context(), start) != codeNoRoom || !strings.Contains(start.Error(), "ulimit -u") {
+			t.Errorf("%v: status %d", start, codeOf(t.Context(), start))
+		}
+	}
+}
+
+// A turnstile, its guard and its command are killed at random moments. No process survives, no two commands work at once, and the
+// next holder need not wait for the end of a session: these last for 20 minutes.
+func TestRunKilledAtRandom(t *testing.T) {
+	longtest.Only(t)
+	addr, w := patientServer(t)
+	const path = "/test/lock"
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	number := func(file string) int64 {
+		text, _ := os.ReadFile(file)
+		n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return n
+	}
+	var waits []time.Duration // from the last sign of the holder's command to the next holder
+	for n := range longtest.Pick(3, 150) {
+		dir := t.TempDir()
+		command := strings.ReplaceAll("date +%s%N > DIR/first; echo $$ > DIR/pid; (while :; do date +%s%N > DIR/child; done) & "+
+			"while :; do date +%s%N > DIR/parent; done", "DIR", dir)
+		holder := start(t, addr, "run", path, "--", "sh", "-c", command)
+		zktest.Eventually(t, patience, "a contender", func() bool { return w.contenders(path) == 1 })
+		rival := start(t, addr, "run", path, "--", "sh", "-c", strings.ReplaceAll("date +%s%N > DIR/begin; sleep 0.1; date +%s%N > DIR/end", "DIR", dir))
+		<-time.After(time.Duration(random.IntN(300)) * time.Millisecond)
+		victim := holder.cmd.Process.Pid
+		switch n % 3 {
+		case 1:
+			victim = holder.awaitChild(t, guardName)
+		case 2:
+			victim = pidOf(t, dir+"/pid")
+		}
+		_ = syscall.Kill(victim, syscall.SIGKILL)
+		<-holder.ended
+		rival.wait(t, 0)
+		zktest.Eventually(t, patience, "the end of all processes", func() bool {
+			out, _ := exec.Command("pgrep", "-f", dir).Output()
+			return len(out) == 0
+		})
+		last := max(number(dir+"/first"), number(dir+"/child"), number(dir+"/parent"))
+		begin, end := number(dir+"/begin"), number(dir+"/end")
+		if begin == 0 || end == 0 || last > begin {
+			t.Fatalf("round %d: the holder's command worked until %d, and the next one from %d to %d", n, last, begin, end)
+		}
+		if last > 0 {
+			waits = append(waits, time.Duration(begin-last))
+		}
+	}
+	slices.Sort(waits)
+	t.Logf("%d hand-overs: median %v, longest %v", len(waits), waits[len(waits)/2], waits[len(waits)-1])
+}
