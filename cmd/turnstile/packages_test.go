@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/cli"
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/manual"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
@@ -117,11 +115,14 @@ func built(t *testing.T, dir string) string {
 func installed(t *testing.T, root string) {
 	t.Helper()
 	run(t, "", filepath.Join(root, "usr/bin/turnstile"), "version")
-	for name := range manual.Pages(cli.Command(), manual.Source{}) {
-		page := filepath.Join(root, "usr/share/man/man1", name+".gz")
+	pages, err := filepath.Glob(filepath.Join(root, "usr/share/man/man1/turnstile*.1.gz"))
+	if err != nil || len(pages) < 10 {
+		t.Errorf("manual pages: %q, %v", pages, err)
+	}
+	for _, page := range pages {
 		warnings := run(t, "MANWIDTH=80 MANROFFSEQ= LC_ALL=C.UTF-8", "sh", "-c", "man --warnings -E UTF-8 -l '"+page+"' 2>&1 >/dev/null")
 		if warnings != "" {
-			t.Errorf("%s: %s", name, warnings)
+			t.Errorf("%s: %s", page, warnings)
 		}
 	}
 	path := filepath.Join(root, "usr/bin") + ":" + os.Getenv("PATH")

@@ -74,7 +74,6 @@ func (a *App) root() *cobra.Command {
 		Short: "Distributed locks on Apache ZooKeeper, from a shell",
 		Long: `Turnstile takes, shows and breaks distributed locks on Apache ZooKeeper. It shares them
 with programs that use the Go library github.com/turnstile-go/turnstile, and Apache Curator.`,
-		Example:           `  turnstile --zk zk1:2181,zk2:2181 run /jobs/backup -- ./backup.sh`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		Version:           version(),
@@ -93,8 +92,33 @@ with programs that use the Go library github.com/turnstile-go/turnstile, and Apa
 		&cobra.Command{Use: "exit-codes", Short: "Exit statuses of all commands", Long: exitCodesHelp()},
 		&cobra.Command{Use: "environment", Short: "Environment variables that stand for flags", Long: environmentHelp},
 	)
+	// The help of the program fits a screen. That of a command has the flags of all.
+	usual := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c.HasParent() {
+			usual(c, args)
+			return
+		}
+		fmt.Fprintf(a.Out, "%s.\n\n", cmd.Short)
+		for _, c := range cmd.Commands() {
+			if c.Runnable() && c.Name() != "help" {
+				fmt.Fprintf(a.Out, "  turnstile %-9s %s\n", c.Name(), c.Short)
+			}
+		}
+		fmt.Fprint(a.Out, rootHelp)
+	})
 	return cmd
 }
+
+const rootHelp = `
+Flags of all commands, for which there are also variables such as TURNSTILE_ZK:
+  --zk SERVERS            host:port,host:port/chroot (default: 127.0.0.1:2181)
+  --auth, --auth-file     identities, as scheme:credentials
+  --tls, --cacert, --cert, --key, --tls-server-name
+  --timeout, --connect-timeout, --json, -v
+
+Exit statuses: turnstile help exit-codes. More: turnstile help COMMAND
+`
 
 // Run runs a command line, and returns the exit status: see [codes].
 func (a *App) Run(ctx context.Context, args []string) int {

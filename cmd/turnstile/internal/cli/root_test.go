@@ -64,3 +64,20 @@ func TestErrorJSON(t *testing.T) {
 		t.Errorf("%q: %v", got.err, err)
 	}
 }
+
+// The help fits a screen, and has all commands.
+func TestHelpFitsScreen(t *testing.T) {
+	for _, args := range []string{"--help", "help", ""} {
+		got := call(t.Context(), nil, strings.Fields(args)...)
+		got.want(t, 0)
+		lines := strings.Split(got.stdout, "\n")
+		for _, line := range lines {
+			if columns(line) > 80 {
+				t.Errorf("%d columns: %s", columns(line), line)
+			}
+		}
+		if len(lines) > 24 || !strings.Contains(got.stdout, "turnstile jobs") || !strings.Contains(got.stdout, "exit-codes") {
+			t.Errorf("%d lines:\n%s", len(lines), got.stdout)
+		}
+	}
+}

@@ -8,11 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -25,6 +27,7 @@ func TestScreens(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	t.Run("run", func(t *testing.T) { compareScreens(t, screensOfRun(t)) })
 	t.Run("check", func(t *testing.T) { compareScreens(t, screensOfCheck(t)) })
+	t.Run("on call", func(t *testing.T) { compareScreens(t, screensOnCall(t)) })
 }
 
 func compareScreens(t *testing.T, screens []docScreen) {
@@ -148,5 +151,62 @@ func screensOfCheck(t *testing.T) []docScreen {
 	return []docScreen{
 		{"check", check(e.ConnectString(), " /prod/locks", "/prod/locks")},
 		{"check down", check(some, " --zk "+some)},
+	}
+}
+
+// screensOnCall has some locks and jobs of a day.
+func screensOnCall(t *testing.T) []docScreen {
+	w := newWorld(t, testserver.Server(t).Addr(0), "/prod")
+	who := func(n int, label string) string {
+		return fmt.Sprintf(`{"id":"web-%d/%d","label":%q}`, n, 4700+n, label)
+	}
+	for i, p := range []string{"jobs/report/lock", "locks/invoice-42", "locks/ledger"} {
+		w.own(t, p+"/"+uuidA+"lock-0000000000", who(i+1, "nightly"))
+	}
+	w.own(t, "locks/invoice-42/"+uuidB+"lock-0000000001", who(7, "request 71"))
+	w.own(t, "locks/invoice-42/"+uuidC+"lock-0000000002", who(8, "request 72"))
+	w.plant(t, "pool", `{"maxLeases":4,"version":1}`)
+	w.own(t, "pool/"+uuidA+"x3-lease-0000000000", who(9, ""))
+	w.plant(t, "jobs/report/last", `{"version":1,"tick":"2024-11-26T03:00:00Z","tries":1,"by":"web-1/4701"}`)
+	w.plant(t, "jobs/import/last", `{"version":1,"tick":"2024-11-26T12:00:00Z","tries":2,"done":true,"by":"web-3/4711"}`)
+	var screens []docScreen
+	for _, args := range []string{"ls /prod", "show /prod/locks/invoice-42", "why /prod/locks/invoice-42", "jobs /prod", "break --force /prod/locks/invoice-42"} {
+		in := strings.NewReader("yes\n")
+		var out buffer
+		app := &App{In: in, Out: &out, Err: &out, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
+		if code := app.Run(t.Context(), strings.Fields(args)); code != 0 {
+			t.Errorf("%s: status %d", args, code)
+		}
+		text := strings.Replace(out.String(), "Type yes: ", "Type yes: yes\n", 1)
+		screens = append(screens, docScreen{strings.Fields(args)[0], "$ turnstile " + args + "\n" + text})
+	}
+	return screens
+}
+
+// Every command that the page prints can be run: only the servers are missing here. The table of exit statuses is that of the
+// program.
+func TestPageCommands(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "command.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range codes {
+		if row := fmt.Sprintf("| %d | %s |\n", c.code, c.meaning); !strings.Contains(string(text), row) {
+			t.Errorf("the page lacks %s", row)
+		}
+	}
+	commands := regexp.MustCompile(`(?m)^ {4}(?:\$ |[0-9*/ ]+  )?turnstile (.*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 10 {
+		t.Errorf("%d commands", len(commands))
+	}
+	for _, m := range commands {
+		args := append([]string{"--connect-timeout", "10ms"}, strings.Fields(m[1])...)
+		if i := slices.Index(args, "--"); i >= 0 {
+			args = append(args[:i+1], "true")
+		}
+		got := call(t.Context(), []string{"TURNSTILE_ZK=127.0.0.1:1"}, args...)
+		if got.code != codeConnect && !(args[2] == "check" && got.code == codeUnusable) {
+			t.Errorf("%v: status %d, %s", args, got.code, got.err)
+		}
 	}
 }
