@@ -3,11 +3,8 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha1"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -17,18 +14,10 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// aclChoice is the value of --acl: the access control list of the nodes that a command makes. nil: it is inherited.
-type aclChoice []zk.ACL
-
-// Letters and names of the rights, in ZooKeeper's order of the bits.
-const aclLetters = "rwcda"
-
-var rightNames = []string{"READ", "WRITE", "CREATE", "DELETE", "ADMIN"}
-
 // rightsText names rights: "the rights READ and CREATE".
 func rightsText(rights int32) string {
 	var all []string
-	for i, name := range rightNames {
+	for i, name := range []string{"READ", "WRITE", "CREATE", "DELETE", "ADMIN"} { // in ZooKeeper's order of the bits
 		if rights&(1<<i) != 0 {
 			all = append(all, name)
 		}
@@ -39,10 +28,9 @@ func rightsText(rights int32) string {
 	return "the right " + strings.Join(all, "")
 }
 
-// aclOf parses --acl. needs are the rights that the command needs in the directories it makes.
-func (a *App) aclOf(text string, needs int32) (aclChoice, error) {
+// aclOf returns the list that --acl names, and nil if it is inherited.
+func (a *App) aclOf(text string) ([]zk.ACL, error) {
 	identities, err := a.connection.identities()
-	someone := len(identities) > 0 || a.connection.tls.Cert != ""
 	switch {
 	case err != nil:
 		return nil, err
@@ -50,73 +38,12 @@ func (a *App) aclOf(text string, needs int32) (aclChoice, error) {
 		return nil, nil
 	case text == "open":
 		return zk.WorldACL(zk.PermAll), nil
-	case text == "creator":
-		text = "auth::" + aclLetters
+	case text != "creator":
+		return nil, usagef("--acl %q: want inherit, open or creator", text)
+	case len(identities) == 0 && a.connection.tls.Cert == "":
+		return nil, usagef("--acl creator: there is no identity that could have rights: see --auth and --auth-file")
 	}
-	var list []zk.ACL
-	var possible int32 // rights that this client may have: who has a digest, an address or a certificate only the servers know
-	entry := ""
-	for _, piece := range strings.Split(text, ",") { // an id can have colons and commas
-		entry += piece
-		e, ok := parseEntry(entry)
-		if !ok {
-			entry += ","
-			continue
-		}
-		if err := checkEntry(e); err != nil {
-			return nil, usagef("--acl %s: %w", entry, err)
-		}
-		if e.Scheme == "auth" && !someone {
-			return nil, usagef("--acl: there is no identity that could have rights: see --auth and --auth-file")
-		}
-		list, entry, possible = append(list, e), "", possible|e.Perms
-	}
-	switch {
-	case entry != "":
-		return nil, usagef("--acl %q: want inherit, open, creator, or scheme:id:rights with rights out of cdrwa, such as world:anyone:r", strings.TrimSuffix(entry, ","))
-	case needs&^possible != 0:
-		return nil, usagef("--acl %s: nobody would have %s, this client neither", text, rightsText(needs&^possible))
-	}
-	return list, nil
-}
-
-// parseEntry parses one entry. It reports whether the text can be one.
-func parseEntry(text string) (e zk.ACL, ok bool) {
-	scheme, rest, ok := strings.Cut(text, ":")
-	at := strings.LastIndexByte(rest, ':')
-	if !ok || scheme == "" || at < 0 || at == len(rest)-1 {
-		return e, false
-	}
-	e = zk.ACL{Scheme: scheme, ID: rest[:at]}
-	for _, letter := range rest[at+1:] {
-		i := strings.IndexRune(aclLetters, letter)
-		if i < 0 {
-			return e, false
-		}
-		e.Perms |= 1 << i
-	}
-	return e, true
-}
-
-// checkEntry finds the mistakes that would lock out, or let in, other clients than the ones that are meant.
-func checkEntry(e zk.ACL) error {
-	_, hash, _ := strings.Cut(e.ID, ":")
-	sum, notHash := base64.StdEncoding.DecodeString(hash)
-	_, notAddress := netip.ParseAddr(e.ID)
-	_, notPrefix := netip.ParsePrefix(e.ID)
-	switch {
-	case e.Scheme == "world" && e.ID != "anyone":
-		return errors.New("the scheme world has the id anyone")
-	case e.Scheme == "auth" && e.ID != "":
-		return errors.New("the scheme auth has no id: auth::cdrwa")
-	case e.Scheme == "digest" && (notHash != nil || len(sum) != sha1.Size):
-		return errors.New("the scheme digest has the id user:hash, with the hash by: printf %s user:password | openssl sha1 -binary | base64")
-	case e.Scheme == "ip" && notAddress != nil && notPrefix != nil:
-		return errors.New("the scheme ip has an address as its id")
-	case e.Scheme != "auth" && e.ID == "":
-		return errors.New("there is no id")
-	}
-	return nil
+	return zk.AuthACL(zk.PermAll), nil
 }
 
 // connectFor connects with the list that was chosen for the nodes of a lock. It fails, before anything is made, if this client

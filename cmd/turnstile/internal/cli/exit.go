@@ -42,8 +42,8 @@ var codes = []struct {
 }{
 	{codeOK, "Done. For run: the command's own status, this or any other."},
 	{codeNo, "Done, and the answer is no: check has warnings, jobs has found one that is overdue, nobody holds the lock to break, or break was not confirmed."},
-	{codeUnusable, "check: no lock can be had. Go ends any program with it that the system refuses threads or memory while it runs."},
-	{codeSkipped, "run --once: the tick was left out, here and elsewhere, and will not be run."},
+	{codeUnusable, "check: no lock can be had. Also, for all: Go's runtime has ended turnstile, since the system refused it a thread or memory."},
+	{codeSkipped, "run --once: nothing was run, and nothing will be for this tick: a later one has begun, its tries are used up, or it was done long ago."},
 	{codeNoRoom, "run: the system refuses another process, a thread or memory."},
 	{codeUsage, "The command line is wrong, or does not fit the lock or the servers. Nothing was changed."},
 	{codeNotFound, "There is no such node."},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ type runFlags struct {
 	once        string
 	tries       int // 0: without a bound
 
-	list   aclChoice
+	list   []zk.ACL       // of --acl; nil: it is inherited
 	revoke syscall.Signal // of --on-revoke, for the command; 0: it is ended
 	ignore bool           // --on-revoke ignore
 	tick   time.Time      // of --once
@@ -107,7 +108,7 @@ before. A store can refuse a lower token than it has seen.`,
 	flags.StringVar(&f.onRevoke, "on-revoke", "terminate", "when others ask for the lock: terminate, ignore, or a `signal` for the command")
 	flags.StringVar(&f.once, "once", "", "run once for this `tick`: today, a date, 1h, or an RFC 3339 time")
 	flags.IntVar(&f.tries, "max-tries", 0, "with --once, begin a tick `n` times at most; 1: at most once")
-	flags.StringVar(&f.acl, "acl", "inherit", "access control `list` of nodes that are made: inherit, open, creator, or scheme:id:rights,...")
+	flags.StringVar(&f.acl, "acl", "inherit", "access control `list` of nodes that are made: inherit, open or creator")
 	return cmd
 }
 
@@ -165,7 +166,7 @@ func (a *App) checkRun(f *runFlags, cmd *cobra.Command, args []string) (err erro
 	if _, err := queue.New(new(session.Manager), args[0]); err != nil {
 		return usagef("%v", errors.Unwrap(err)) // without the name of the package
 	}
-	f.list, err = a.aclOf(f.acl, f.needs())
+	f.list, err = a.aclOf(f.acl)
 	return err
 }
 
@@ -207,7 +208,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 		case <-waiting:
 		}
 	}()
-	stopWaiting := onceFunc(func() { close(waiting) })
+	stopWaiting := sync.OnceFunc(func() { close(waiting) })
 	defer stopWaiting()
 
 	// The time of --wait is for all that comes before the command.
@@ -280,17 +281,6 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 }
 
 var errNoGuard = errors.New("the guard of the command was killed while turnstile waited")
-
-// onceFunc is sync.OnceFunc for a function that does not panic.
-func onceFunc(f func()) func() {
-	done := false
-	return func() {
-		if !done {
-			done = true
-			f()
-		}
-	}
-}
 
 // lockAt returns the lock that the flags of run ask for.
 func lockAt(m *session.Manager, path string, f runFlags) (interface {

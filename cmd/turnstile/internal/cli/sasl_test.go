@@ -21,7 +21,7 @@ func TestSASL(t *testing.T) {
 		t.Fatal(err)
 	}
 	run("--auth-file", file, "--acl", "creator").want(t, 0)
-	run("--auth", "sasl:shop:se:cret", "--acl", "sasl:shop:cdrwa").want(t, 0)
+	run("--auth", "sasl:shop:se:cret", "--acl", "open").want(t, 0)
 	run("--auth", "sasl:shop:wrong").want(t, codeRefused)
 	run("--auth", "sasl:shop:a", "--auth", "sasl:shop:b").want(t, codeUsage, "twice")
 }

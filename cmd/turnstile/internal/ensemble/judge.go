@@ -79,7 +79,7 @@ func (r *Report) judgeEnsemble(usable []Server) {
 	case alone || r.Voters == 1:
 		r.warn("There is one server. While it is down nobody gets a lock, and holders lose theirs when their session timeout is over.")
 	case r.Voters > 0 && r.Voters%2 == 0:
-		r.warn("%d servers vote. They survive the loss of %s, as %d would: add one or remove one.", r.Voters, servers((r.Voters-1)/2), r.Voters-1)
+		r.warn("%d servers vote. They survive the loss of as many servers as %d would: add one or remove one.", r.Voters, r.Voters-1)
 	}
 	if total := r.Voters + r.Observers; r.Voters > 1 && r.Listed < r.Voters && len(r.Servers) < r.Voters {
 		r.warn("--zk names %d of the ensemble's %d servers. A client cannot go on when these are down.", len(r.Servers), total)
@@ -95,8 +95,7 @@ func (r *Report) judgeEnsemble(usable []Server) {
 		r.warn("The servers have different versions: %s.", strings.Join(versions, ", "))
 	}
 	for _, v := range versions {
-		text := strings.TrimSuffix(v, "-SNAPSHOT")
-		before := func(release string) bool { return versionOf(text) < versionOf(release) }
+		before := func(release string) bool { return versionOf(v) < versionOf(release) }
 		if before("3.8.0") {
 			r.warn("ZooKeeper %s is not supported any more by its makers.", v)
 		}
@@ -130,7 +129,8 @@ const soundRelease = "3.9.4"
 // versionOf returns a release as a number that can be compared. Of what cannot be understood it is the highest.
 func versionOf(release string) int {
 	n := 0
-	for _, part := range strings.SplitN(release, ".", 3) {
+	parts := append(strings.SplitN(release, ".", 3), "0", "0")
+	for _, part := range parts[:3] {
 		i, err := strconv.Atoi(part)
 		if err != nil {
 			return math.MaxInt
@@ -159,13 +159,6 @@ func (r *Report) judgeAbsent() {
 	if missing > known {
 		r.warn("%d of the %d servers that vote %s not follow the leader, by its word mntr: %s down, or behind.", missing, r.Voters, does, is)
 	}
-}
-
-func servers(n int) string {
-	if n == 1 {
-		return "1 server"
-	}
-	return fmt.Sprintf("%d servers", n)
 }
 
 // slowWrite is the share of the session timeout from which a write is slow. Sessions survive commits of a
@@ -201,15 +194,8 @@ func (r *Report) judgeTimes(usable []Server) {
 	}
 	for _, s := range usable {
 		if skew := s.Skew.Duration(); skew.Abs() > skewed {
-			r.warn("The clock of the leader is %v %s the one here. Locks do not mind, and the ages in ls and show are by the servers.", skew.Abs().Round(100*time.Millisecond), aheadOf(skew))
+			r.warn("The clock of the leader is %v %s the one here. Locks do not mind, and the ages in ls and show are by the servers.", skew.Abs().Round(100*time.Millisecond), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 			break
 		}
 	}
-}
-
-func aheadOf(skew time.Duration) string {
-	if skew > 0 {
-		return "ahead of"
-	}
-	return "behind"
 }

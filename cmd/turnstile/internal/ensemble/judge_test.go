@@ -42,7 +42,7 @@ func TestJudge(t *testing.T) {
 		{"containers", func(r *Report) { r.Containers = No }, Unusable, "no containers"},
 		{"another ensemble", func(r *Report) { r.Servers[2].Same = No }, Unusable, "c:1 belongs to another ensemble than a:1"},
 		{"standalone", func(r *Report) { r.Servers, r.Voters, r.Listed = r.Servers[:1], 0, 1; r.Servers[0].Role = "standalone" }, Warned, "There is one server"},
-		{"even", func(r *Report) { r.Voters, r.Listed = 4, 4 }, Warned, "4 servers vote. They survive the loss of 1 server, as 3 would"},
+		{"even", func(r *Report) { r.Voters, r.Listed = 4, 4 }, Warned, "4 servers vote. They survive the loss of as many servers as 3 would"},
 		{"few in the list", func(r *Report) { r.Servers, r.Listed = r.Servers[:1], 1 }, Warned, "--zk names 1 of the ensemble's 3 servers"},
 		{"a voter is missing", func(r *Report) { r.Following = new(int); *r.Following = 1 }, Warned,
 			"1 of the 3 servers that vote does not follow the leader, by its word mntr: it is down, or behind."},
