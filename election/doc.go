@@ -48,6 +48,8 @@
 //     one whose session was lost while it waited.
 //   - Terms grow: no leader has a lower one than a leader before it.
 //   - However the function of Run ends, with a panic too, the candidate gives the leadership up.
+//   - A candidate whose function fails soon after it was called stands again only after a wait, longer each
+//     time: see [Election.Run].
 //
 // # What is not guaranteed
 //
@@ -67,8 +69,8 @@
 //
 // # Shutdown
 //
-// Cancel the context of Run and wait until Run has returned: then the leadership has been given up, and
-// the next candidate leads at once. Then call [session.Manager.Close]. If a process ends without that, the
+// Cancel the context of Run and wait until Run has returned, which is nil then: the leadership has been given
+// up, and the next candidate leads at once. Then call [session.Manager.Close]. If a process ends without that, the
 // next candidate leads when the servers have expired its session.
 //
 // # Testing

@@ -22,6 +22,7 @@ type Election struct {
 	queue   *queue.Queue
 	request queue.Request
 	termEnd func(error) error // nil: the default
+	rest    rest              // of Run
 
 	mu      sync.Mutex
 	running bool         // Run is

@@ -78,7 +78,7 @@ func WithLeaderLatch() Option {
 //
 // Default: campaign again in the first three cases, and return err in the last. To end a process that has
 // lost the leadership, return err in the second case too. To campaign again after a failed term, log err
-// and return nil.
+// and return nil. Run waits before it stands again then, longer each time: see [Election.Run].
 func WithTermEnd(f func(err error) error) Option {
 	return option(func(c *config) error {
 		if f == nil {

@@ -27,6 +27,6 @@ func TestPausedLeader(t *testing.T) {
 			m.Close()
 			return nil
 		})
-		wantErr(t, "Run", err, session.ErrClosed)
+		must(t, err)
 	})
 }

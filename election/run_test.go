@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -59,15 +60,17 @@ func TestTerm(t *testing.T) {
 	}
 }
 
-// The end of Run's context ends the term, with the error of the context. An error of the function is reported too.
+// The end of Run's context ends the term. That is a shutdown, and no error, unless the function returns one of its own.
 func TestContextOfRun(t *testing.T) {
 	dir := testserver.Path(t)
 	e := newElection(t, connect(t), dir)
 	ctx, cancel := context.WithTimeout(patient(t), time.Minute)
 	err := e.Run(ctx, func(context.Context) error { cancel(); return errWork })
 	wantErr(t, "Run", err, context.Canceled, errWork)
-	err = e.Run(ctx, func(context.Context) error { t.Error("called"); return nil })
-	wantErr(t, "Run of an ended context", err, context.Canceled)
+	must(t, e.Run(ctx, func(context.Context) error { t.Error("called"); return nil }))
+	ctx, cancel = context.WithCancel(patient(t))
+	defer cancel()
+	must(t, e.Run(ctx, func(ctx context.Context) error { cancel(); return fmt.Errorf("bill: %w", ctx.Err()) }))
 	testserver.WaitChildren(t, dir, 0)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
@@ -15,6 +16,8 @@ type term struct {
 	lease  *queue.Lease            // nil until the term has begun
 	end    context.CancelCauseFunc // of the context of lead
 	called error                   // ErrResigned once Resign has ended the term; guarded by Election.mu
+	worked error                   // what lead has returned
+	lasted time.Duration           // until then
 	passed bool                    // the candidate was asked to resign before lead was called, so there was no term
 }
 
@@ -43,7 +46,10 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 		defer e.over()
 		e.begin(t, lease)
 		go e.listen(t)
-		return lead(context.WithValue(ctx, termKey{}, lease))
+		began := time.Now()
+		t.worked = lead(context.WithValue(ctx, termKey{}, lease))
+		t.lasted = time.Since(began)
+		return t.worked
 	})
 	if t.lease != nil && err != nil && !errors.Is(t.lease.Err(), queue.ErrReleased) { // lost, or the manager was closed
 		err = e.failed(err)

@@ -2,6 +2,7 @@ package lockz_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,21 @@ var scenes = []scene{
 		}
 	}, []string{
 		`waits election /a, 1 ahead, behind "10.0.0.7:8080" here=false`,
+	}},
+	{"a candidate behind a leader without an id of its own", func(t *testing.T, other, us *session.Manager) {
+		for _, m := range []*session.Manager{other, us} {
+			e, err := election.New(m, "/a")
+			must(t, err)
+			begin(t, func(ctx context.Context) error {
+				return e.Run(ctx, func(ctx context.Context) error {
+					<-ctx.Done()
+					return nil
+				})
+			})
+			synctest.Wait()
+		}
+	}, []string{
+		fmt.Sprintf(`waits election /a, 1 ahead, behind %q here=false`, queue.Identity()),
 	}},
 	{"a hold inside a hold, and locks that are over", func(t *testing.T, other, us *session.Manager) {
 		begin(t, func(ctx context.Context) error {

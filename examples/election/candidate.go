@@ -41,11 +41,7 @@ func (c *candidate) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = e.Run(ctx, c.lead)
-	if errors.Is(err, ctx.Err()) {
-		return nil // told to end: the candidate has left the election
-	}
-	return err
+	return e.Run(ctx, c.lead) // nil if ctx is cancelled: the candidate has left the election
 }
 
 // termEnd is called after each term, when another candidate can lead. Run goes on if it returns nil.

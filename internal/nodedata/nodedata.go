@@ -55,10 +55,12 @@ const (
 	longest       = 4096         // of the data that is parsed, in bytes; longer data is a user's own
 )
 
-// Of returns what a node's data says about its contender. Curator, kazoo and users write a word or an address, which
-// counts as the ID. Texts that are too long or cannot be printed are left out.
+// Of returns what a node's data says about its contender. Curator, kazoo, users and candidates of elections write a word or
+// an address, which counts as the ID. So does JSON that has no id. Texts that are too long or cannot be printed are left out.
 func Of(data []byte) (d Data) {
-	if len(data) > longest || json.Unmarshal(data, &d) != nil {
+	const none = "\x00" // stays if the data has no id
+	d.ID = none
+	if len(data) > longest || json.Unmarshal(data, &d) != nil || d.ID == none {
 		d = Data{ID: string(data)}
 	}
 	if d.ID == revokeMessage {

@@ -25,7 +25,10 @@ func TestOf(t *testing.T) {
 		{"escape sequences", "\x1b[2J", Data{}},
 		{"escape sequences in JSON", `{"id":"\u001b[2J","label":"ok"}`, Data{Label: "ok"}},
 		{"long", strings.Repeat("x", 1000), Data{}},
-		{"JSON of another kind", `{"name":"a"}`, Data{}},
+		{"JSON of another kind", `{"name":"a"}`, Data{ID: `{"name":"a"}`}},
+		{"JSON that says nothing", `null`, Data{ID: `null`}},
+		{"a number", `42`, Data{ID: `42`}},
+		{"an empty id", `{"id":"","label":"a"}`, Data{Label: "a"}},
 		{"other types", `{"id":7}`, Data{ID: `{"id":7}`}},
 		{"long JSON", `{"id":"a","x":"` + strings.Repeat("x", longest) + `"}`, Data{}},
 	} {

@@ -1,6 +1,7 @@
 package locktest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -197,10 +198,14 @@ func TestElection(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err = e.Run(ctx, lead); errors.Is(err, over) {
+			switch err := e.Run(ctx, lead); {
+			case errors.Is(err, over):
 				return nil
+			case err == nil: // a shutdown, before lead was called or while it returned no error
+				return cmp.Or(ctx.Err(), session.ErrClosed)
+			default:
+				return err
 			}
-			return err
 		}}, nil
 	}
 	run(t, locktest.Subject{

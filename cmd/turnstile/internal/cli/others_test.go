@@ -13,6 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/java"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // other is a program that holds locks by another library.
@@ -116,6 +117,19 @@ func TestElection(t *testing.T) {
 				w.says(t, "show", "--wide", p, "  web-3  ")
 				w.says(t, "show", "--wide", p, "  turnstile  ")
 				w.says(t, "ls", w.top, p+"  election  web-3  ")
+				return over
+			})
+			if !errors.Is(err, over) {
+				t.Fatal(err)
+			}
+			p += "-default" // without an id of its own
+			e, err = election.New(w.manager(t), p, opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = e.Run(t.Context(), func(context.Context) error {
+				w.says(t, "show", "--wide", p, "  "+queue.Identity()+"  ")
+				w.says(t, "ls", w.top, p+"  election  "+queue.Identity()+"  ")
 				return over
 			})
 			if !errors.Is(err, over) {

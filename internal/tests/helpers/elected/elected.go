@@ -2,6 +2,7 @@
 package elected
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -55,11 +56,11 @@ func Acquire(ctx context.Context, m *session.Manager, path string, opts ...elect
 	case <-leads:
 		return t, nil
 	case <-t.ended:
-		return nil, err
+		return nil, cmp.Or(err, session.ErrClosed) // Run returns nil once the manager is closed
 	case <-ctx.Done():
 		stop()
 		<-t.ended
-		if errors.Is(err, context.Canceled) || errors.Is(err, errOver) {
+		if err == nil || errors.Is(err, errOver) {
 			err = ctx.Err()
 		}
 		return nil, err

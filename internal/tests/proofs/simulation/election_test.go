@@ -104,7 +104,16 @@ func (r *campaign) run() (err error) {
 			panic(p)
 		}
 	}()
-	return r.e.Run(r.c.ctx, r.lead)
+	if err = r.e.Run(r.c.ctx, r.lead); err != nil {
+		return err
+	}
+	switch end := r.c.ctx.Err(); { // nil is for a shutdown
+	case end != nil:
+		return end
+	case r.k.m.leaves(r.c.mgr):
+		return session.ErrClosed
+	}
+	return nil
 }
 
 // lead is a term.
