@@ -32,7 +32,7 @@ func (c claim) run(ctx context.Context, tx *sql.Tx, token int64, key any, args .
 	switch {
 	case err != nil:
 	case highest > token:
-		err = fmt.Errorf("%w, with token %d", ErrStale, highest)
+		err = fmt.Errorf("%w: the highest token that it has seen is %d", ErrStale, highest)
 	case highest < token:
 		err = fmt.Errorf("the column has become %d: it has to be a 64-bit integer", highest)
 	default:

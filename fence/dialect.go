@@ -11,7 +11,12 @@ import (
 // ErrStale is the error of a claim with a token that is lower than that of a holder which has claimed the resource
 // already: the lock was lost, and another holder has it or had it. Match it with [errors.Is], roll the transaction back,
 // and take the lock again.
-var ErrStale = errors.New("a later holder has claimed it")
+//
+// If every holder gets it, also one that has just taken the lock, tokens have fallen: the ZooKeeper servers were wiped, or
+// restored from a backup, or the clients were moved to other servers. Taking the lock again does not help then. Keep all
+// clients away, and raise the tokens above those that the database has seen: docs/operations.md in the repository has the
+// steps. Do not set the tokens of the database back, since a former holder may still write.
+var ErrStale = errors.New("a later holder has claimed it, or the ZooKeeper servers were wiped")
 
 // DefaultTable is the table of [Dialect.Claim] and [Dialect.Schema].
 const DefaultTable = "turnstile_fence"

@@ -78,7 +78,8 @@
 //
 // # Errors, and when to try again
 //
-// After [ErrStale], give up: another holder has or had the lock. Roll back, and take the lock again. After any other
+// After [ErrStale], give up: another holder has or had the lock. Roll back, and take the lock again. If every claim of
+// every holder ends with it, the ZooKeeper servers have lost their data, which ErrStale has more about. After any other
 // error, roll back too. Two kinds of error are no fault of the transaction, which can run once more from the beginning,
 // with the same token, while the lock is held (the example Retry):
 //

@@ -24,7 +24,7 @@ func (s *store) update(token int64, f func(open int) int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if token < s.token { // an equal token is the same holder, which may write again
-		return fmt.Errorf("token %d: %w, with token %d", token, fence.ErrStale, s.token)
+		return fmt.Errorf("token %d: %w: token %d has claimed it", token, fence.ErrStale, s.token)
 	}
 	s.token = token
 	s.open = f(s.open) // f reads behind the claim, and nobody else writes before it has returned
@@ -46,7 +46,7 @@ func Example_store() {
 	// A, token 41: <nil>
 	// A, token 41: <nil>
 	// B, token 42: <nil>
-	// token 41: a later holder has claimed it, with token 42
+	// token 41: a later holder has claimed it, or the ZooKeeper servers were wiped: token 42 has claimed it
 	// stale: true - open: 0
 }
 
