@@ -132,6 +132,16 @@ var sessions = []mutant{
 		by("schedule", "TestRecordIsGuarded"),
 	},
 	{
+		"a candidate that cannot lead stands again at once",
+		"the candidates that can lead wait for it again and again",
+		one("election", "(*rest).after", never(test("worked"))), by("election", "TestRest"),
+	},
+	{
+		"missed ticks that were left out are not counted",
+		"they are overtaken in silence",
+		one("schedule", "(*catchUp).look", never(test("left"))), by("schedule", "TestCatchUpOvertaken"),
+	},
+	{
 		"a claim with a lower token is accepted",
 		"a former holder writes over what the present one has written",
 		one("fence", "claim.run", never(test("highest", "token", ">"))), by("databases", "TestOwnSecondClaim"),
