@@ -27,15 +27,17 @@ func put(t *testing.T, dir, name, data string, flags int32) string {
 	return made
 }
 
-// A contender of another kind of lock is a conflict, at any place in the queue. The call that finds
-// it leaves no node.
+// A contender of another kind of lock is a conflict, at any place in the queue. The call that finds it leaves no node. The
+// error says what was found.
 func TestConflict(t *testing.T) {
-	for _, name := range []string{
-		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-lease-0000000000",
-		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-__WRIT__0000009999",
-		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-__READ__0000000000",
-		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-unfair-0000000000", // of states before 0.1.0
-		"0b3ea4c16f9a4c4e9d532f1c1c8f6a01__rlock__0000000000",
+	const id = "0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01"
+	for name, found := range map[string]string{
+		"_c_" + id + "-lease-0000000000":   "a lease of a semaphore",
+		"_c_" + id + "-__WRIT__0000009999": "a writer of a read-write lock",
+		"_c_" + id + "-__READ__0000000000": "a reader of a read-write lock",
+		"_c_" + id + "-latch-0000000000":   "a candidate of Curator's LeaderLatch",
+		"_c_" + id + "-unfair-0000000000":  "a mutex without a queue, of a state before 0.1.0",
+		"0b3ea4c16f9a__rlock__0000000000":  "a contender for kazoo's ReadLock",
 	} {
 		t.Run(name[len(name)-17:], func(t *testing.T) {
 			dir := persistentDir(t)
@@ -47,6 +49,9 @@ func TestConflict(t *testing.T) {
 			mustBe(t, err, queue.ErrConflict)
 			_, err = q.Contenders(patient(t), mutex)
 			mustBe(t, err, queue.ErrConflict)
+			if text := err.Error(); !strings.HasSuffix(text, ": a mutex lock finds "+found) {
+				t.Errorf("error %v, want one that says %s", err, found)
+			}
 			testserver.WaitChildren(t, dir, 1)
 			testserver.Delete(t, other)
 			release(t, acquire(t, q))

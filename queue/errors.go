@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -60,19 +61,38 @@ type OpError struct {
 	Op   string // the operation, such as "acquire", "unlock" or "resize"; "lock" for the loss of a lock
 	Path string // of the lock; those of several locks have ", " between them
 	Err  error  // why
+
+	since time.Time // of a loss, when this process noticed it; otherwise zero
 }
 
-// Error returns the operation, the path and the reason. Of parts that failed on the same lock it gives the reason
-// alone.
+// Error returns the operation, the path and the reason. Of parts that failed on the same lock it gives the reason alone.
+// If a lock was lost before it was unlocked, the text says since when.
 func (e *OpError) Error() string {
 	why := e.Err
 	for {
 		part, ok := why.(*OpError) //nolint:errorlint // not what it wraps
 		if !ok || part.Path != e.Path {
-			return e.Op + " " + e.Path + ": " + why.Error()
+			break
 		}
 		why = part.Err
 	}
+	text := e.Op + " " + e.Path + ": " + why.Error()
+	if since := lostSince(e.Err); e.Op == "unlock" && !since.IsZero() {
+		text += ", since " + since.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// lostSince returns when the loss in an error was noticed, or the zero time.
+func lostSince(err error) time.Time {
+	var op *OpError
+	for errors.As(err, &op) {
+		if !op.since.IsZero() {
+			return op.since
+		}
+		err = op.Err
+	}
+	return time.Time{}
 }
 
 // Unwrap returns Err.
@@ -112,8 +132,21 @@ func called(k *Kind) string {
 	return "a " + k.Name
 }
 
+// conflictOf returns the error of a kind that finds a contender of another one.
 func conflictOf(k *Kind, n Node) error {
-	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, called(k), n.Name)
+	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, called(k), contends[n.Prefix])
+}
+
+// contends says what a node of another kind of lock belongs to.
+var contends = map[string]string{
+	PrefixLock:      "a contender for a mutex or an election",
+	PrefixLatch:     "a candidate of Curator's LeaderLatch",
+	PrefixRead:      "a reader of a read-write lock",
+	PrefixWrite:     "a writer of a read-write lock",
+	PrefixLease:     "a lease of a semaphore",
+	prefixUnfair:    "a mutex without a queue, of a state before 0.1.0",
+	PrefixKazooLock: "a contender for kazoo's Lock or WriteLock",
+	PrefixKazooRead: "a contender for kazoo's ReadLock",
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

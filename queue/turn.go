@@ -171,7 +171,11 @@ func (t *Turn) lose(cause error) (lost int) {
 		// The session counts the node until a delete of ours has found that it is gone.
 		t.remove(t.ctx)
 	}
-	if t.over.end(failed("lock", t.q.dir, cause)) && deleted {
+	over := &OpError{Op: "lock", Path: t.q.dir, Err: cause}
+	if errors.Is(cause, session.ErrLost) {
+		over.since = time.Now()
+	}
+	if t.over.end(over) && deleted {
 		turns.remove(t)
 		if lost > 0 {
 			t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",

@@ -25,7 +25,7 @@ func TestErrorTexts(t *testing.T) {
 	texts := map[string]testserver.ErrorText{
 		"nil manager":            {Err: newErr(nil, "/a"), Want: "rwlock: invalid argument: nil session manager"},
 		"bad path":               {Err: newErr(m, "/a/"), Want: `rwlock: invalid argument: path "/a/" ends with a slash`},
-		"bad options":            {Err: newErr(m, "/a", nil, rwlock.WithName("")), Want: "rwlock: invalid argument: nil option; invalid argument: empty name"},
+		"bad options":            {Err: newErr(m, "/a", nil, rwlock.WithName("")), Want: "rwlock: invalid argument: nil option; empty name"},
 		"nil function":           {Err: lock.Do(owner, nil), Want: "acquire /a: invalid argument: Do of a nil function"},
 		"nil function of Reader": {Err: lock.Reader().Do(owner, nil), Want: "acquire /a: invalid argument: Do of a nil function"},
 		"Unlock without Lock":    {Err: lock.Unlock(), Want: "unlock /a: lock is not held"},
@@ -40,7 +40,7 @@ func TestErrorTexts(t *testing.T) {
 	waitLost(t, lock.Reader().Held)
 	texts["upgrade of a lost one"] = testserver.ErrorText{Err: lock.Lock(owner), Want: "acquire /a: session 0x1: lost: expired by the server"}
 	texts["RLock of a lost one"] = testserver.ErrorText{Err: lock.RLock(owner), Want: "acquire /a: session 0x1: lost: expired by the server"}
-	texts["RUnlock of a lost one"] = testserver.ErrorText{Err: lock.RUnlock(), Want: "unlock /a: session 0x1: lost: expired by the server"}
+	texts["RUnlock of a lost one"] = testserver.ErrorText{Err: lock.RUnlock(), Want: "unlock /a: session 0x1: lost: expired by the server, since NOW"}
 	must(t, m.Close())
 	texts["closed"] = testserver.ErrorText{Err: lock.RLock(owner), Want: "acquire /a: session manager closed"}
 	testserver.CheckTexts(t, dir, texts)

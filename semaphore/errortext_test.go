@@ -34,7 +34,7 @@ func TestErrorTexts(t *testing.T) {
 	texts := map[string]testserver.ErrorText{
 		"nil manager":                 {Err: newErr(nil, "/a", 1), Want: "semaphore: invalid argument: nil session manager"},
 		"bad path":                    {Err: newErr(m, "/a/", 1), Want: `semaphore: invalid argument: path "/a/" ends with a slash`},
-		"bad limit and option":        {Err: newErr(m, "/a", 0, nil), Want: "semaphore: invalid argument: 0 leases: want 1 to 2147483647; invalid argument: nil option"},
+		"bad limit and option":        {Err: newErr(m, "/a", 0, nil), Want: "semaphore: invalid argument: 0 leases: want 1 to 2147483647; nil option"},
 		"nil function":                {Err: sem.Do(ctx, nil), Want: "acquire /a: invalid argument: Do of a nil function"},
 		"Unlock without Lock":         {Err: sem.Unlock(), Want: "unlock /a: lock is not held"},
 		"no leases":                   {Err: acquireErr(ctx, sem, 0), Want: "acquire /a: invalid argument: 0 leases: want 1 to 2147483647"},

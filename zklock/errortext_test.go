@@ -33,7 +33,7 @@ func TestErrorTexts(t *testing.T) {
 		"nil manager":                        {Err: newErr(nil, "/a"), Want: "zklock: invalid argument: nil session manager"},
 		"bad path":                           {Err: newErr(m, "a"), Want: "zklock: invalid argument: path \"a\" does not begin with a slash"},
 		"root":                               {Err: newErr(m, "/"), Want: "zklock: invalid argument: a lock needs a directory of its own below /"},
-		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithName("")), Want: "zklock: invalid argument: nil option; invalid argument: empty name"},
+		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithName("")), Want: "zklock: invalid argument: nil option; empty name"},
 		"no hand-over":                       {Err: newErr(m, "/a", zklock.WithLocalHandover(0)), Want: "zklock: invalid argument: WithLocalHandover(0): want at least 1"},
 		"no locks":                           {Err: multiErr(), Want: "zklock: invalid argument: Multi: no locks"},
 		"no lock of this module":             {Err: multiErr(lock, ownType{lock}), Want: "zklock: invalid argument: Multi: lock 1, a zklock_test.ownType, was not made by this module"},
@@ -54,7 +54,7 @@ func TestErrorTexts(t *testing.T) {
 	other, err := semaphore.New(m, dir, 1)
 	must(t, err)
 	must(t, other.Lock(patient(t)))
-	texts["another kind"] = testserver.ErrorText{Err: lock.Lock(patient(t)), Want: "acquire /a: another kind of lock, or another configuration, at this path: a mutex lock finds _c_ID-lease-0000000000"}
+	texts["another kind"] = testserver.ErrorText{Err: lock.Lock(patient(t)), Want: "acquire /a: another kind of lock, or another configuration, at this path: a mutex lock finds a lease of a semaphore"}
 	must(t, other.Unlock())
 
 	refused := dir + "/refused"
@@ -75,11 +75,15 @@ func TestErrorTexts(t *testing.T) {
 	texts["Lock of several, one of them held"] = testserver.ErrorText{Err: several.Lock(owner), Want: "acquire /a, /a/held: invalid argument: the owner of the context holds /a/held already"}
 	lease, err := newMutex(t, m, dir).Acquire(patient(t))
 	must(t, err)
+	pair, err := zklock.Multi(newMutex(t, m, dir+"-first"), newMutex(t, m, dir+"-second"))
+	must(t, err)
+	must(t, pair.Lock(patient(t)))
 	expire(t, proxy, m)
 	waitLost(t, held)
 	texts["Release of a lost lease"] = testserver.ErrorText{Err: lease.Release(patient(t)), Want: "lock /a: session 0x1: lost: expired by the server"}
 	texts["Lock of a lost one"] = testserver.ErrorText{Err: held.Lock(owner), Want: "acquire /a/held: session 0x1: lost: expired by the server"}
-	texts["Unlock of a lost one"] = testserver.ErrorText{Err: held.Unlock(), Want: "unlock /a/held: session 0x1: lost: expired by the server"}
+	texts["Unlock of a lost one"] = testserver.ErrorText{Err: held.Unlock(), Want: "unlock /a/held: session 0x1: lost: expired by the server, since NOW"}
+	texts["Unlock of several lost ones"] = testserver.ErrorText{Err: pair.Unlock(), Want: "unlock /a-first, /a-second: lock /a-second: session 0x1: lost: expired by the server; lock /a-first: session 0x1: lost: expired by the server, since NOW"}
 	must(t, m.Close())
 	texts["closed"] = testserver.ErrorText{Err: lock.Lock(t.Context()), Want: "acquire /a: session manager closed"}
 	testserver.CheckTexts(t, dir, texts)

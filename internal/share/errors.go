@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -95,11 +96,16 @@ type joined struct{ errs []error }
 
 func (j *joined) Unwrap() []error { return j.errs }
 
-// Error says each thing once.
+// Error says each thing once, also that arguments are invalid.
 func (j *joined) Error() string {
 	var texts []string
+	invalid := misuse.ErrInvalid.Error() + ": "
 	for _, err := range j.errs {
-		if text := oneLine(err.Error()); !slices.Contains(texts, text) {
+		text := oneLine(err.Error())
+		if len(texts) > 0 && strings.HasPrefix(texts[0], invalid) {
+			text = strings.TrimPrefix(text, invalid)
+		}
+		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}
