@@ -151,16 +151,16 @@ func plain(unit string) bool {
 
 // ominous reports whether the character at i must be escaped because of what s means as a whole: the first character of a
 // reserved word, and the last digit of a sequence number. Clients that look for their own nodes parse names that begin with _c_,
-// and some versions of go-zookeeper panic at them.
+// and some versions of go-zookeeper panic at them. Other digits stay: the prefix of each contender ends in - or _.
 func ominous(s string, i int) bool {
 	switch i {
 	case 0:
 		return slices.Contains([]string{".", "..", "zookeeper", "locks", "leases"}, s) || strings.HasPrefix(s, "_c_")
 	case len(s) - 1:
-		return sequence.MatchString(s[max(0, len(s)-10):])
+		return sequence.MatchString(s[max(0, len(s)-11):])
 	}
 	return false
 }
 
-// sequence matches the end of a sequential node's name: ten digits, or a minus sign and nine.
-var sequence = regexp.MustCompile(`^[-0-9][0-9]{9}$`)
+// sequence matches the end of a contender's name: the end of its prefix, and ten digits or a minus sign and nine.
+var sequence = regexp.MustCompile(`^[-_][-0-9][0-9]{9}$`)
