@@ -126,6 +126,20 @@ func (k *Keyed) Held(key string) bool {
 	return e.Lock.Held()
 }
 
+// Done is [Mutex.Done] of the key's lock. Without a hold the channel is closed.
+func (k *Keyed) Done(key string) <-chan struct{} {
+	e := k.made().Enter(key)
+	defer e.Leave()
+	return e.Lock.Done()
+}
+
+// Holder is [Mutex.Holder] of the key's lock.
+func (k *Keyed) Holder(ctx context.Context, key string) (queue.Contender, error) {
+	e := k.enter(ctx, key, "zklock: Keyed.Holder")
+	defer e.Leave()
+	return e.Lock.Holder(ctx)
+}
+
 // Contenders is [Mutex.Contenders] of the key's lock. It returns zk.ErrNoNode if the servers have no directory for the
 // key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
@@ -149,7 +163,8 @@ func (k *Keyed) Path(key string) string { return k.made().Path(key) }
 // if SHA-256 has been broken.
 //
 // Every server accepts the element. It is never empty, "." or "..", and has no slash. It cannot be taken for a
-// contender's node of this module, Curator, go-zookeeper or kazoo, or for a directory of Curator or of ZooKeeper itself.
+// contender's node, whose name ends in - or _ and ten digits, or for a directory of Curator or of ZooKeeper itself. So the
+// last digit of "order-0123456789" is escaped, and "0123456789" stays.
 //
 // EscapePath is not idempotent: it escapes an escaped string again. It does not normalize Unicode or case. Normalize
 // names yourself if "É" and "é" should be the same lock.

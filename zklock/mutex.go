@@ -184,6 +184,15 @@ func (m *Mutex) Path() string { return m.made().Path }
 // Manager returns the session manager that was given to [New].
 func (m *Mutex) Manager() *session.Manager { return m.made().Manager }
 
+// Holder returns who holds the mutex, of all processes, by one listing and one read. If nobody does, it returns the zero
+// value. Since of the Contender is when the holder came to the queue, and HeldSince, for a holder of this process, when it
+// got the mutex. Kept says that this process only keeps the place ([WithLazyRelease]). The answer was true at a moment after
+// the call began: a program that follows the holder uses [queue.Queue.Observe]. Holder fails as Contenders does, but not
+// with zk.ErrNoNode.
+func (m *Mutex) Holder(ctx context.Context) (queue.Contender, error) {
+	return m.called(ctx, "zklock: Mutex.Holder").Queue.First(ctx, mutex)
+}
+
 // Contenders returns the holder and the waiters of all processes, in the order of the queue. It fails with the error of
 // ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist (see [queue.Queue.Contenders]),
 // or what the server refuses.
