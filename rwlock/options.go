@@ -32,12 +32,11 @@ func WithAsyncRelease() Option { return option((*share.Options).SetAsync) }
 // of this RWMutex, without a request, as long as no other contender has come. The readers hold together: an RLock joins
 // those that hold, or takes their place again, as long as no writer waits, and without a request. While other readers
 // come and go, the readers look with one request each time whether a writer is among them. If there are more than 16
-// contenders, or after 16 looks before another reader of this RWMutex comes, they stop to do so: a place that is only
-// kept is given up, and from the next change on every reader has a place of its own.
+// contenders, or after 16 looks before another reader of this RWMutex comes, they stop to do so: a kept place is given up,
+// and from the next change on every reader has a place of its own.
 //
-// A kept place ends when a contender comes that it blocks: a writer, for readers, and anybody, for writers. That holds for
-// this process too: a Lock gives up the place that its readers keep, before it sends a request. A writer that becomes a
-// reader (a downgrade) keeps no place.
+// A kept place ends when a contender comes that it blocks, also of this process: a writer, for readers, and anybody, for
+// writers. A writer that becomes a reader (a downgrade) keeps no place.
 func WithLazyRelease(d time.Duration) Option {
 	return option(func(o *share.Options) error { return o.SetKeep(d) })
 }

@@ -40,9 +40,8 @@ type RWMutex struct {
 
 var (
 	// ErrUpgrade is returned by Lock, TryLock and Do if the owner of the context holds the read lock and not the write
-	// lock. The call would wait for its own read lock, and two such calls for each other. The read lock stays held.
-	// Unlock it first. After Lock has returned, read again what was read before, since another writer may have been in
-	// between.
+	// lock. The call would wait for its own read lock, and two such calls for each other. Unlock the read lock first.
+	// After Lock has returned, read again what was read before, since another writer may have been in between.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock")
 
 	// ErrNotHeld is zklock.ErrNotHeld ("lock is not held"): of RUnlock, it says that there is no RLock or TryRLock.
@@ -51,8 +50,7 @@ var (
 
 type door = share.Door[*RWMutex]
 
-// The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's. They differ in the first
-// prefix, which is that of their own nodes.
+// The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's.
 var (
 	writer = queue.Writer()
 	reader = queue.Reader()
@@ -73,9 +71,8 @@ func (rw *RWMutex) called(ctx context.Context, method string) *RWMutex {
 	return rw
 }
 
-// New returns the lock at path, as New of package zklock returns a mutex: without I/O, and with the same errors. Two
-// RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners know only what was
-// locked through the same value.
+// New returns the lock at path, as New of package zklock returns a mutex. Two RWMutex values at one path are the same lock,
+// also in one process. But Unlock, Held and owners know only what was locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	rw, err := open(m, path, opts)
 	if err != nil {
@@ -121,9 +118,9 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 // Unlock gives back what one Lock or TryLock took. A read lock that the owner has taken in the meantime stays held.
 func (rw *RWMutex) Unlock() error { return rw.made().write.Unlock() }
 
-// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. If the
-// owner of ctx ([queue.WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It returns
-// [session.ErrLost] if the owner has lost that lock.
+// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. An
+// owner that holds the read lock or the write lock waits for no other contender. It gets [session.ErrLost] if it has lost
+// that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.RLock").read.Lock(ctx, rw.readAsOwner)
 }
@@ -204,8 +201,8 @@ func (rw *RWMutex) refuseReader(ctx context.Context, owner *queue.Owner) error {
 	return rw.write.Failed("acquire", err)
 }
 
-// readAsOwner gets the read lock for a hold. If the owner of ctx holds the write lock, the read lock gets a place beside it,
-// and does not depend on the write lock after that.
+// readAsOwner gets the read lock for a hold. If the owner of ctx holds the write lock, it gets a place beside that, and does
+// not depend on it afterwards.
 func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
 	owner := queue.OwnerOf(ctx)
 	for {

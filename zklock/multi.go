@@ -64,9 +64,9 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 //
 // Several free locks take as long as one: the MultiLock enters all queues in one flight, and holds all locks after one
 // round trip if nobody is in the way. Otherwise it removes all of its nodes, waits until the servers have confirmed that,
-// and takes one lock after another, in order. So it never stands in a queue while it waits in an earlier one. It takes the
-// locks in order from the beginning if goroutines of this process share the place of one of them ([WithLocalHandover],
-// [WithLazyRelease]), or if one is a semaphore in Curator's layout. A place that the process keeps is used again.
+// and takes one lock after another, in order. So it never stands in a queue while it waits in an earlier one. It goes in
+// order from the beginning if goroutines of this process share the place of one of the locks ([WithLocalHandover],
+// [WithLazyRelease]), which is used again if it is kept, or if one is a semaphore in Curator's layout.
 //
 // Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if one is nil, the zero
 // Reader of rwlock, or of a type that [ContextLocker] does not name, if they are of several managers, or if two have the
@@ -117,8 +117,7 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 //
 // If Lock loses one of the locks while it waits for another, it gives up all of them and starts over. Once it has
 // returned nil, the hold is lost as soon as any of the locks is lost. The other locks are kept until Unlock, as the work
-// that they protect may still be going on. Until that Unlock, other goroutines in Lock of this MultiLock have none of the
-// locks and no place in a queue.
+// that they protect may still be going on. Until then, other goroutines in Lock of this MultiLock have no place in a queue.
 func (m *MultiLock) Lock(ctx context.Context) error {
 	return m.called(ctx, "zklock: MultiLock.Lock").holds.Lock(ctx, m.get)
 }

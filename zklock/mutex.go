@@ -117,12 +117,11 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the mutex up. Unlock
 // never frees what a Do holds, or what was locked through another Mutex value.
 //
-// The release is certain from the moment of the call, and the caller has nothing left to do. Unlock waits until the
-// servers have confirmed it. So a process that hears of that, and asks for the mutex then, does not find this hold.
-// Unlock waits for a second at most, and for no connection: if there is none, if it breaks, or if the session is lost
-// meanwhile, Unlock returns nil at once. The release goes on by itself, and the log and the Release hook of
-// [session.Trace] tell how it ends. With [WithAsyncRelease] Unlock does not wait at all. A caller that has to know takes
-// a lease ([Mutex.Acquire]), whose Release waits for as long as its context allows.
+// The release is certain from the moment of the call. Unlock waits until the servers have confirmed it, so a process that
+// hears of that, and asks for the mutex then, does not find this hold. It waits for a second at most, and for no
+// connection: if there is none, if it breaks, or if the session is lost meanwhile, Unlock returns nil at once. The release
+// goes on by itself, and the log and the Release hook of [session.Trace] tell how it ends. With [WithAsyncRelease] Unlock
+// does not wait. A caller that has to know takes a lease ([Mutex.Acquire]), whose Release waits as its context allows.
 //
 // The error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches [session.ErrLost] if
 // the mutex was lost before: others may have held it since. If the servers refuse to remove the node, it is their error,
@@ -130,7 +129,7 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 //
 // Unlock cannot tell which goroutine calls it. If several share the Mutex, and one calls Unlock without a Lock, it gives
 // back the hold of another, and gets the report if that hold was lost. Where that can happen, use [Mutex.Do] or
-// [Mutex.Acquire], which give back their own hold and report its loss.
+// [Mutex.Acquire], which give back their own hold.
 func (m *Mutex) Unlock() error { return m.made().Unlock() }
 
 // Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and Unlock. It waits and fails
@@ -201,14 +200,12 @@ func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 }
 
 // Locker returns the mutex as a [sync.Locker], for code that wants one. The Locker and the Mutex share one hold: Unlock
-// of either gives back a Lock of the other. Unlock panics when the lock is not held, as that of [sync.Mutex] does, but not
-// when the lock was lost.
+// of either gives back a Lock of the other. Unlock panics when the lock is not held, but not when it was lost.
 //
 // If the lock is lost between Lock and Unlock, onLost is called, once for that hold, with an error that matches
-// [session.ErrLost]: as soon as the loss is known, on a goroutine of its own, so it may block. If Unlock comes at the
-// same moment, onLost may be called after Unlock has returned. A program that cannot go on safely ends itself in onLost.
-// It is not called when the program closes the manager. onLost may be nil: then only [Mutex.Held] and [Mutex.Done] show
-// the loss.
+// [session.ErrLost]: as soon as the loss is known, on a goroutine of its own, so it may block, and may be called after an
+// Unlock that comes at the same moment. A program that cannot go on safely ends itself in onLost. It is not called when
+// the program closes the manager. It may be nil: then only [Mutex.Held] and [Mutex.Done] show the loss.
 //
 // Lock returns only when it holds the lock. It tries again after every error, such as [queue.ErrConflict] or
 // zk.ErrNoAuth, which an operator can repair. It logs the error as a warning to the manager's logger

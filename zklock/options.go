@@ -82,8 +82,7 @@ func WithLocalHandover(n int) Option {
 //
 // d counts from each Unlock. It must be more than 0 and at most a minute. A place is kept for a session timeout at most,
 // and the first Unlock a session timeout after the mutex was taken from the servers gives it up. Default: Unlock gives
-// the mutex up. These are the differences from a mutex without the option, and docs/performance.md in the repository has
-// the price:
+// the mutex up. These are the differences, and docs/performance.md in the repository has the price:
 //
 //   - All goroutines that use this Mutex share one place, as with [WithLocalHandover]. As long as no other process has
 //     come, Unlock hands the mutex over to the next goroutine without a request. From then on it hands it over as often
