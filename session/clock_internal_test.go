@@ -237,8 +237,8 @@ func TestRoom(t *testing.T) {
 	r.leave(a, &failed)
 	r.leave(a, &failed)
 	d := take("/d", false, true) // behind the delete
-	r.stay(a, &failed)           // its answer was lost
-	r.stay(a, &failed)
+	r.stay(a, &failed, false)    // its answer was lost
+	r.stay(a, &failed, false)
 	r.leave(a, &failed) // and leave comes after that
 	if r.nodes != 4 || r.there.Load() != 1 || r.all.Load() != 4 {
 		t.Errorf("%d nodes, %d there, %d in all", r.nodes, r.there.Load(), r.all.Load())

@@ -105,6 +105,24 @@ func TestRemoveRefused(t *testing.T) {
 	})
 }
 
+// A node whose delete was refused makes no room for others while that is tried again: it would in each try.
+func TestRefusedDeleteMakesNoRoom(t *testing.T) {
+	inBubble(t, func(e *entering) {
+		node, err := e.s.Enter(e.t.Context(), e.form(false))
+		must(e.t, err)
+		e.allow(zk.PermAll &^ zk.PermDelete)
+		wantErr(e.t, "Remove", gone(node.Remove(e.t.Context())), zk.ErrNoAuth)
+		again := e.HoldReply(zktest.Any(zktest.OpDelete))
+		<-again.Hit()
+		second := e.begin(e.t.Context(), e.form(false))
+		synctest.Wait()
+		again.Release()
+		wantErr(e.t, "Enter", (<-second).err, session.ErrTooManyNodes)
+		e.allow(zk.PermAll)
+		e.removes(e.enterWhen(e.form(false), session.ErrTooManyNodes))
+	}, session.WithNodeLimits(1, 1<<20))
+}
+
 // removals notes what hooks are told of deletes.
 type removals struct {
 	mu    sync.Mutex

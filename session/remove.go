@@ -181,7 +181,7 @@ func (q *removals) send(l *link, r *Removal) {
 		if gone {
 			s.room.end(r.place)
 		} else {
-			s.room.stay(r.place, &failed)
+			s.room.stay(r.place, &failed, reply.Err == nil)
 		}
 		ended(err)
 		switch {

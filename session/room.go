@@ -26,6 +26,7 @@ type place struct {
 	path    string // "" while that is not known
 	gone    bool
 	leaving bool // its delete has left
+	refused bool // and it was refused: the next one makes no room, since each of many would
 }
 
 // take takes the room of a node that is to be created. full has the chroot. The transaction that ends the session has
@@ -68,18 +69,22 @@ func (r *room) made(p *place, path string) {
 func (r *room) leave(p *place, failed *bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p != nil && !p.gone && !p.leaving && !*failed {
+	if p != nil && !p.gone && !p.leaving && !p.refused && !*failed {
 		p.leaving = true
 		r.nodes, r.bytes = r.nodes-1, r.bytes-p.bytes
 	}
 }
 
 // stay takes leave back, because the delete was refused, or its connection has ended before the answer.
-func (r *room) stay(p *place, failed *bool) {
+func (r *room) stay(p *place, failed *bool, refused bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*failed = true
-	if p != nil && !p.gone && p.leaving {
+	if p == nil || p.gone {
+		return
+	}
+	p.refused = p.refused || refused
+	if p.leaving {
 		p.leaving = false
 		r.nodes, r.bytes = r.nodes+1, r.bytes+p.bytes
 	}
