@@ -33,7 +33,7 @@ func (h homeSwitch) SetHome(i int, home string) error {
 	return h.e.wrap("set the home of", i, h.e.servers[i].SetHome(home))
 }
 
-// between returns the ports at which each server of a new ensemble looks for the others.
+// portsSeen returns the ports at which each server of a new ensemble looks for the others.
 func (c *realConfig) portsSeen(ports []javaserver.Ports) ([][]javaserver.Ports, error) {
 	all := make([]switches.Ports, len(ports))
 	seen := make([][]javaserver.Ports, len(ports))
