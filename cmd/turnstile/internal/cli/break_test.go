@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -77,31 +76,6 @@ func TestBreakInVain(t *testing.T) {
 			t.Errorf("the lease has ended: %v", err)
 		}
 	})
-}
-
-// The name of a holder that was asked in vain comes back, also if a signal ends the wait, or break is killed.
-func TestBreakInVainRestores(t *testing.T) {
-	w := newWorld(t, testserver.Server(t).Addr(0), testserver.Path(t))
-	const node = "l/" + uuidA + "lock-0000000000"
-	w.own(t, node, dataA)
-	data := func() string {
-		got, _, err := w.admin.Get(w.top + "/" + node)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(got)
-	}
-	w.call(t.Context(), "break", "--wait", "300ms", w.top+"/l").want(t, codeBusy, "still ")
-	if got := data(); got != dataA {
-		t.Errorf("the data is %q after a wait", got)
-	}
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		p := start(t, w.addr, "break", w.top+"/l")
-		zktest.Eventually(t, patience, "the request", func() bool { return data() == queue.RevokeMessage })
-		p.signal(t, sig)
-		<-p.ended
-		zktest.Eventually(t, patience, "the name after "+sig.String(), func() bool { return data() == dataA })
-	}
 }
 
 // Curator's LeaderLatch hears no request, and others find the leader by the data of its node. So it is not asked.

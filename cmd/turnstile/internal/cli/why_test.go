@@ -116,7 +116,7 @@ func TestAgesByServers(t *testing.T) {
 		w := newWorld(t, e.Addr(0), "/")
 		w.own(t, "locks/a/"+uuidA+"lock-0000000000", dataA)
 		since := time.Now()
-		zktest.Eventually(t, patience, "an age", func() bool { return time.Since(since) > 2*time.Second })
+		zktest.Eventually(t, testserver.Patience, "an age", func() bool { return time.Since(since) > 2*time.Second })
 		for _, args := range []string{"ls", "show /locks/a", "why /locks/a"} {
 			got := w.call(t.Context(), strings.Fields(args)...)
 			got.want(t, 0)
