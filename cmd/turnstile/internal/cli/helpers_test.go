@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -55,4 +56,22 @@ func (r result) want(t *testing.T, code int, texts ...string) {
 			t.Errorf("stderr %q does not contain %q", r.err, text)
 		}
 	}
+}
+
+// buffer is a bytes.Buffer that may be read while it is written to.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
