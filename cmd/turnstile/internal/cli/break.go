@@ -170,9 +170,9 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c *locks.Co
 	if why := deaf(*c); why != "" {
 		return "", withCode(codeFailed, fmt.Errorf("%s. --force deletes the node", why))
 	}
+	undo := a.restoreLater(*c)
 	limited, cancel := context.WithTimeoutCause(ctx, f.wait, errWaited)
 	defer cancel()
-	undo := a.restoreLater(*c)
 	defer func() {
 		if err == nil || string(c.Data) == queue.RevokeMessage { // somebody has asked it before
 			undo.Close()

@@ -66,8 +66,8 @@ func TestBreakAsks(t *testing.T) {
 func TestBreakInVain(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
 		l := w.acquire(t, "l")
-		w.call(t.Context(), "break", "--wait", "300ms", w.top+"/l").want(t, codeBusy, "still holds "+w.top+"/l after 0s", "--force")
-		got := w.call(t.Context(), "break", "--json", "--wait", "300ms", w.top+"/l")
+		w.call(t.Context(), "break", "--wait", "2s", w.top+"/l").want(t, codeBusy, "still holds "+w.top+"/l after 2s", "--force")
+		got := w.call(t.Context(), "break", "--json", "--wait", "2s", w.top+"/l")
 		got.want(t, codeBusy)
 		if !strings.Contains(got.stdout, `"result":"stays"`) {
 			t.Errorf("%q", got.stdout)

@@ -78,7 +78,7 @@ func TestCuratorHolder(t *testing.T) {
 	w.says(t, "show", w.top+"/mutex", "mutex, 1 holder, 0 waiters")
 	w.says(t, "show", "--wide", w.top+"/mutex", "  curator  ")
 	w.says(t, "show", w.top+"/semaphore", "semaphore in Curator's layout, 1 lease taken; the limit is not on the servers, 1 holder, 0 waiters")
-	w.call(t.Context(), "break", "--wait", "200ms", w.top+"/mutex").want(t, codeBusy, "It may not listen")
+	w.call(t.Context(), "break", "--wait", "2s", w.top+"/mutex").want(t, codeBusy, "It may not listen")
 	w.says(t, "break", "--force", "--yes", w.top+"/semaphore", "It uses Apache Curator")
 	w.says(t, "break", "--force", "--yes", w.top+"/mutex", "Nobody holds "+w.top+"/mutex now")
 	holder.release(t)

@@ -99,7 +99,7 @@ func TestBreakInVainRestores(t *testing.T) {
 		}
 		return string(got)
 	}
-	w.call(t.Context(), "break", "--wait", "300ms", w.top+"/l").want(t, codeBusy, "still ")
+	w.call(t.Context(), "break", "--wait", "2s", w.top+"/l").want(t, codeBusy, "still ")
 	if got := data(); got != dataA {
 		t.Errorf("the data is %q after a wait", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -110,6 +111,7 @@ func TestAgesByServers(t *testing.T) {
 	if len(libs) == 0 {
 		testserver.Missing(t, errors.New("no libfaketime"))
 	}
+	longtest.Only(t)
 	for off, note := range map[string]string{"+1h": "is 1h0m behind that of the servers", "-1h": "is 1h0m ahead of that of the servers"} {
 		e := zktest.StartReal(t, zktest.Environ("LD_PRELOAD", libs[0]), zktest.Environ("FAKETIME", off),
 			zktest.Environ("DONT_FAKE_MONOTONIC", "1"), zktest.Environ("FAKETIME_DONT_FAKE_MONOTONIC", "1"))
