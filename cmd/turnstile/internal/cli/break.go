@@ -137,7 +137,8 @@ func choose(l *locks.Lock, node string) (locks.Contender, error) {
 		}
 		all = l.Contenders[i : i+1]
 	case l.Kind == locks.Conflict:
-		return locks.Contender{}, usagef("%s has contenders of several kinds of lock, so that nobody can say which one holds it. Name one:\n%s", clean(l.Path), nodeList(l.Contenders))
+		return locks.Contender{}, usagef("%s has contenders of several kinds of lock, so that nobody can say which one holds it. Name one:\n%s",
+			clean(l.Path), nodeList(l.Contenders))
 	case len(all) == 0:
 		return locks.Contender{}, withCode(codeNo, fmt.Errorf("nobody holds %s", clean(l.Path)))
 	case len(all) > 1:
@@ -395,6 +396,11 @@ func deaf(c locks.Contender) string {
 	return ""
 }
 
+// libraries are names for people.
+var libraries = map[string]string{
+	locks.ClientCurator: "Apache Curator", locks.ClientLatch: "Curator's LeaderLatch", locks.ClientKazoo: "kazoo",
+}
+
 // consequence says what a contender whose node is deleted will notice, and when.
 func consequence(kind locks.Kind, c locks.Contender) string {
 	const ours = `If it is connected, its watch tells it within a moment: Done, Err and its contexts
@@ -414,5 +420,5 @@ first if you can.`
 	case c.Client == locks.ClientZKLock:
 		return "It uses zk.Lock of go-zookeeper, which does not watch its own node.\n" + others + " Its Unlock fails with \"node does not exist\"."
 	}
-	return "It uses " + map[string]string{locks.ClientCurator: "Apache Curator", locks.ClientLatch: "Curator's LeaderLatch", locks.ClientKazoo: "kazoo"}[c.Client] + ", which does not watch its own node.\n" + others + " Its release reports no error."
+	return "It uses " + libraries[c.Client] + ", which does not watch its own node.\n" + others + " Its release reports no error."
 }

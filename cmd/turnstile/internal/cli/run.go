@@ -212,10 +212,11 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	defer stopWaiting()
 
 	// The time of --wait is for all that comes before the command.
-	limited, end := context.WithCancel(ctx)
-	if f.wait > 0 {
+	limited, end := ctx, context.CancelFunc(func() {})
+	switch {
+	case f.wait > 0:
 		limited, end = context.WithTimeout(ctx, f.wait)
-	} else if f.wait == 0 {
+	case f.wait == 0:
 		limited, end = context.WithTimeout(ctx, 2*a.connection.connect)
 	}
 	defer end()
@@ -248,8 +249,8 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 		if !f.ignore {
 			o.Asked = l.lease.Revoked()
 		}
-		result, err := supervise.Run(guard, supervise.Command{Path: program, Args: args[1:], Env: commandEnv(os.Environ(), l.path(), token, f.tick)},
-			l, signals, o)
+		c := supervise.Command{Path: program, Args: args[1:], Env: commandEnv(os.Environ(), l.path(), token, f.tick)}
+		result, err := supervise.Run(guard, c, l, signals, o)
 		a.interrupted = result.Interrupted
 		return outcome(l.path(), result, err)
 	}

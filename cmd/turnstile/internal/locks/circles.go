@@ -7,8 +7,8 @@ import (
 )
 
 // Stuck returns the contenders that may wait for each other in a circle, or wait behind one: none of them gets its lock, even if
-// all others go on and give theirs up. All nodes must have been read. The result is a contender's path, and for those that wait what
-// they wait behind.
+// all others go on and give theirs up. All nodes must have been read. The result has the paths of these contenders, and for those
+// that wait the contenders that they wait behind.
 //
 // The servers do not say which goroutine holds a lock and waits for another. A contender of the same session may be the same
 // task if their labels or traces say so, or do not say otherwise: a node that several goroutines share has none. So a circle is

@@ -30,10 +30,10 @@ type Found struct {
 // Complete reports whether all directories were read.
 func (f *Found) Complete() bool { return len(f.TooMany)+len(f.Unread) == 0 }
 
-// Walk finds the locks at a path and below it, and the jobs of package schedule. It reads so many directories at most. A directory
-// of a lock is also searched for directories of
-// other locks. ZooKeeper's own /zookeeper is left out. Directories that the server refuses to list are
-// reported, and do not end the walk. Nor do those below the first whose list or path is too long. Walk fails as Read does.
+// Walk finds the locks at a path and below it, and the jobs of package schedule. It reads so many directories at most. A
+// directory of a lock is also searched for directories of other locks. ZooKeeper's own /zookeeper is left out. Directories that
+// the server refuses to list are reported, and do not end the walk. Nor do those below the first whose list or path is too
+// long. Walk fails as Read does.
 func (t *Tree) Walk(ctx context.Context, from string, most int, detail Detail) (*Found, error) {
 	found := &Found{}
 	for level, top := []string{from}, true; len(level) > 0; top = false {
