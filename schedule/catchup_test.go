@@ -101,18 +101,20 @@ func TestCatchUp(t *testing.T) {
 func TestCatchUpBesideTimers(t *testing.T) {
 	const missed, further, every = 8, 4, 3 * time.Minute
 	next := func(tick time.Time) time.Time { return tick.Add(every) }
-	run := func(j *schedule.Job, tick time.Time, f func(context.Context, time.Time) error) (schedule.Outcome, error) {
-		return j.Run(context.Background(), tick, func(ctx context.Context) error { return f(ctx, tick) })
+	type work = func(context.Context, time.Time) error
+	type way = func(context.Context, *schedule.Job, time.Time, work) (schedule.Outcome, error)
+	run := func(ctx context.Context, j *schedule.Job, tick time.Time, f work) (schedule.Outcome, error) {
+		return j.Run(ctx, tick, func(ctx context.Context) error { return f(ctx, tick) })
 	}
-	try := func(j *schedule.Job, tick time.Time, f func(context.Context, time.Time) error) (schedule.Outcome, error) {
-		return j.TryRun(context.Background(), tick, func(ctx context.Context) error { return f(ctx, tick) })
+	try := func(ctx context.Context, j *schedule.Job, tick time.Time, f work) (schedule.Outcome, error) {
+		return j.TryRun(ctx, tick, func(ctx context.Context) error { return f(ctx, tick) })
 	}
-	catchUp := func(j *schedule.Job, tick time.Time, f func(context.Context, time.Time) error) (schedule.Outcome, error) {
-		return j.CatchUp(context.Background(), tick, next, f)
+	catchUp := func(ctx context.Context, j *schedule.Job, tick time.Time, f work) (schedule.Outcome, error) {
+		return j.CatchUp(ctx, tick, next, f)
 	}
 	for what, c := range map[string]struct {
 		both  bool // both replicas catch up, and both timers fire
-		timer func(*schedule.Job, time.Time, func(context.Context, time.Time) error) (schedule.Outcome, error)
+		timer way
 	}{
 		"one replica alone":                       {false, nil},
 		"both catch up":                           {true, nil},
@@ -132,7 +134,7 @@ func TestCatchUpBesideTimers(t *testing.T) {
 					time.Sleep(every / 6)
 					return all.run(ctx, later(int(tick.Sub(start)/every)))
 				}
-				_, err := catchUp(a, start, work)
+				_, err := catchUp(t.Context(), a, start, work)
 				must(t, err)
 				time.Sleep(time.Until(start.Add(missed*every + every/2)))
 				jobs := []*schedule.Job{a}
@@ -144,7 +146,7 @@ func TestCatchUpBesideTimers(t *testing.T) {
 				now := time.Now().Truncate(every)
 				for _, j := range jobs {
 					both.Go(func() {
-						outcome, err := catchUp(j, now, work)
+						outcome, err := catchUp(t.Context(), j, now, work)
 						if outcome != schedule.Ran && outcome != schedule.Done || err != nil {
 							t.Error(outcome, err)
 						}
@@ -158,7 +160,7 @@ func TestCatchUpBesideTimers(t *testing.T) {
 						for i := range further {
 							tick := now.Add(time.Duration(i+1) * every)
 							time.Sleep(time.Until(tick))
-							_, err := c.timer(j, tick, work)
+							_, err := c.timer(t.Context(), j, tick, work)
 							must(t, err)
 						}
 					})
