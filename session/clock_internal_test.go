@@ -304,13 +304,48 @@ func TestReadyAtTheMomentOfAConnection(t *testing.T) {
 	}
 	for range 100_000 { // as connected, accepted and disconnected do
 		s.mu.Lock()
-		s.now = l
+		s.now, s.isUp = l, true
 		close(s.up)
 		s.mu.Unlock()
 		s.mu.Lock()
-		s.now, s.up = nil, make(chan struct{})
+		s.now, s.isUp, s.up = nil, false, make(chan struct{})
 		s.mu.Unlock()
 	}
 	close(stop)
 	looking.Wait()
+}
+
+// A removal that meets a connection which has just come sends its own delete alone: those that are owed are the first calls of
+// the connection, which waits until they have been sent.
+func TestOwedDeletesStayWithTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, slow := unwatched(t, 10*time.Second), make(chan struct{})
+		s.m.trace.now.Store(&Trace{Request: func(ctx context.Context, i RequestInfo) (context.Context, func(error)) {
+			if i.Path == "/owed" {
+				<-slow
+			}
+			return ctx, nil
+		}})
+		_, start := s.removals.begin(t.Context(), "/late", nil, nil)
+		s.Remove(t.Context(), "/owed")
+		near, _ := net.Pipe()
+		l := &link{conn: wire.New(near, wire.Config{})}
+		s.now = l // as connected does
+		go start()
+		synctest.Wait()
+		resumed := make(chan struct{})
+		go func() {
+			defer close(resumed)
+			s.removals.resume(l)
+		}()
+		synctest.Wait()
+		select {
+		case <-resumed:
+			t.Error("the connection goes on before the delete is sent")
+		default:
+		}
+		close(slow)
+		s.now = nil
+		_ = s.mark(ErrClosed)
+	})
 }

@@ -148,13 +148,17 @@ func (q *removals) at(path string) *Removal {
 	return nil
 }
 
-// owe has the next connection send a delete, or the present one, if that has come meanwhile.
+// owe has the next connection send a delete, or sends it if there is one. It sends no other: a connection that has just come
+// has those that are owed sent before it goes on.
 func (q *removals) owe(r *Removal) {
 	q.mu.Lock()
-	q.owed = append(q.owed, r)
+	l := q.s.link()
+	if l == nil {
+		q.owed = append(q.owed, r)
+	}
 	q.mu.Unlock()
-	if l := q.s.link(); l != nil {
-		q.resume(l)
+	if l != nil {
+		q.send(l, r)
 	}
 }
 
