@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -35,16 +34,6 @@ func enter(t *testing.T, s *session.Session, p, data string) {
 func newTree(t *testing.T) (*Tree, string) {
 	t.Helper()
 	return NewTree(testserver.Connect(t, testserver.Server(t).Addr(0)), testserver.Patience), testserver.Path(t)
-}
-
-// paths returns the locks that a walk has found.
-func paths(found *Found, top string) []string {
-	var out []string
-	for _, l := range found.Locks {
-		out = append(out, strings.TrimPrefix(l.Path, top)+" "+string(l.Kind))
-	}
-	slices.Sort(out)
-	return out
 }
 
 // A walk goes on in the next session when its own is lost.
