@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,6 +122,37 @@ func TestRefusedDeleteMakesNoRoom(t *testing.T) {
 		e.allow(zk.PermAll)
 		e.removes(e.enterWhen(e.form(false), session.ErrTooManyNodes))
 	}, session.WithNodeLimits(1, 1<<20))
+}
+
+// However many nodes the servers refuse to delete, one session does not keep them busy with that: some 50 tries a second.
+func TestManyRefusedDeletes(t *testing.T) {
+	var deletes atomic.Int64
+	count := session.WithTrace(session.Trace{Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+		if r.Op == "delete" {
+			deletes.Add(1)
+		}
+		return ctx, func(error) {}
+	}})
+	inBubble(t, func(e *entering) {
+		const nodes = 2000
+		all := make([]*session.Node, nodes)
+		for i := range all {
+			node, err := e.s.Enter(e.t.Context(), e.form(false))
+			must(e.t, err)
+			all[i] = node
+		}
+		e.allow(zk.PermAll &^ zk.PermDelete)
+		for _, node := range all {
+			wantErr(e.t, "Remove", gone(node.Remove(e.t.Context())), zk.ErrNoAuth)
+		}
+		time.Sleep(time.Minute) // the tries of all are spread now
+		before := deletes.Load()
+		time.Sleep(time.Minute)
+		if n := deletes.Load() - before; n < nodes/2 || n > 4000 {
+			e.t.Errorf("%d deletes in a minute", n)
+		}
+		e.allow(zk.PermAll)
+	}, count)
 }
 
 // removals notes what hooks are told of deletes.

@@ -106,6 +106,8 @@ type removals struct {
 	all  map[string][]*Removal // by path
 	owed []*Removal            // the next connection sends them before anything else
 	over bool                  // the session has ended
+
+	refused int // how many of all the servers have refused, and are tried again
 }
 
 // begin returns a removal that counts as begun. start sends the delete, or has the next connection send it. It takes no
@@ -231,14 +233,15 @@ func (q *removals) failed(r *Removal, err error) {
 		return
 	}
 	if outcomeOf(err) == answered && !r.told {
-		r.told, r.err = true, opError("delete", r.path, err)
+		r.told, r.err, q.refused = true, opError("delete", r.path, err), q.refused+1
 		close(r.done)
 		r.waits = rounds.Backoff{First: min(2*time.Second, most), Most: most}
 		q.s.cfg.log.Error("zookeeper refuses to remove a node; the removal is tried again slowly", "path", r.path, "err", err)
 	}
 	least := time.Microsecond // no timer is due at once: see .ci/race
 	if r.told {
-		least = min(500*time.Millisecond, most/2)
+		// Without the second bound a session that is full of such nodes would send its servers 1,600 vain deletes a second.
+		least = max(min(500*time.Millisecond, most/2), time.Duration(q.refused)*20*time.Millisecond)
 	}
 	r.timer = time.AfterFunc(max(least, r.waits.Next()), func() {
 		if r.find != nil {
@@ -264,7 +267,10 @@ func (q *removals) finish(r *Removal, err error) {
 	if !r.told {
 		r.told, r.err = true, err
 		close(r.done)
-	} else if err == nil {
+		return
+	}
+	q.refused--
+	if err == nil {
 		q.s.cfg.log.Info("zookeeper has removed a node that it had refused to remove", "path", r.path)
 	}
 }
