@@ -57,7 +57,7 @@ func TestRunIgnoresRequests(t *testing.T) {
 	path, j := testserver.Path(t), newJournal(t)
 	start(t, server(t), "run", "--on-revoke", "ignore", path, "--", "sh", "-c", j.loop("A"))
 	j.await(t, "A")
-	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", "300ms", path).want(t, codeBusy, " still holds "+path, "It may not listen")
+	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", "3s", path).want(t, codeBusy, " still holds "+path, "It may not listen")
 	j.goesOn(t)
 }
 
