@@ -7,8 +7,8 @@
 //	}
 //	m, err := session.Connect(ctx, "zk1.example.com:2181,zk2.example.com:2181", session.WithSASL(krb5))
 //
-// The principal of a server is zookeeper/host, with the host of the connect string: so the connect string has the names
-// for which the servers have keys. An ACL names the client as the servers do, for example sasl:shop@EXAMPLE.COM, or
+// The principal of a server is zookeeper/host, with the host of the connect string in lower case, as principals of
+// services are written: so the connect string has the names for which the servers have keys. An ACL names the client as the servers do, for example sasl:shop@EXAMPLE.COM, or
 // sasl:shop where kerberos.removeRealmFromPrincipal is set.
 //
 // # What it promises
@@ -52,7 +52,7 @@ var _ session.SASLMechanism = (*Mechanism)(nil)
 type Option func(*Mechanism)
 
 // WithServer sets the principal of the servers, for example "zookeeper/zk.example.com". Default: zookeeper/host, with the
-// host of the connect string.
+// host of the connect string in lower case.
 func WithServer(principal string) Option { return func(m *Mechanism) { m.server = principal } }
 
 // FromKeytab returns the mechanism for a principal, such as "shop@EXAMPLE.COM", whose keys are in a file. krb5conf is
@@ -122,7 +122,7 @@ func (*Mechanism) Name() string { return "GSSAPI" }
 func (m *Mechanism) Start(ctx context.Context, host string) (session.SASLExchange, []byte, error) {
 	server := m.server
 	if server == "" {
-		server = "zookeeper/" + strings.TrimSuffix(host, ".")
+		server = "zookeeper/" + strings.ToLower(strings.TrimSuffix(host, "."))
 	}
 	t, err := m.ticket(ctx, server)
 	if err != nil {

@@ -369,7 +369,7 @@ func TestLostDeleteFreesRoom(t *testing.T) {
 						<-ended // nil or ErrUncertain
 					}
 					must(t, s.Sync(t.Context(), "/"))
-					time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble
+					time.Sleep(5 * time.Second) // in a bubble
 					enter(t, s, "/d/b")
 				})
 			})
