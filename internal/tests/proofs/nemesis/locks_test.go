@@ -19,6 +19,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/elected"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
+	jobs "github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -75,6 +76,7 @@ func init() { // their functions refer to the list
 		{name: "election", hands: 2, open: func(o *ours, path string) (func(*rand.Rand) contender, error) {
 			return func(r *rand.Rand) contender { return ourElection{o.m, path, r} }, nil
 		}},
+		{name: "job", hands: 1, open: openJob},
 		// These are taken by tries now and then. A refusal must have a reason. In some processes the mutex has local
 		// hand-over.
 		{name: "tried-mutex", hands: 2, rule: rule{shared: true}, acl: closedTo(), open: openTried(triedMutex)},
@@ -547,6 +549,17 @@ func (e ourElection) acquire(ctx context.Context) (hold, error) {
 		return nil, err
 	}
 	return term{t, e.random.IntN(2) == 0}, nil
+}
+
+// openJob runs a job at a tick of its own each time, which is the time when it asks. Its function is the hold. A tick that is
+// overtaken by a later one is no hold.
+func openJob(o *ours, at string) (func(*rand.Rand) contender, error) {
+	job, err := jobs.New(o.m, at)
+	run := byDo(func(ctx context.Context, f func(context.Context) error) (bool, error) {
+		outcome, err := job.Run(ctx, time.Now().Truncate(time.Millisecond), f)
+		return outcome == jobs.Ran, err
+	}, claim{})
+	return func(r *rand.Rand) contender { return drawn{r, func(*rand.Rand) acquires { return run }} }, err
 }
 
 // depose asks the leader to resign. It returns an error.
