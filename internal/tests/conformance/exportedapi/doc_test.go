@@ -12,7 +12,7 @@ import (
 
 // handle is the definition of a name by the same name of an internal package: a type without exported fields, or a
 // value. That shows users nothing.
-var handle = regexp.MustCompile(`^\s*(?:type |var )?(\w+)\s*(?:=\s*(?:\w+\()?)?\w+\.(\w+)\)?\s*$`)
+var handle = regexp.MustCompile(`^\s*(?:type |var )?(\w+)(?:\s+\w+)?\s*(?:=\s*(?:\w+\()?)?\w+\.(\w+)\)?\s*$`)
 
 func isHandle(line string) bool {
 	names := handle.FindStringSubmatch(line)
