@@ -538,7 +538,8 @@ func (s *site) addAttack(seed uint64, rounds int, length time.Duration) error {
 // use than at the beginning.
 func soakAll(t *trial) {
 	seed := seedOf(t)
-	s := newSite(t, turnstile(someLocks(t)), seed, paceOf(*tickFlag), nil)
+	locks := slices.DeleteFunc(slices.Clone(someLocks(t)), func(s subject) bool { return s.name == jobName }) // its record stays
+	s := newSite(t, turnstile(locks), seed, paceOf(*tickFlag), nil)
 	s.settles = true
 	before := s.inUse()
 	s.begin()

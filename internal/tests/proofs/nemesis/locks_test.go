@@ -43,6 +43,7 @@ const (
 	keptName      = "kept-mutex"
 	keptRWName    = "kept-rwlock"
 	multiName     = "multi"
+	jobName       = "job"
 )
 
 const (
@@ -76,7 +77,7 @@ func init() { // their functions refer to the list
 		{name: "election", hands: 2, open: func(o *ours, path string) (func(*rand.Rand) contender, error) {
 			return func(r *rand.Rand) contender { return ourElection{o.m, path, r} }, nil
 		}},
-		{name: "job", hands: 1, open: openJob},
+		{name: jobName, hands: 1, open: openJob},
 		// These are taken by tries now and then. A refusal must have a reason. In some processes the mutex has local
 		// hand-over.
 		{name: "tried-mutex", hands: 2, rule: rule{shared: true}, acl: closedTo(), open: openTried(triedMutex)},
