@@ -107,7 +107,7 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		return nil
 	}
 	now := time.Now()
-	alone := t.isAlone(now) || s.awaitsLookLocked(t) // readers are about to list who has come
+	alone := t.isAlone(now) || s.awaitsLookLocked(t) // readers are about to list, and see newcomers
 	waits := s.waiting.Len() > 0 && !s.readers
 	switch {
 	case s.turn != t || t.IsLast() || t.Err() != nil: // newcomers do not share it any more; the clock comes last

@@ -79,15 +79,11 @@ was not deleted).`,
 }
 
 func (a *App) breakLock(ctx context.Context, p string, f breakFlags) error {
-	t, done, err := a.tree(ctx)
+	t, l, done, err := a.readLock(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer done()
-	l, err := a.readLock(ctx, t, p)
-	if err != nil {
-		return err
-	}
 	c, err := choose(l, f.node)
 	if err != nil {
 		return err

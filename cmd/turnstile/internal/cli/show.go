@@ -41,15 +41,11 @@ data; TOKEN, the fencing token; TRACEPARENT; and NODE, the name.`,
 }
 
 func (a *App) show(ctx context.Context, p string, wide bool) error {
-	t, done, err := a.tree(ctx)
+	t, l, done, err := a.readLock(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer done()
-	l, err := a.readLock(ctx, t, p)
-	if err != nil {
-		return err
-	}
 	if a.json {
 		j := jsonOf(l)
 		j.Contenders = l.Contenders
@@ -75,20 +71,30 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 	return nil
 }
 
-// readLock reads a lock that a user has named. If the path is that of a contender, the error names the lock.
-func (a *App) readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
-	l, err := t.Read(ctx, p, locks.All)
+// readLock connects, and reads a lock that a user has named. If the path is that of a contender, the error names the lock.
+// done ends the connection, and is nil if there is an error.
+func (a *App) readLock(ctx context.Context, p string) (t *locks.Tree, l *locks.Lock, done func(), err error) {
+	t, end, err := a.tree(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			end()
+		}
+	}()
+	l, err = t.Read(ctx, p, locks.All)
 	dir := path.Dir(p)
 	_, contends := queue.ParseNode(path.Base(p))
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && contends && dir != "/":
-		return nil, withCode(codeNotFound, fmt.Errorf("%s does not exist: that contender has left. The lock is %s", clean(p), clean(dir)))
+		return nil, nil, nil, withCode(codeNotFound, fmt.Errorf("%s does not exist: that contender has left. The lock is %s", clean(p), clean(dir)))
 	case err != nil:
-		return nil, a.plain(clean(p), err)
+		return nil, nil, nil, a.plain(clean(p), err)
 	case contends:
-		return nil, usagef("%s is the node of a contender. The lock is %s", clean(p), clean(dir))
+		return nil, nil, nil, usagef("%s is the node of a contender. The lock is %s", clean(p), clean(dir))
 	}
-	return l, nil
+	return t, l, end, nil
 }
 
 // summary is a line about a lock.

@@ -16,8 +16,8 @@ func whyCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why PATH",
 		Short: "Say why a lock does not move, and what to do",
-		Long: `Say in three lines why the lock at PATH does not move: who holds it, since when, and whether
-its process answers; who waits, and whether it waits in a circle; and what to do next.
+		Long: `Say in three lines why the lock at PATH does not move: the holder, since when it has the lock, and
+whether its process answers; the waiters, and whether they wait in a circle; and what to do next.
 
 Whether the holder's process answers is what the servers say by the word cons: when its
 session was heard of last, and from which address. They say so if the configuration of the
@@ -46,15 +46,11 @@ type whyJSON struct {
 }
 
 func (a *App) why(ctx context.Context, p string) error {
-	t, done, err := a.tree(ctx)
+	t, l, done, err := a.readLock(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer done()
-	l, err := a.readLock(ctx, t, p)
-	if err != nil {
-		return err
-	}
 	now := t.Now(ctx, p)
 	holders := l.Holders()
 	if len(holders) == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Why says in three lines who holds a lock, whether the holder answers, who waits, and what to do.
+// The command why names the holder of a lock and its waiters, says whether the holder answers, and what to do.
 func TestWhy(t *testing.T) {
 	w := newWorld(t, testserver.Server(t).Addr(0), testserver.Path(t))
 	w.own(t, "l/"+uuidA+"lock-0000000000", dataA)
