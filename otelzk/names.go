@@ -1,6 +1,6 @@
 package otelzk
 
-// All names of spans, attributes, events and metrics are in this file and in the table of README.md. The first words of
+// All names of spans, attributes, events and metrics are in this file and in the tables of README.md. The first words of
 // request spans, which are of kind CLIENT, are ZooKeeper's names of the operations. The second word is db.namespace, as in
 // the conventions for databases.
 
