@@ -48,7 +48,7 @@
 //
 //   - A session reports itself lost before the ensemble can have expired it. It counts its timeout from a request of
 //     which the leader has certainly heard, and while it owns nodes only a write that a quorum has agreed to proves
-//     that. "The lease clock" in docs/reliability.md has more.
+//     that. docs/clock.md of the repository has more.
 //   - [Session.Err] and [Session.Remaining] read the clock when they are called, so the first call after a long pause
 //     is right.
 //   - A lost session never comes back. The manager closes it on the server in the background, which deletes its nodes.

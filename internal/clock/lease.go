@@ -85,8 +85,8 @@ import (
 // Half a tick is half of what session.WithTickTime says, or what the manager has learned, or a
 // quarter of the timeout: servers grant no less than two ticks unless they are configured to.
 //
-// docs/clock.md has the same as a theorem, which a solver proves, and what would happen without
-// each of the assumptions.
+// docs/clock.md has the same as a theorem, which a solver proves, and docs/measured/clock.md what
+// would happen without each of the assumptions.
 //
 // # A session that owns nothing
 //

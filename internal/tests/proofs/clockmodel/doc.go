@@ -9,7 +9,7 @@
 // name.
 //
 //	go test -v ./internal/tests/proofs/clockmodel           # prints the theorem, the formulas and the schedules
-//	go test ./internal/tests/proofs/clockmodel -write       # writes the schedules into docs/clock.md
+//	go test ./internal/tests/proofs/clockmodel -write       # writes the schedules into docs/measured/clock.md
 //
 // # Why a few events are enough
 //

@@ -10,10 +10,10 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 )
 
-// writes says to write the counterexamples into docs/clock.md.
-var writes = flag.Bool("write", false, "write the counterexamples into docs/clock.md")
+// writes says to write the counterexamples into docs/measured/clock.md.
+var writes = flag.Bool("write", false, "write the counterexamples into docs/measured/clock.md")
 
-const clockPage = "../../../../docs/clock.md"
+const clockPage = "../../../../docs/measured/clock.md"
 
 // cases are the derivation, by where the client is connected and by what F is.
 var cases = []problem{follower, own, moved, half}
