@@ -13,32 +13,24 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Acquire waits until the contender may go, and returns the lease. It also returns when ctx ends, with an error that
-// matches ctx.Err() and says who was ahead, and when the manager is closed, with one that matches [session.ErrClosed].
-// After the loss of a session, Acquire goes on in the next one, at the end of the queue. Other errors: [ErrConflict],
-// [ErrSequence], [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refused, such as zk.ErrNoAuth.
-//
-// If Acquire fails, the delete of its node is certain, and needs no further call. If ctx has ended before the call,
-// Acquire sends nothing.
+// Acquire waits until the contender may go, and returns the lease. If ctx ends before, it returns at once an error
+// that matches ctx.Err() and says who was ahead: see [WaitError]. A lost connection or session is no error: Acquire
+// goes on waiting, after a lost session at the end of the queue. Other errors are [session.ErrClosed] if the manager
+// is closed, [ErrMaxWait], [ErrConflict], [ErrSequence], [session.ErrTooManyNodes], [session.ErrInvalid], and what
+// the server refuses, such as zk.ErrNoAuth. If ctx has ended before the call, nothing is sent.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Acquire")
 	return q.acquire(ctx, r, Waits)
 }
 
-// TryAcquire is Acquire without the wait for other contenders: if it would have to wait for one, it returns [ErrBusy].
-// It still waits for the servers, and for a session, until ctx ends.
+// TryAcquire is Acquire without the wait for other contenders: it returns [ErrBusy] if one is in its way. It still
+// waits for the servers, and for a session, until ctx ends.
 //
-// TryAcquire looks first: it lists the contenders behind a sync, in one round trip. If they are in its way, it returns
-// and has written nothing. Otherwise it enters the queue, which takes a second round trip, and decides by the listing
-// that shows its node.
-//
-// ErrBusy was true at a moment after the call began, with two exceptions. A leader that has been cut off, or that lags
-// behind its own commits, can show an old list. And a try that is about to leave makes another one busy for a round
-// trip.
-//
-// Places that other processes only keep (zklock.WithLazyRelease) leave for a node that they see. If only such places,
-// or nodes of its own session that are being deleted, are in its way, TryAcquire enters, and waits for them for 250 ms.
+// It first lists the contenders, and if it is busy returns after one round trip without a write. Otherwise it enters
+// the queue, and waits for 250 ms at most if only unused places of other processes (zklock.WithLazyRelease), or nodes
+// of its own session that are being deleted, are in its way. ErrBusy can be stale if the leader has been cut off or
+// lags. A try that is about to leave makes another one busy for a round trip.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
@@ -66,24 +58,21 @@ func (q *Queue) acquire(ctx context.Context, r Request, how Mode) (l *Lease, err
 // Mode says for which others an acquisition waits. For makers of locks.
 type Mode byte
 
-// AtOnce and TriesInside are for one of several locks that are taken at once, or not at all.
 const (
-	Waits       Mode = iota // for all that are ahead
-	Tries                   // it looks first, and then waits for places that may be kept: see [Queue.TryAcquire]
-	TriesInside             // as Tries, without a look: its caller has looked at all of the queues by [Queue.Look]
-	AtOnce                  // for nobody: it fails with [ErrBusy] if it may not go by the listing that shows its node
+	Waits       Mode = iota
+	Tries            // as [Queue.TryAcquire]
+	TriesInside      // as Tries, after a [Queue.Look]
+	AtOnce           // for nobody
 )
 
 // Effort says what an acquisition took, for hooks.
 type Effort struct {
 	Attempts int // to enter; 0 if a turn of this process was used again
-	Position int // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
+	Position int // contenders in the way; -1 if not known
 }
 
-// StartAcquiring begins an acquisition: it completes r, bounds the wait ([WithMaxWait]) and calls the hooks. It fails
-// if ctx has ended. The caller gets the lease within inside, and calls end once, which tells the hooks and returns the
-// lease, or the error for its caller. [Queue.Acquire] is StartAcquiring, [Queue.Begin], [Turn.Lease] and end. For
-// makers of locks.
+// StartAcquiring completes r, bounds the wait ([WithMaxWait]) and calls the hooks. The caller gets the lease within
+// the context inside, and calls end once, which returns the lease or the error for its caller. For makers of locks.
 func (q *Queue) StartAcquiring(
 	ctx context.Context, r *Request, try bool,
 ) (inside context.Context, end func(*Lease, Effort, error) (*Lease, error), err error) {
@@ -121,8 +110,8 @@ func (q *Queue) StartAcquiring(
 	}, nil
 }
 
-// withCause adds to an error of ctx the text of the cause that the caller has given (context.WithCancelCause). The
-// error does not match the cause: that may be the loss of another lock.
+// withCause adds the text of the context's cause. The error does not match that, which may be the loss of another
+// lock.
 func withCause(ctx context.Context, err error) error {
 	ended, cause := ctx.Err(), context.Cause(ctx)
 	if ended == nil || !errors.Is(err, ended) || hasWaited(ctx) || errors.Is(err, cause) {
@@ -131,8 +120,7 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
 }
 
-// Begin is Acquire, or TryAcquire with [Tries], for a turn. It takes one node after another through the queue, until
-// one is granted. Its errors do not name the lock. It completes r. For makers of locks.
+// Begin is Acquire for a turn. Its errors do not name the lock. For makers of locks.
 func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (*Turn, Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Begin")
@@ -154,8 +142,7 @@ func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (*Turn, Effort,
 	return t, effort, err
 }
 
-// Look is the look of a try before it enters: see [Queue.TryAcquire]. It returns [ErrBusy] if others are in the way.
-// The Effort has their number. StartAcquiring has completed r. For makers of locks.
+// Look fails with [ErrBusy] if others are in the way: it is how a try begins. For makers of locks.
 func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Look")
@@ -169,12 +156,12 @@ func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	return effort, err
 }
 
-// lookFirst fails with ErrBusy if a try would have to wait. It grants nothing: an old listing costs a try, and no more.
+// lookFirst grants nothing: an old listing only costs a try.
 func (c *contender) lookFirst(ctx context.Context) error {
 	configured := c.kind.Configuration != nil
 	l, err := c.s.List(ctx, c.q.dir, session.ListOptions{Sync: true, Data: configured})
 	if err != nil {
-		return ignoreNoNode(err) // without a directory nobody contends
+		return ignoreNoNode(err)
 	}
 	c.me = Node{Prefix: c.r.Prefix, Weight: c.r.Weight, Sequence: math.MaxInt32}
 	if configured {
@@ -184,11 +171,10 @@ func (c *contender) lookFirst(ctx context.Context) error {
 	if err == nil && c.policy.Slack >= 0 && c.isBusy(l.Names) {
 		return ErrBusy
 	}
-	return nil // the entry tells of a bad policy, by a configuration that is not older than its node
+	return nil // the entry reports a bad policy, by a newer configuration
 }
 
-// isBusy reports whether a try gives up by a listing: it would wait for more than nodes that are about to be deleted,
-// and places that nobody uses, as their names say. Of a place of ours this process knows it.
+// isBusy reports whether a try would wait for more than nodes that are being deleted and places that nobody uses.
 func (c *contender) isBusy(names []string) bool {
 	removing := func(name string) bool { return c.s.Removing(c.q.nodePath(name)) }
 	v := Decide(c.kind, c.policy, c.me, slices.DeleteFunc(slices.Clone(names), removing))
@@ -205,6 +191,5 @@ func (c *contender) isBusy(names []string) bool {
 	return true
 }
 
-// keptPatience is how long a try waits for kept places to leave, once it has entered: enough for round trips of 100 ms.
-// A keeper needs one for the news and its delete, a reader one more, and the caller half a one to hear of that.
+// keptPatience is how long a try that has entered waits for kept places to leave: 2.5 round trips of 100 ms.
 const keptPatience = 250 * time.Millisecond

@@ -17,37 +17,36 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// place is a node of ours, and what a contender and its turn know of it.
 type place struct {
 	q        *Queue
 	s        *session.Session
 	kind     *Kind
-	lock     string // the name of the lock, for hooks
+	lock     string
 	node     *session.Node
 	sequence int32
-	mayKeep  bool           // as the name of the node says
-	restart  bool           // the directory has to become empty, so that counting starts again
-	children *session.Watch // set by the listing of the entry, if that granted the turn and the place may be kept
-	entered  time.Time      // before that listing was asked for, by our clock
+	mayKeep  bool
+	restart  bool           // see RestartFrom
+	children *session.Watch // from the entry, if that granted the turn and the place may be kept
+	entered  time.Time      // before the entry's listing was asked for
 }
 
 // contender is a place, from its Enter until it is granted or has left. One goroutine runs it.
 type contender struct {
 	place
 	r      *Request
-	beside *Turn // whose place the contender shares; nil: it has a place of its own
+	beside *Turn
 
-	me     Node      // the name of the node
-	config Config    // of the directory, if the kind has a configuration
-	since  time.Time // when the node was made, by our clock
+	me     Node
+	config Config
+	since  time.Time
 	policy Policy
-	own    *session.Watch // on the node; nil before the first wait
-	limit  *session.Watch // on the directory, if the kind has a configuration
+	own    *session.Watch
+	limit  *session.Watch
 
-	view     *view       // of the last wait; nil if there was none
-	position int         // in the way at entry, or at the look of a try; -1: not known
-	pace     rounds.Pace // of the rounds that get us no further
-	least    int         // contenders ahead at the best listing so far
+	view     *view
+	position int
+	pace     rounds.Pace
+	least    int // so few were ahead at the best listing
 }
 
 func (q *Queue) newContender(s *session.Session, r *Request) *contender {
@@ -57,8 +56,8 @@ func (q *Queue) newContender(s *session.Session, r *Request) *contender {
 	}
 }
 
-// contend is the life of a contender. It returns the turn when nobody is in the way any more, or leaves nothing behind.
-// The error is a loss (isLoss) if another node can go on.
+// contend is the life of a contender. It returns the turn, or leaves nothing behind. After a loss (isLoss), another
+// node can go on.
 func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) {
 	if how == Tries {
 		if err := c.lookFirst(ctx); err != nil {
@@ -68,7 +67,7 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 	names, err := c.enter(ctx)
 	defer func() { // also if a policy panics
 		if t == nil && c.node != nil {
-			why := c.q.explain(ctx, err, c.view) // while the watches of the wait are there
+			why := c.q.explain(ctx, err, c.view) // before leave forgets the watches
 			c.leave(ctx, err)
 			err = why
 		}
@@ -91,7 +90,7 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 			defer timer.Stop()
 			patience = timer.C
 		}
-		names, c.children = nil, nil // who goes ahead uses the watch up
+		names, c.children = nil, nil // the watch ends when one of them leaves
 		if err := c.watch(ctx, &v); err != nil {
 			return nil, err
 		}
@@ -99,7 +98,7 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 		switch {
 		case err != nil:
 			return nil, err
-		case free && c.beside == nil: // a place beside another is granted by a listing, which shows both nodes
+		case free && c.beside == nil: // otherwise a listing has to show both nodes
 			return c.grant(ctx)
 		}
 		configured := c.kind.Configuration != nil
@@ -110,7 +109,6 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 	}
 }
 
-// enter makes the node, and returns a listing that shows it.
 func (c *contender) enter(ctx context.Context) (names []string, err error) {
 	if c.r.Data == nil {
 		c.r.Data = c.q.nodeData(ctx, c.r)
@@ -120,7 +118,7 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 		Dir: c.q.dir, Name: nodeName(c.r.Prefix, c.r.Weight, c.r.MayKeep), Data: c.r.Data,
 		Watch: c.r.MayKeep, Directory: configured,
 	}
-	if c.beside != nil { // the new node has the number of the first one, and so no server gives it one
+	if c.beside != nil { // with the number of the first node
 		n.Fixed = true
 		n.Name = fmt.Sprintf("%s%010d", NodeName(uuid.NewString(), c.r.Prefix, c.r.Weight, c.r.MayKeep), c.beside.sequence)
 	}
@@ -129,14 +127,14 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 		return nil, err
 	}
 	l := c.node.Listing
-	c.since, c.children, c.node.Listing = time.Now(), l.Children, nil // so that it can be freed
+	c.since, c.children, c.node.Listing = time.Now(), l.Children, nil
 	var ok bool
 	if c.me, ok = ParseNode(path.Base(c.node.Path), c.kind.Prefixes...); !ok {
 		return nil, fmt.Errorf("the server created %q when asked for %q", path.Base(c.node.Path), n.Name)
 	}
 	c.sequence, c.mayKeep = c.me.Sequence, c.me.MayKeep
 	if c.restart = c.me.Sequence >= RestartFrom || c.me.Sequence < 0; c.restart { // negative: past the end
-		c.children = nil // the place is not kept
+		c.children = nil
 	}
 	if names, err = c.read(ctx, l, nil); err == nil && configured {
 		err = c.meetRivals(ctx, names)
@@ -144,8 +142,8 @@ func (c *contender) enter(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// read returns the names of a listing by which the contender may decide. A listing without our node says that it was
-// deleted. A server that lags behind can still show it after our watch has told.
+// read returns the names in a listing, or errDeleted. A server that lags behind can still show our node after our
+// watch has told that it is gone.
 func (c *contender) read(ctx context.Context, l *session.Listing, err error) ([]string, error) {
 	if err == nil && c.kind.Configuration != nil {
 		l, err = c.configured(ctx, l)
@@ -159,14 +157,14 @@ func (c *contender) read(ctx context.Context, l *session.Listing, err error) ([]
 	return l.Names, nil
 }
 
-// configured returns a listing with a configuration that is not older: contenders may have come or gone by a newer one.
-// A newer configuration is fine, since those ahead only leave. The first contender, which finds none, sets it.
+// configured returns a listing with a configuration that is not older: contenders may have come or gone by a newer
+// one. A newer one does no harm, since those ahead only leave. The first contender finds none, and sets it.
 func (c *contender) configured(ctx context.Context, l *session.Listing) (*session.Listing, error) {
 	pace := rounds.NewPace(c.q.m.Backoff())
 	for tries := 1; ; tries++ {
 		if c.config = configOf(l.Data, l.DataStat); l.Directory != nil {
 			if c.limit != nil {
-				c.limit.Forget() // it may be the same, once more
+				c.limit.Forget() // it may be the same again
 			}
 			c.limit = l.Directory
 		}
@@ -183,8 +181,7 @@ func (c *contender) configured(ctx context.Context, l *session.Listing) (*sessio
 			return nil, err
 		}
 		var err error
-		// What came with a watch that has not ended is not read again, so from the third try on the data is read
-		// without one.
+		// The data that came with a pending watch is not read again.
 		if l, err = c.s.List(ctx, c.q.dir, session.ListOptions{Data: true, Watch: tries < 2}); err != nil {
 			return nil, err
 		}
@@ -198,9 +195,8 @@ func configOf(data []byte, stat *zk.Stat) Config {
 	return Config{Data: data, Changed: stat.Mzxid, Version: stat.Version}
 }
 
-// meetRivals fails with ErrConflict if contenders of another kind of lock are in one of the directories that the kind
-// names. Both make their nodes before they look, so at least one of the two sees the other. A rival can have moved from
-// one into the next since our listing, so it looks into all of them.
+// meetRivals fails with ErrConflict if it finds rivals of the kind. Both sides make their nodes before they look, so
+// at least one sees the other. A rival can have moved from one directory into the next since our listing.
 func (c *contender) meetRivals(ctx context.Context, names []string) error {
 	rivals := c.kind.Configuration.Rivals
 	if !slices.ContainsFunc(rivals, func(rival string) bool { return slices.Contains(names, rival) }) {
@@ -227,7 +223,7 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 		return v, misuse.Invalidf("weight %d: the limit is %d", c.me.Weight, c.policy.Slack+c.me.Weight)
 	}
 	if c.beside != nil && !slices.Contains(names, path.Base(c.beside.node.Path)) {
-		return v, c.beside.loseNode() // without the first node others get in beside the lease that has it
+		return v, c.beside.loseNode() // without the first node others get in beside its lease
 	}
 	v = Decide(c.kind, c.policy, c.me, names)
 	if v.Stranger != nil {
@@ -242,7 +238,7 @@ func (c *contender) decide(names []string) (v Verdict, err error) {
 	return v, nil
 }
 
-// grant begins the turn. If our own node has changed during the wait, another client may have asked for the lock. The
+// grant begins the turn. If the node has changed during the wait, another client may have asked for the lock. The
 // clock is asked last: listings and events count only while the session is certain.
 func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	if c.own != nil && c.own.Event() != session.WatchPending {
@@ -262,12 +258,12 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 	return newTurn(ctx, c), nil
 }
 
-// leave is the only way out of the queue but a grant. A call that was answered waits for the removal of its node, as
-// long as ctx allows, so that the next one finds nothing.
+// leave is the only way out of the queue but a grant. A call that was answered waits for the removal, as long as ctx
+// allows: the next call should not find the node.
 func (c *contender) leave(ctx context.Context, why error) {
 	c.r.Shown.show(nil)
 	removal := c.remove(ctx)
-	c.view.forgetBut(nil) // those ahead may stay for long, and the directory too
+	c.view.forgetBut(nil)
 	if c.limit != nil {
 		c.limit.Forget()
 	}
@@ -282,12 +278,11 @@ func (c *contender) leave(ctx context.Context, why error) {
 	}
 }
 
-// RestartFrom is the sequence number from which on the client that leaves the directory empty deletes it, so that
-// counting starts again. Past the end of the counter, 2³¹ - 1, servers repeat a number or go negative, and two
-// contenders can hold at once. It is a variable for tests.
+// RestartFrom is the sequence number from which on a client that leaves the directory empty deletes it. Past 2³¹ - 1
+// servers repeat numbers, and two contenders could hold at once. It is a variable for tests.
 var RestartFrom int32 = 1 << 30
 
-// remove has the node removed for certain. ctx is for hooks alone.
+// remove has the node removed for certain. ctx is for hooks.
 func (p *place) remove(ctx context.Context) *session.Removal {
 	r := p.node.Remove(ctx)
 	if p.restart {
@@ -295,7 +290,7 @@ func (p *place) remove(ctx context.Context) *session.Removal {
 			<-r.Done()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.s.Timeout())
 			defer cancel()
-			_ = p.s.Delete(ctx, p.q.dir, -1) // fails if others are there, or it is gone
+			_ = p.s.Delete(ctx, p.q.dir, -1) // fails if others are there
 		}()
 	}
 	return r

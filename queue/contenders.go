@@ -18,39 +18,36 @@ import (
 // Contender is a contender that holds or waits.
 type Contender struct {
 	Path     string // of its node
-	Sequence int32  // lower is earlier
+	Sequence int32
 	Data     []byte // of its node
 	// Holder reports whether the contender may go, by this listing and the present configuration. A holder that a
 	// higher limit has let in may not count as one.
 	Holder bool
 
-	// ID says who contends, as far as the data tells: host/pid for the data that this module writes by default,
-	// otherwise the data itself if it is a short text, as Curator's and kazoo's are. A [RevokeMessage] replaces it by
-	// "".
+	// ID says who contends: host/pid by default, or the data itself if it is a short text, as Curator's and kazoo's
+	// is. A [RevokeMessage] replaces it by "".
 	ID          string
-	Label       string // of the acquisition, as [WithLabel] sets it, or ""
-	Traceparent string // the W3C traceparent of the acquisition, or ""
-	// Since is when the node was created, by the clock of the ensemble's leader. A holder may have got the lock later.
+	Label       string // as [WithLabel] sets it, or ""
+	Traceparent string // of the acquisition, or ""
+	// Since is when the node was created, by the clock of the ensemble. A holder may have got the lock later.
 	Since time.Time
-	// Session is the id of the ZooKeeper session whose end deletes the node. It is 0 for a node that was left by hand,
-	// and stays until somebody deletes it.
+	// Session is the session whose end deletes the node. A node with session 0 was made by hand, and stays until it
+	// is deleted.
 	Session int64
-	// Token is the fencing token of the node: see [Lease.Token]. A reader that was a writer has that of the writer's
-	// node.
+	// Token is the czxid of the node: the fencing token, except for a reader that was a writer (see [Lease.Token]).
 	Token int64
 
-	// Own reports whether the node belongs to the session of this manager. Only then the next two say something.
+	// Own reports whether the node belongs to the session of this manager. Only then are the next two set.
 	Own bool
-	// HeldSince is when this process got the lock that it holds by the node, or the zero time. A hand-over counts.
+	// HeldSince is when this process got the lock, by a grant or a hand-over, or the zero time.
 	HeldSince time.Time
-	// Kept reports whether this process keeps the place although nobody holds the lock: see zklock.WithLazyRelease.
+	// Kept reports whether this process keeps the place unused (zklock.WithLazyRelease).
 	Kept bool
 }
 
-// Contenders returns the contenders of a kind, in order, as they were at a moment that has passed. The list is empty if
-// there are none. If the directory does not exist, the error matches zk.ErrNoNode: nobody has contended for a while, or
-// the path is wrong. Contenders also fails with ctx's error, [ErrConflict], [session.ErrClosed], [session.ErrInvalid]
-// for a bad kind, or what the server refused.
+// Contenders returns the contenders of a kind, in order, as they were at a moment that has passed. It fails with
+// zk.ErrNoNode if the directory does not exist: nobody has contended for a while, or the path is wrong. Other errors
+// are ctx's, [ErrConflict], [session.ErrClosed], [session.ErrInvalid] for a bad kind, and what the server refuses.
 func (q *Queue) Contenders(ctx context.Context, kind *Kind) (out []Contender, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Contenders")
@@ -74,7 +71,7 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	var c Config
 	if kind.Configuration != nil {
 		data, stat, err := s.Get(ctx, q.dir)
-		if err != nil { // NoNode: all have left since the listing
+		if err != nil { // all have left
 			return []Contender{}, ignoreNoNode(err)
 		}
 		c = configOf(data, stat)
@@ -90,7 +87,7 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 				out[i] = Contender{Path: node, Sequence: n.Sequence}
 				out[i].fill(s, data, stat)
 			}
-			return ignoreNoNode(err) // it has left since the listing, and its Path stays ""
+			return ignoreNoNode(err) // it has left
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -106,7 +103,7 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	return slices.DeleteFunc(out, left), nil
 }
 
-// listed returns the contenders of a kind in order, and up to which transaction the list shows the directory.
+// listed returns the contenders, and the last transaction on the directory that they show.
 func (q *Queue) listed(ctx context.Context, s *session.Session, kind *Kind) (nodes []Node, until int64, err error) {
 	names, stat, err := s.Children(ctx, q.dir)
 	if err != nil {
@@ -121,7 +118,6 @@ func (q *Queue) listed(ctx context.Context, s *session.Session, kind *Kind) (nod
 	return nodes, stat.Pzxid, nil
 }
 
-// fill adds what the node says, and what this process knows of it.
 func (c *Contender) fill(s *session.Session, data []byte, stat *zk.Stat) {
 	describe(c, data, stat)
 	if c.Own = c.Session == s.ID(); c.Own {
@@ -135,9 +131,8 @@ func describe(c *Contender, data []byte, stat *zk.Stat) {
 	c.Since, c.Session, c.Token = time.UnixMilli(stat.Ctime), stat.EphemeralOwner, stat.Czxid
 }
 
-// First returns the contender of a kind that is the first in the queue, as it was at a moment that has passed: the
-// holder of a mutex, or the leader of an election. If nobody contends, it returns the zero value. A program that asks
-// often should use [Queue.Observe]. First fails as Contenders does.
+// First returns the first contender of a kind: the holder of a mutex, or the leader of an election. If nobody
+// contends, it returns the zero value. Otherwise it is like Contenders. To ask often, use [Queue.Observe].
 func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.First")
@@ -148,7 +143,7 @@ func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err err
 		nodes, _, err := q.listed(ctx, s, kind)
 		if err != nil || len(nodes) == 0 {
 			first = Contender{}
-			return ignoreNoNode(err) // there is no directory
+			return ignoreNoNode(err)
 		}
 		first = Contender{Path: q.nodePath(nodes[0].Name), Sequence: nodes[0].Sequence, Holder: true}
 		data, stat, err := s.Get(ctx, first.Path)
@@ -166,5 +161,5 @@ func (q *Queue) First(ctx context.Context, kind *Kind) (first Contender, err err
 	return first, nil
 }
 
-// errMoved says that something has changed while somebody looked: it helps to look again.
+// errMoved says that something has changed during a look. As a loss, it makes inSession look again.
 var errMoved = errors.Join(errDeleted)

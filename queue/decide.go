@@ -6,45 +6,45 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Blocker is a contender that is in the way of ours.
+// Blocker is a contender that is in the way.
 type Blocker struct {
 	Node   Node
 	Weight int
-	Moves  bool // when it goes, another node may have its place
+	Moves  bool // it may leave another node in its place
 }
 
 // Verdict is what a listing says to a contender.
 type Verdict struct {
-	Go       bool      // nothing is in the way
-	Watch    []Blocker // the last of those in the way, in order of their sequence: the contender watches them
+	Go       bool
+	Watch    []Blocker // the last of those in the way, which the contender watches
 	Beyond   int       // how many are in the way ahead of these
 	Rest     int       // what those weigh
-	Head     int       // so many of Watch are the first contenders of the queue: the first of them that stands holds
-	OnlyKept bool      // all in the way are places that may be kept, and that nobody is known to want
+	Head     int       // how many of Watch are the first of the queue: the first of them that stands holds
+	OnlyKept bool      // all in the way are places that may be kept
 	Crowded  bool      // a contender behind has to wait for our node
-	Stranger *Node     // a contender for another kind of lock, or nil; if there is one, nothing else counts
+	Stranger *Node     // of another kind of lock; if there is one, nothing else counts
 }
 
-// Count returns how many contenders are in the way.
+// Count returns how many are in the way.
 func (v *Verdict) Count() int { return v.Beyond + len(v.Watch) }
 
-// Decide reads the names of a listing, in any order, for the contender me, whose policy is p. If me has entered, the
+// Decide reads the names of a listing, in any order, for the contender me with policy p. If me has entered, the
 // listing must show it.
 //
-// Only nodes with a lower sequence are ahead. No later arrival gets ahead of me, so what is in the way by one listing
-// is in the way or gone later. The two nodes of a writer that goes on as a reader share a sequence, and neither waits
-// for the other.
+// Only lower sequences are ahead, and no later arrival gets ahead of me. So what is in the way by one listing is in
+// the way or gone later. A writer that becomes a reader has two nodes with one sequence, which do not wait for each
+// other.
 func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
 	v := Verdict{OnlyKept: true}
-	ahead := 0           // what all that are in the way weigh
-	first := me.Sequence // of a node ahead that is not in the way, or of ours
+	ahead := 0
+	first := me.Sequence
 	for _, name := range names {
 		n, ok := ParseNode(name, k.Prefixes...)
-		if !ok || n.ID == me.ID && n.ID != "" { // our own, or one more that a create has made whose reply was lost
+		if !ok || n.ID == me.ID && n.ID != "" { // our own, or that of a create whose reply was lost
 			continue
 		}
 		if !slices.Contains(k.Prefixes, n.Prefix) {
-			stranger := n // so that only this one is on the heap
+			stranger := n // n itself would always be on the heap
 			return Verdict{Stranger: &stranger}
 		}
 		weight := 0
@@ -68,7 +68,7 @@ func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
 			v.Head++
 		}
 	}
-	for i := 1; i < len(v.Watch); i++ { // a contender that waits wants the lock, whatever its name says
+	for i := 1; i < len(v.Watch); i++ { // one that waits wants the lock
 		if k.blocks(v.Watch[i-1].Node, v.Watch[i].Node) {
 			v.OnlyKept = false
 		}
@@ -76,13 +76,11 @@ func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
 	return v
 }
 
-// add takes a node in the way. Of those in the way it keeps the ones to watch: the shortest tail that weighs more than
-// one and a half times slack, and one more before it.
+// add keeps in Watch the shortest tail that weighs more than 1.5 × slack, and one node more.
 //
-// While more than slack of the tail stands, the contender may not go, and has nothing to ask. The node beyond the tail
-// lets it list shortly before its turn: if no others are ahead by then, its turn needs no request. The further half of
-// slack is for locks with many leases: a contender then lists once for every slack/2 releases. Without it, each release
-// would make up to slack contenders list.
+// While more than slack of the tail stands, the contender has nothing to ask. The node more makes it list shortly
+// before its turn, so that its turn needs no request. With the further half of slack, it lists once for every slack/2
+// releases, and not up to slack contenders at each.
 func (v *Verdict) add(b Blocker, slack int) {
 	if v.Beyond > 0 && b.Node.Sequence < v.Watch[0].Node.Sequence {
 		v.Beyond, v.Rest = v.Beyond+1, addWeights(v.Rest, b.Weight)
@@ -107,17 +105,17 @@ func weightOf(all []Blocker) (sum int) {
 type Next uint8
 
 const (
-	Wait Next = iota // nothing has changed that matters
-	Free             // it may go
-	List             // only a listing tells
-	Gone             // its own node was deleted
+	Wait Next = iota
+	Free
+	List
+	Gone
 )
 
-// Look decides by watches alone. By the last listing v.Watch was in the way, and before these others that weigh v.Rest.
-// seen[i] is what the watch on v.Watch[i] has told, and own what the watch on the contender's own node has.
+// Look decides by watches alone: v is the verdict of the last listing, seen[i] has been told by the watch on
+// v.Watch[i], and own by the watch on the contender's own node.
 //
-// Events of one connection come in order. If the own node went before one ahead did, the watch on the own node has
-// ended by the time the other watch has, provided that it was answered by then. The caller sees to that.
+// Events of one connection come in order. So if the own node went before one ahead did, own has told by the time seen
+// has, provided that its watch was answered by then. The caller sees to that.
 func Look(v *Verdict, slack int, seen []session.WatchEvent, own session.WatchEvent) Next {
 	standing, gone, unclear := 0, false, false
 	for i, event := range seen {
@@ -126,7 +124,7 @@ func Look(v *Verdict, slack int, seen []session.WatchEvent, own session.WatchEve
 			standing = addWeights(standing, v.Watch[i].Weight)
 		case event == session.WatchDeleted && !v.Watch[i].Moves:
 			gone = true
-		default: // changed, or the watch was lost, or another node may have its place: that grants nothing
+		default: // changed, or unwatched, or replaced: that grants nothing
 			unclear = true
 		}
 	}
@@ -140,7 +138,7 @@ func Look(v *Verdict, slack int, seen []session.WatchEvent, own session.WatchEve
 	case addWeights(v.Rest, standing) <= slack:
 		return Free
 	case v.Rest == 0 || standing > addWeights(slack, 1):
-		return Wait // a listing has no more to tell, or one more can go before it is time for one
+		return Wait // a listing has no more to tell, or one more can leave first
 	}
 	return List
 }

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// ending is something that comes once, with a cause, such as the end of a turn or of a lease. It takes two words until it comes
-// or somebody asks: a program can hold many locks, and nobody asks most of them. The zero value has not come.
+// ending is something that comes once, with a cause, such as the end of a lease. It takes two words as long as nobody
+// asks, since a program can hold many locks.
 type ending struct {
 	mu    sync.Mutex
-	state *endState // nil: it has not come, and nobody has asked
+	state *endState // nil until it comes, or somebody asks
 }
 
 type endState struct {
-	cause error         // nil until it comes
-	done  chan struct{} // nil until somebody asks
-	calls *endCall      // to be made when it comes: a list
+	cause error // nil until it comes
+	done  chan struct{}
+	calls *endCall
 }
 
 type endCall struct {
@@ -26,7 +26,7 @@ type endCall struct {
 // errTold is the cause of an ending that needs none.
 var errTold = errors.New("told")
 
-// The states of all endings that have come by one of these causes before anybody has asked.
+// Shared by all endings that came by these causes before anybody asked.
 var wasTold, wasReleased = hasCome(errTold), hasCome(ErrReleased)
 
 func hasCome(cause error) *endState {
@@ -35,7 +35,7 @@ func hasCome(cause error) *endState {
 	return s
 }
 
-// end has it come with a cause. It reports whether this was the first call; others do nothing.
+// end reports whether this was the first call. Others do nothing.
 func (e *ending) end(cause error) bool {
 	var calls *endCall
 	e.mu.Lock()
@@ -64,7 +64,6 @@ func (e *ending) end(cause error) bool {
 	return true
 }
 
-// why returns the cause, or nil if it has not come.
 func (e *ending) why() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +73,6 @@ func (e *ending) why() error {
 	return e.state.cause
 }
 
-// askLocked returns the state, for somebody who asks.
 func (e *ending) askLocked() *endState {
 	if e.state == nil {
 		e.state = new(endState)
@@ -95,7 +93,7 @@ func (e *ending) wait() <-chan struct{} {
 	return s.done
 }
 
-// after has f called when it comes, at once if it has come. f must not block. stop has f forgotten.
+// after calls f when it comes, or at once if it has. f must not block.
 func (e *ending) after(f func()) (stop func()) {
 	e.mu.Lock()
 	s := e.askLocked()

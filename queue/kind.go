@@ -8,55 +8,51 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Policy says when one contender may go. Its functions must be pure, and may be called at any time.
+// Policy says when one contender may go. Its functions must be pure.
 type Policy struct {
-	// Weight returns what a node ahead weighs for this contender: 0 or less if it does not block. Default: 1 each.
+	// Weight returns what a node ahead weighs, and 0 or less if it does not block. Default: 1.
 	Weight func(ahead Node) int
-	// Slack is the weight that may remain ahead when the contender goes: 0 for a mutex, for a semaphore the number of
-	// leases less those that it asks for. If that is negative, the acquisition fails with session.ErrInvalid.
+	// Slack is the weight that may remain ahead when the contender goes: 0 for a mutex, for a semaphore the leases
+	// less those that it asks for. If it is negative, the acquisition fails with [session.ErrInvalid].
 	Slack int
-	// Replaces reports whether a node ahead may leave another node, with the same sequence number, in its place, as a
-	// writer that becomes a reader. When it ends, the contender lists again. Default: none does.
+	// Replaces reports whether a node ahead may leave another one with its sequence number in its place, as a writer
+	// that becomes a reader. Then its end grants nothing. Default: none does.
 	Replaces func(ahead Node) bool
 }
 
-// Kind is a kind of lock: what its contenders are called, and when each of them may go. It has a Policy or a
-// Configuration, and must not be changed once it is used.
+// Kind is a kind of lock: with a Policy or a Configuration. It must not be changed once it is used.
 type Kind struct {
-	// Name is one word for messages and telemetry, such as mutex, read, write or semaphore.
+	// Name is one word for messages and telemetry, such as mutex.
 	Name string
-	// Prefixes are those of the kind's contenders: some of the constants, or words of your own that end in - or _. A
-	// contender with one of the other constants is a conflict. All other children are ignored.
+	// Prefixes are those of the kind's contenders: some of the constants, or words that end in - or _. A contender
+	// with one of the other constants is a conflict. All other children are ignored.
 	Prefixes []string
-	// Policy returns the policy of a contender. It must depend on me alone.
+	// Policy returns the policy of a contender. It depends on me alone.
 	Policy func(me Node) Policy
 
-	// Configuration makes the lock depend on what all its users agree on, such as a limit. It takes the place of
-	// Policy.
+	// Configuration replaces Policy: see [Configuration].
 	Configuration *Configuration
 }
 
-// Config is the data of a queue's directory. A kind with a [Configuration] decides by it.
+// Config is the data of a queue's directory: see [Configuration].
 type Config struct {
 	Data    []byte
-	Changed int64 // the transaction (zxid) that set the data
-	Version int32 // how often the data was set since the directory was made
+	Changed int64 // the zxid that set the data
+	Version int32 // of the data
 }
 
-// Configuration makes a kind of lock depend on the data of the directory: the [Config]. When that changes, waiting
-// contenders decide again. Package semaphore is made this way. Such a lock keeps no places.
+// Configuration makes a kind of lock depend on the data of the directory, as package semaphore does. When that
+// changes, waiting contenders decide again. Such a lock keeps no places.
 //
-// A client that makes the lock stricter, such as by a lower limit, first acquires what is to be taken away, and sets
-// the data while it holds that. So there are never more holders than the data allows.
+// A client that makes the lock stricter first acquires what is to go, and sets the data while it holds that. So there
+// are never more holders than the data allows.
 type Configuration struct {
-	// Config is what all users of the lock must agree on, such as the limit of a semaphore. A contender that finds no
-	// data in the directory sets it.
+	// Config is what all users agree on. A contender that finds no data sets it.
 	Config []byte
-	// Policy returns the policy of a contender under a configuration, by its arguments alone. An acquisition returns
-	// its error.
+	// Policy returns the policy of a contender, or the acquisition's error, by its arguments alone.
 	Policy func(me Node, config Config) (Policy, error)
-	// Rivals are names of directories below the queue's. A contender in one of them is a conflict. Each of our
-	// contenders looks there once, in this order, when its node stands.
+	// Rivals are names of directories below the queue's in which a contender is a conflict. Our contenders look there
+	// in this order, once their nodes stand.
 	Rivals []string
 }
 
@@ -70,8 +66,7 @@ func (k *Kind) Check() error {
 	case k.Configuration != nil && (len(k.Configuration.Config) == 0 || k.Configuration.Policy == nil):
 		return misuse.Invalidf("a configuration needs data and a policy")
 	}
-	// A prefix must end in - or _, and not in "--" or "_-", so that its end can be told if a negative number follows.
-	// It cannot begin with -, since the part of the name before it usually ends with that.
+	// A single - or _ at the end tells the prefix from a negative number.
 	for _, prefix := range k.Prefixes {
 		if slices.Contains(knownPrefixes, prefix) && prefix != prefixUnfair {
 			continue
@@ -107,7 +102,7 @@ func (p *Policy) weigh(ahead Node) int {
 
 func (p *Policy) replaces(ahead Node) bool { return p.Replaces != nil && p.Replaces(ahead) }
 
-// blocks reports whether a node of the kind is in the way of another behind it. With a configuration it may be.
+// blocks reports whether a node is, or with a configuration may be, in the way of another.
 func (k *Kind) blocks(ahead, behind Node) bool {
 	if k.Configuration != nil {
 		return true
@@ -116,7 +111,6 @@ func (k *Kind) blocks(ahead, behind Node) bool {
 	return p.weigh(ahead) > 0
 }
 
-// addWeights adds up to math.MaxInt, which the weights in names can exceed if an int has 32 bits.
 func addWeights(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
@@ -124,7 +118,7 @@ func addWeights(a, b int) int {
 	return a + b
 }
 
-// Mutex is the kind of package zklock, of Curator's InterProcessMutex and of kazoo's Lock: no node may be ahead.
+// Mutex is the kind of package zklock, Curator's InterProcessMutex and kazoo's Lock: no node may be ahead.
 func Mutex() *Kind {
 	return &Kind{
 		Name:     "mutex",
@@ -133,8 +127,8 @@ func Mutex() *Kind {
 	}
 }
 
-// Reader is the kind of the readers of package rwlock, of Curator's InterProcessReadWriteLock and of kazoo's ReadLock:
-// no writer may be ahead.
+// Reader is the kind of readers of package rwlock, Curator's InterProcessReadWriteLock and kazoo's ReadLock: no
+// writer may be ahead.
 func Reader() *Kind {
 	return &Kind{
 		Name:     "read",
@@ -143,8 +137,7 @@ func Reader() *Kind {
 	}
 }
 
-// Writer is the kind of the writers of the same locks as [Reader]: no node may be ahead. The two differ in their name
-// and first prefix: a [Request] of either kind can have the prefix of the other.
+// Writer is the kind of writers of these locks: no node may be ahead.
 func Writer() *Kind {
 	return &Kind{
 		Name:     "write",
@@ -153,8 +146,7 @@ func Writer() *Kind {
 	}
 }
 
-// Semaphore is the kind of package semaphore while its limit is maxLeases, for pages and tools: each node ahead weighs
-// what it asks for. If maxLeases is 0, no node holds.
+// Semaphore is the kind of package semaphore while its limit is maxLeases, for tools. With 0 leases no node holds.
 func Semaphore(maxLeases int) *Kind {
 	return &Kind{
 		Name: "semaphore", Prefixes: []string{PrefixLease},
@@ -162,7 +154,7 @@ func Semaphore(maxLeases int) *Kind {
 	}
 }
 
-// LeasePolicy is the policy of a contender for a semaphore with a limit.
+// LeasePolicy is the policy of a contender for a semaphore.
 func LeasePolicy(me Node, maxLeases int) Policy {
 	return Policy{Weight: func(ahead Node) int { return ahead.Weight }, Slack: maxLeases - me.Weight}
 }
@@ -174,7 +166,7 @@ func readWrite(me Node) Policy {
 		}
 		return 0
 	}}
-	if writes(me) { // a downgrade puts a reader in the writer's place, which matters to writers only
+	if writes(me) { // a downgrade leaves a reader, which is in the way of writers only
 		p.Replaces = func(ahead Node) bool { return ahead.Prefix == PrefixWrite }
 	}
 	return p
@@ -182,9 +174,8 @@ func readWrite(me Node) Policy {
 
 func writes(n Node) bool { return n.Prefix == PrefixWrite || n.Prefix == PrefixKazooLock }
 
-// Holders says which of the nodes in a directory, in any order, hold a lock of the kind. It does no I/O. A holder that
-// a higher limit has let in may not count as one. A bad kind is an error that matches [session.ErrInvalid]. Other
-// errors are those of its [Configuration].
+// Holders says which nodes of a directory, in any order, hold a lock of the kind: see Holder of [Contender]. It does
+// no I/O. It fails with [session.ErrInvalid] for a bad kind, and with errors of its [Configuration].
 func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 	if err := kind.Check(); err != nil {
 		return nil, errQueue(err)
@@ -199,8 +190,7 @@ func Holders(kind *Kind, nodes []Node, config Config) ([]bool, error) {
 	return out, nil
 }
 
-// holds reports whether a contender holds the lock. A node that has left since all were listed is in nobody's way,
-// unless another node may have taken its place.
+// holds takes a node that has left since the listing for out of the way, unless another may have its place.
 func holds(kind *Kind, me Node, all []Node, config Config, left func(i int) bool) (bool, error) {
 	p, err := kind.policy(me, config)
 	if err != nil {

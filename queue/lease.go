@@ -13,24 +13,24 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes held again.
-// The methods may be called by several goroutines at once.
+// Lease is one hold of a lock. Once ended, it is never held again. The methods may be called by several goroutines at
+// once.
 type Lease struct {
 	_ misuse.NoCopy
 
 	t     *Turn
-	ctx   context.Context // the values of the holder's context, for hooks; never ends
-	since time.Time       // of the grant
+	ctx   context.Context // for hooks
+	since time.Time
 	back  func(ctx context.Context, used bool) *session.Removal
 	over  ending
 
-	begun ending      // comes when the Hold hook has returned
-	tell  func(error) // what it has returned; may be nil
+	begun ending      // the Hold hook has returned
+	tell  func(error) // may be nil
 }
 
-// Lease begins a hold of the turn. ctx is that of the caller that gets the lease. Its release calls back once, which
-// hands the turn over or keeps it and returns nil, or leaves it and returns the removal. used is false if no caller has
-// got the lease: then the turn is not kept. If back is nil, a release leaves the turn.
+// Lease begins a hold of the turn. Its release calls back once, which hands the turn over or keeps it and returns
+// nil, or leaves it and returns the removal. used is false if no caller has got the lease. If back is nil, the
+// release leaves the turn.
 func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Lease")
@@ -38,12 +38,12 @@ func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bo
 	t.mu.Lock()
 	t.leases = append(t.leases, l)
 	t.mu.Unlock()
-	if hook := t.q.m.Trace().Hold; hook != nil { // it gets the lease, which can end before it returns
+	if hook := t.q.m.Trace().Hold; hook != nil { // the lease can end during the call
 		l.tell = hook(context.WithValue(l.ctx, leaseKey{}, l), l.info())
 	}
 	l.begun.end(errTold)
 	if cause := t.over.why(); cause != nil {
-		t.lose(cause) // again: the first call may not have found this lease
+		t.lose(cause) // an earlier call may have missed this lease
 	}
 	return l
 }
@@ -58,51 +58,46 @@ func (l *Lease) made() *Lease {
 // Path returns the path of the lease's node.
 func (l *Lease) Path() string { return l.made().t.node.Path }
 
-// Turn returns the turn that the lease has. For makers of locks.
+// Turn returns the turn. For makers of locks.
 func (l *Lease) Turn() *Turn { return l.made().t }
 
-// Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know of a loss earlier.
+// Done returns a channel that is closed when the lease is released or lost. Err may know of a loss earlier.
 func (l *Lease) Done() <-chan struct{} { return l.made().over.wait() }
 
-// AfterEnd calls f in a goroutine of its own when the lease has ended. stop cancels that. For makers of locks.
+// AfterEnd calls f on a new goroutine after the end. For makers of locks.
 func (l *Lease) AfterEnd(f func()) (stop func()) { return l.made().over.after(func() { go f() }) }
 
-// Err returns nil while the lease is held, and [ErrReleased] after its release. After its loss it returns an error that
-// matches [session.ErrLost], or [session.ErrClosed] if the manager was closed. It looks at the clock when it is called.
+// Err returns nil while the lease is held, and then [ErrReleased], or the reason of its loss: an error that matches
+// [session.ErrLost], or [session.ErrClosed] if the manager was closed. It looks at the clock.
 func (l *Lease) Err() error {
 	if l.made().over.why() == nil {
 		if cause := cmp.Or(l.t.over.why(), l.t.s.Err()); cause != nil {
-			l.t.lose(cause) // the clock has run out, or the goroutine that has ended the turn is on its way here
+			l.t.lose(cause) // the clock has run out, or the end of the turn is on its way
 		}
 	}
 	return l.over.why()
 }
 
-// Revoked returns a channel that is closed when another client asks the holder to give the lock up: with zklock.Revoke,
-// with Curator's Revoker, or with the command turnstile break. The lease stays held: the holder releases it when that
-// suits the work, or not at all. The context of a Do ends: see [ErrRevoked].
-//
-// If the lock was free, the holder hears of a request from 5 ms after the grant on, or once it has called
-// [Lease.Token]. A contender that has waited hears at once, also of a request that came while it waited.
+// Revoked returns a channel that is closed when another client asks for the lock, with zklock.Revoke, Curator's
+// Revoker or the command turnstile break. The lease stays held: the holder releases it when that suits the work, or
+// not at all. If the lock was free, requests are heard from 5 ms after the grant on, or once [Lease.Token] was
+// called.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.wait() }
 
 // IsRevoked reports whether Revoked is closed.
 func (l *Lease) IsRevoked() bool { return l.made().t.revoked.why() != nil }
 
-// AfterRevoke calls f when Revoked is closed, or at once if it is closed. f must not block. stop cancels that. For
-// makers of locks.
+// AfterRevoke calls f when Revoked is closed. f must not block. For makers of locks.
 func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.after(f) }
 
-// Token returns the fencing token: a number that is higher than that of each earlier holder. Stores that compare tokens
-// refuse former holders: see package fence. It is the id of the transaction that created the node (czxid). It grows for
-// as long as the ensemble keeps its data, while sequence numbers start again. Leases of one turn share a token, and so
-// do a writer and the reader that it becomes.
-//
-// Token may have to wait for the server, until ctx or the lease ends. It returns what the server refused.
+// Token returns the fencing token, by which stores can refuse former holders: see package fence. It is the czxid of
+// the node, which is higher than that of each earlier holder. Leases of one turn share a token, and so do a writer
+// and the reader that it becomes. Token waits for the server until ctx or the lease ends, and returns what that
+// refuses.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Token")
-	if l.t.known.why() != nil { // without a look at the clock
+	if l.t.known.why() != nil {
 		return l.t.token, l.t.tokenErr
 	}
 	ctx, end := BeginWait(ctx)
@@ -113,15 +108,14 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	return token, end(err)
 }
 
-// Guard returns an operation to put first into a [session.Session.Multi]: that fails with zk.ErrNoNode, and changes
-// nothing, unless the lease's node exists.
+// Guard returns an operation for a [session.Session.Multi], which then fails with zk.ErrNoNode unless the lease's
+// node exists.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: l.made().t.node.Path, Version: -1}
 }
 
-// Context returns a context that ends with parent, or when the lease is released or lost: then the cause is what
-// [Lease.Err] returns. Its Err and Done look at the clock: see [WithEnd]. [WithMaxWait] of parent does not hold in it.
-// [LeaseFrom] returns its lease. The caller calls the function when the work is done.
+// Context returns a context that ends with parent, or with the lease: then its cause is what [Lease.Err] returns. Its
+// Err and Done look at the clock. [WithMaxWait] of parent does not hold in it. [LeaseFrom] returns its lease.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "queue: Lease.Context")
@@ -135,8 +129,8 @@ func (l *Lease) info() session.HoldInfo {
 	}
 }
 
-// finish ends the lease, and tells the hooks once the Hold hook has returned. It reports whether this was the first
-// call; others do nothing. A loss is told in a goroutine of the manager: a look at the lease waits for no hook.
+// finish reports whether this was the first call. A loss is told in a goroutine of the manager: a look at the lease
+// waits for no hook.
 func (l *Lease) finish(cause error) bool {
 	if !l.over.end(cause) {
 		return false
@@ -166,26 +160,23 @@ func (l *Lease) finish(cause error) bool {
 	return true
 }
 
-// Release gives the lease up. The lease ends before anything is sent: Err and Done say so at once.
-//
-// Release returns nil when the server has confirmed the delete, or when the lock was handed over or its place is kept.
-// It returns [ErrReleasePending] if ctx or the session ended first: the delete is certain all the same. After a loss it
-// returns the cause, and after a release [ErrReleased]. If the server refuses the delete, Release returns its error,
-// such as zk.ErrNoAuth, and the session goes on to try.
+// Release gives the lease up, which Err and Done say before anything is sent. It returns nil when the server has
+// confirmed the delete, or when the lock was handed over or its place is kept, and [ErrReleasePending] if ctx or the
+// session ended first. After a loss it returns the cause, and after a release [ErrReleased]. If the server refuses,
+// as with zk.ErrNoAuth, it returns that, and the session goes on to try.
 func (l *Lease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
 	return l.StartRelease(ctx, true).Wait(ctx)
 }
 
-// Unlock is Release for locks whose Unlock has no context. It waits for the servers' answer, but for no connection, and
-// for patience at most. Then it returns nil, and the log and the Release hook are told how it went. For makers of
-// locks.
+// Unlock is Release that waits for patience at most, and for no connection. Then it returns nil, and the log and the
+// Release hook are told how it went. For makers of locks.
 func (l *Lease) Unlock(patience time.Duration) error {
 	return l.StartRelease(context.Background(), true).Unlock(patience)
 }
 
-// GiveUp is Release for a lease that no caller has got: the place is not kept. For makers of locks.
+// GiveUp is Release for a lease that no caller has got. For makers of locks.
 func (l *Lease) GiveUp(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.GiveUp")

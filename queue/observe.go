@@ -13,8 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Observe follows the contender that is the first in the queue: the holder of a mutex, or the leader of an election. It
-// does not contend.
+// Observe follows the first contender of the queue: the holder of a mutex, or the leader of an election.
 //
 //	for first, err := range q.Observe(ctx, queue.Mutex()) {
 //		switch {
@@ -27,18 +26,14 @@ import (
 //		}
 //	}
 //
-// The first pair has the contender that is the first now, or the zero value if nobody contends. The next pair comes
-// when another contender is the first, or none. An error is the last pair: the error of ctx when ctx ends,
-// [session.ErrClosed] when the manager is closed, [ErrConflict], [session.ErrInvalid] for a bad kind, or what the
-// server refuses.
+// The first pair has the present first contender, or the zero value if nobody contends. The next pair comes when that
+// changes. An error is the last pair: that of ctx, [session.ErrClosed], [ErrConflict], [session.ErrInvalid] for a bad
+// kind, or what the server refuses.
 //
-// Observe goes on across lost connections and sessions: meanwhile the last pair stands. It can miss a contender that
-// was soon followed by another, but not the latest. It does not see holders behind the first, such as most leases of a
-// semaphore: use [Queue.Contenders] for their kinds.
-//
-// Observe does not poll. It watches the first node, and then the next one, so a change costs one or two reads, however
-// many contend. While there is no directory, it looks once in a session timeout: servers do not tell of one that the
-// process may not read. It works in the goroutine of the loop. Several goroutines can use the sequence at once.
+// Across lost connections and sessions the last pair stands. Observe can miss a contender that was soon followed by
+// another. A change costs one or two reads, however many contend. While there is no directory, Observe looks once in
+// a session timeout, since servers do not tell of one that the process may not read. Several goroutines can use the
+// sequence at once.
 func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, error] {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Observe")
@@ -51,7 +46,7 @@ func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, er
 		defer o.forget()
 		for told, last := false, int64(0); ; {
 			first, err := o.next(ctx)
-			if err == nil && told && last == first.Token { // names can come again, and tokens cannot
+			if err == nil && told && last == first.Token { // tokens do not repeat, as names do
 				continue
 			}
 			told, last = true, first.Token
@@ -62,20 +57,18 @@ func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, er
 	}
 }
 
-// observer follows the first contender of a queue. When the first node of its list goes, the next one is the first,
-// since nobody comes ahead of others.
+// observer follows the first contender. When that goes, the next of its list is the first, since nobody gets ahead.
 type observer struct {
 	q    *Queue
 	kind *Kind
 	pace rounds.Pace
 
-	nodes  []Node         // the first, and those behind it
-	listed int64          // the list showed all transactions on the directory up to this one
-	watch  *session.Watch // on the first node, or on the directory; nil: look at once
-	absent time.Duration  // if there was no directory: when to look again; otherwise 0
+	nodes  []Node
+	listed int64          // the zxid that it shows
+	watch  *session.Watch // nil: look at once
+	absent time.Duration  // without a directory: when to look again; otherwise 0
 }
 
-// next waits until there may be another first contender, and returns the one that there is.
 func (o *observer) next(ctx context.Context) (first Contender, err error) {
 	if o.watch != nil {
 		began := time.Now()
@@ -111,7 +104,7 @@ func (o *observer) next(ctx context.Context) (first Contender, err error) {
 	return first, nil
 }
 
-// forget forgets the watch, if there is one. So the next look lists.
+// forget makes the next look list.
 func (o *observer) forget() {
 	if o.watch != nil {
 		o.watch.Forget()
@@ -119,15 +112,14 @@ func (o *observer) forget() {
 	}
 }
 
-// look returns the first contender, or the zero value, and sets a watch that ends when that may change.
+// look sets a watch that ends when another contender may be the first.
 func (o *observer) look(ctx context.Context, s *session.Session) (first Contender, err error) {
 	ended := o.watch
 	o.watch = nil
 	if ended != nil && ended.Event() == session.WatchDeleted && len(o.nodes) > 0 {
 		o.nodes = o.nodes[1:]
 	}
-	// All that come behind the last of the list have higher numbers, until the end of the counter: then they are
-	// negative.
+	// Those behind the list have higher numbers, until the counter ends and they are negative.
 	if n := len(o.nodes); n > 0 && o.nodes[n-1].Sequence >= 0 && o.nodes[n-1].Sequence < math.MaxInt32/2 {
 		if first, err = o.watchFirst(ctx, s); !errors.Is(err, errMoved) {
 			return first, err
@@ -139,7 +131,7 @@ func (o *observer) look(ctx context.Context, s *session.Session) (first Contende
 	if len(o.nodes) > 0 {
 		return o.watchFirst(ctx, s)
 	}
-	if o.absent > 0 && ended != nil && ended.Event() == session.WatchPending { // on the directory, which is missing
+	if o.absent > 0 && ended != nil && ended.Event() == session.WatchPending {
 		o.watch = ended
 		return Contender{}, nil
 	}
@@ -149,10 +141,9 @@ func (o *observer) look(ctx context.Context, s *session.Session) (first Contende
 	if err := o.list(ctx, s); err != nil || len(o.nodes) == 0 {
 		return Contender{}, err
 	}
-	return o.watchFirst(ctx, s) // it came before the watch was set
+	return o.watchFirst(ctx, s)
 }
 
-// list lists the directory. One that is missing has no contenders.
 func (o *observer) list(ctx context.Context, s *session.Session) (err error) {
 	o.nodes, o.listed, err = o.q.listed(ctx, s, o.kind)
 	o.absent = 0
@@ -163,7 +154,7 @@ func (o *observer) list(ctx context.Context, s *session.Session) (err error) {
 	return err
 }
 
-// watchFirst reads the first of the nodes and watches it. If that is gone, it is taken off, and the error is errMoved.
+// watchFirst returns errMoved if the first node of the list is gone.
 func (o *observer) watchFirst(ctx context.Context, s *session.Session) (Contender, error) {
 	n := o.nodes[0]
 	c := Contender{Path: o.q.nodePath(n.Name), Sequence: n.Sequence, Holder: true}
@@ -174,11 +165,11 @@ func (o *observer) watchFirst(ctx context.Context, s *session.Session) (Contende
 		return Contender{}, errMoved
 	case err != nil:
 		return Contender{}, err
-	case stat.Czxid > o.listed: // it has the name of one that was listed, in a directory that was made anew
+	case stat.Czxid > o.listed: // of the same name, in a new directory
 		o.nodes = nil
 		return Contender{}, errMoved
 	}
-	c.fill(s, slices.Clone(data), stat) // which other watchers of the node share
+	c.fill(s, slices.Clone(data), stat) // other watchers share the data
 	o.watch = watch
 	return c, nil
 }

@@ -16,19 +16,18 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Queue is a directory and the contenders in it. All Queues with one path, in all processes, are the same queue. The
-// methods may be called by several goroutines at once. They panic if the Queue was not made by [New].
+// Queue is a directory and the contenders in it. All Queues with one path are the same queue, in all processes. The
+// methods may be called by several goroutines at once.
 type Queue struct {
 	_ misuse.NoCopy
 
 	m      *session.Manager
 	dir    string
-	warned sync.Map // nodes of which the log has a warning, by path: the transactions that have created them
+	warned sync.Map // czxids of nodes that the log has warned of, by path
 }
 
-// New returns the queue at an absolute path. It does no I/O. A nil manager or a bad path is an error that matches
-// [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree /zookeeper, and a path with an element that is
-// the name of a contender: for another queue, it would be a contender that never leaves.
+// New returns the queue at an absolute path. It does no I/O. It fails with [session.ErrInvalid] for a nil manager and
+// a bad path: also for the root, /zookeeper, and an element that is a contender's name.
 func New(m *session.Manager, dir string) (*Queue, error) {
 	err := checkDir(dir)
 	if m == nil {
@@ -65,18 +64,18 @@ func (q *Queue) made() *Queue {
 	return q
 }
 
-// Manager returns the session manager that was given to [New].
+// Manager returns the manager that was given to [New].
 func (q *Queue) Manager() *session.Manager { return q.made().m }
 
 // Path returns the queue's directory.
 func (q *Queue) Path() string { return q.made().dir }
 
-// Identity returns host/pid of this process: the ID in the data of its nodes, unless that is set otherwise.
+// Identity returns host/pid of this process, the default ID of its contenders.
 func Identity() string { return nodedata.Identity() }
 
 func (q *Queue) nodePath(name string) string { return path.Join(q.dir, name) }
 
-// inSession calls f with the live session, until it returns an error that another session does not mend.
+// inSession calls f with the live session, again after each loss.
 func (q *Queue) inSession(
 	ctx context.Context, pace *rounds.Pace, f func(ctx context.Context, s *session.Session) error,
 ) error {
@@ -94,35 +93,33 @@ func (q *Queue) inSession(
 	}
 }
 
-// Request says what an acquisition asks for. If it is not valid, the acquisition fails with [session.ErrInvalid].
+// Request says what an acquisition asks for.
 type Request struct {
-	// Kind is the kind of lock. It is required.
+	// Kind is required.
 	Kind *Kind
-	// Prefix is the prefix of the contender's node, one of the kind's. Default: the first one.
+	// Prefix is one of the kind's. Default: the first one.
 	Prefix string
-	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is 2³¹ − 1.
+	// Weight is how much to ask for: 1 to 2³¹ − 1. Default: 1.
 	Weight int
-	// Data is the node's data, and not [RevokeMessage]. Default: {"id":"host/pid"} of this process, with the
-	// traceparent that the trace hooks give for the caller's context, and the label of [WithLabel].
+	// Data is the node's data, and not [RevokeMessage]. Default: {"id":"host/pid"}, with a traceparent that the trace
+	// hook gives, and the label of [WithLabel].
 	Data []byte
-	// Name is a name for metrics and spans, as in [CheckName]. Default: none.
+	// Name is a name for metrics and spans: see [CheckName]. Default: none.
 	Name string
 
 	// The rest is for makers of locks.
 
-	// Shared says that several acquisitions use the node. Its default data has neither label nor traceparent, which
-	// would be those of the first one alone.
+	// Shared says that several acquisitions use the node. Then its default data has no label and traceparent.
 	Shared bool
-	// Shown tells others what the acquisition waits for. It may be nil.
+	// Shown tells others what the acquisition waits for: see [Queue.Why].
 	Shown *Waiting
-	// MayKeep says that the place may be kept while nobody holds the lock: see [Turn.Undisturbed].
+	// MayKeep says that the place may be kept unused: see [Turn.Undisturbed].
 	MayKeep bool
 }
 
-// Check returns an error that matches [session.ErrInvalid] if acquisitions would refuse the request. It does no I/O.
+// Check returns an error that matches [session.ErrInvalid] if acquisitions would refuse the request.
 func (r Request) Check() error { return r.complete() }
 
-// complete sets the defaults, and returns an error if the request is not valid.
 func (r *Request) complete() error {
 	if err := r.Kind.Check(); err != nil {
 		return err
@@ -150,10 +147,10 @@ func (r *Request) complete() error {
 	return CheckName(r.Name)
 }
 
-const longestName = 200 // of a lock, in bytes
+const longestName = 200 // in bytes
 
-// CheckName returns an error that matches [session.ErrInvalid] if text is not a name for metrics and spans: text that
-// can be printed, of at most 200 bytes.
+// CheckName fails with [session.ErrInvalid] unless text can be a name for metrics and spans: it can be printed, and
+// has 1 to 200 bytes.
 func CheckName(text string) error {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
@@ -168,7 +165,7 @@ func CheckName(text string) error {
 }
 
 func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
-	d, label := nodedata.New(), labelOf(ctx) // the simulation goes by that look at the context
+	d, label := nodedata.New(), labelOf(ctx) // the simulation goes by this look at ctx
 	if !r.Shared {
 		d.Label = label
 		if hook := q.m.Trace().Traceparent; hook != nil {
@@ -178,8 +175,7 @@ func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
 	return d.Encode()
 }
 
-// valuesFor returns a context that never ends, with the values of ctx for hooks. Without hooks that could look at them,
-// it has none, so that they can be freed.
+// valuesFor returns a context that never ends, for hooks. If none could look at its values, they can be freed.
 func (q *Queue) valuesFor(ctx context.Context) context.Context {
 	t := q.m.Trace()
 	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {

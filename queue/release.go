@@ -11,22 +11,21 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Releasing is a release under way. Its caller calls one of the methods, once. For makers of locks.
+// Releasing is a release under way. Its caller calls one method, once. For makers of locks.
 type Releasing struct {
 	_ misuse.NoCopy
 
 	l       *Lease
-	lost    error            // why the lease had ended before; nil if this release has ended it
-	removal *session.Removal // nil if there is nothing to wait for
-	tell    func(error)      // the end of the Release hook; may be nil
+	lost    error // why the lease had ended before, or nil
+	removal *session.Removal
+	tell    func(error) // may be nil
 }
 
-// StartRelease ends the lease and sends the delete, or hands the turn over, and waits for nothing. So several leases
-// can be released right after each other. ctx is for hooks. used is false for a lease that no caller has got. For
-// makers of locks.
+// StartRelease ends the lease, sends the delete or hands the turn over, and waits for nothing. used is false for a
+// lease that no caller has got. For makers of locks.
 func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	misuse.Context(ctx, "queue: Lease.StartRelease")
-	r := &Releasing{l: l, lost: l.Err()} // if the clock has run out, the lease was lost before
+	r := &Releasing{l: l, lost: l.Err()}
 	if r.lost == nil && !l.finish(ErrReleased) {
 		r.lost = l.over.why()
 	}
@@ -53,7 +52,7 @@ func (r *Releasing) made() *Releasing {
 	return r
 }
 
-// Wait waits for the servers' answer until ctx ends. It returns what [Lease.Release] does.
+// Wait waits until ctx ends, and returns what [Lease.Release] does.
 func (r *Releasing) Wait(ctx context.Context) error {
 	r.made()
 	misuse.Context(ctx, "queue: Releasing.Wait")
@@ -67,7 +66,7 @@ func (r *Releasing) Wait(ctx context.Context) error {
 	return r.conclude(nil)
 }
 
-// Unlock waits for the servers' answer as [Lease.Unlock] does.
+// Unlock waits as [Lease.Unlock] does.
 func (r *Releasing) Unlock(patience time.Duration) error {
 	removal := r.made().removal
 	switch {
@@ -94,7 +93,7 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 		<-removal.Done()
 		err := r.conclude(nil)
 		pending := errors.Is(err, ErrReleasePending)
-		if !pending && (err != nil || !late) { // the session logs that a server has refused
+		if !pending && (err != nil || !late) { // the session logs refusals
 			return err
 		}
 		log := r.l.t.q.m.Logger().With("lock", r.l.t.q.dir, "node", r.l.t.node.Path, "session", hexID(r.l.t.s))
@@ -104,7 +103,7 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 			log.Info("zookeeper has confirmed the release of a lock, which Unlock did not wait for",
 				"after", time.Since(since).Round(time.Millisecond))
 		}
-		return nil // Unlock has returned, or says nothing of what the log tells
+		return nil // Unlock says nothing of what the log tells
 	}
 	select { // both may have happened
 	case <-removal.Done():
@@ -115,8 +114,7 @@ func (r *Releasing) Unlock(patience time.Duration) error {
 	}
 }
 
-// conclude tells the Release hook how the release has ended, and returns the error for the caller. pending is the error
-// if nobody waits for the removal any more; otherwise that has ended.
+// conclude tells the hook, and returns the error for the caller. pending is nil if the removal has ended.
 func (r *Releasing) conclude(pending error) error {
 	t, err := r.l.t, cmp.Or(r.lost, pending)
 	if err == nil && r.removal != nil {
@@ -127,7 +125,7 @@ func (r *Releasing) conclude(pending error) error {
 	if r.tell != nil {
 		r.tell(err)
 	}
-	if err == nil || r.lost != nil && !errors.Is(r.lost, ErrReleased) { // the error of a loss names the lock
+	if err == nil || r.lost != nil && !errors.Is(r.lost, ErrReleased) { // a loss names the lock
 		return err
 	}
 	return failed("release", t.q.dir, err)

@@ -14,20 +14,17 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// view is what a waiting contender knows of those ahead of it, for the error of a wait that ends by its context. That
-// takes no request: the watches tell what the nodes say, and which of them stand. A view does not change, and any
-// goroutine may read it.
+// view is what a waiting contender knows of those ahead by its watches. It does not change.
 type view struct {
 	Verdict
 	q     *Queue
 	s     *session.Session
-	on    []*session.Watch // on those of Verdict.Watch; nil where the servers have not answered yet
-	own   *session.Watch   // on our own node; may be nil
-	since time.Time        // when our own node was made, by our clock
-	limit int              // leases of a semaphore; 0 for other locks
+	on    []*session.Watch // on those of Verdict.Watch; nil until answered
+	own   *session.Watch
+	since time.Time
+	limit int // of a semaphore, or 0
 }
 
-// show keeps what the contender knows now, for the error of a wait that ends by its context.
 func (c *contender) show(v *Verdict, on []*session.Watch) {
 	c.view = &view{Verdict: *v, q: c.q, s: c.s, on: on, own: c.own, since: c.since}
 	if c.me.Prefix == PrefixLease {
@@ -36,19 +33,17 @@ func (c *contender) show(v *Verdict, on []*session.Watch) {
 	c.r.Shown.show(c.view)
 }
 
-// Waiting tells others what an acquisition waits for: see Shown of [Request], and [Queue.Why]. The zero value is ready
-// for use. For makers of locks.
+// Waiting tells others what an acquisition waits for: see [Queue.Why]. For makers of locks.
 type Waiting struct{ view atomic.Pointer[view] }
 
-// show says what the acquisition waits for; nil: nothing is known. w may be nil.
 func (w *Waiting) show(v *view) {
 	if w != nil {
 		w.view.Store(v)
 	}
 }
 
-// Why returns the reason for which the acquisition that tells w has to wait: a WaitError without its Err. w may be nil:
-// then nothing is known of others. It asks no server. For makers of locks.
+// Why says what the acquisition with this Shown waits for, in a WaitError without its Err. It asks no server. w may
+// be nil. For makers of locks.
 func (q *Queue) Why(w *Waiting) WaitError {
 	q.made()
 	if w == nil {
@@ -57,7 +52,7 @@ func (q *Queue) Why(w *Waiting) WaitError {
 	return q.why(w.view.Load())
 }
 
-// explain says in the error of a call that ended by its context why it had to wait.
+// explain makes an error of ctx a WaitError.
 func (q *Queue) explain(ctx context.Context, err error, v *view) error {
 	var wait *WaitError
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) || errors.As(err, &wait) {
@@ -68,10 +63,8 @@ func (q *Queue) explain(ctx context.Context, err error, v *view) error {
 	return &out
 }
 
-// errNotConnected says that there is no connection to a server, for a reason that is not known.
 var errNotConnected = errors.New("not connected")
 
-// why says what is in the way: the connection, or another contender. v may be nil.
 func (q *Queue) why(v *view) (out WaitError) {
 	status := q.m.Status()
 	switch {
@@ -83,14 +76,13 @@ func (q *Queue) why(v *view) (out WaitError) {
 	if v != nil {
 		out = v.reason(time.Now())
 	}
-	if status.Failure != nil { // a server has not answered for long
+	if status.Failure != nil {
 		out.Connection = status.Failure
 		out.Reason = strings.TrimSuffix(status.Failure.Error()+"; "+out.Reason, "; ")
 	}
 	return out
 }
 
-// forgetBut forgets the watches that are not among those to keep. v may be nil.
 func (v *view) forgetBut(keep []*session.Watch) {
 	if v != nil {
 		for _, w := range v.on {
@@ -101,11 +93,10 @@ func (v *view) forgetBut(keep []*session.Watch) {
 	}
 }
 
-// stands reports whether a node ahead is there, as far as is known: by the listing, or by its watch.
+// stands reports whether a node ahead is there, as far as is known.
 func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
 
-// named returns the index of the contender that text names: the holder if it is known (holds is true then), or else the
-// nearest ahead; -1 if none stands. standing is how many of the watched ones stand.
+// named returns the contender that texts name: the holder if it is known (holds), or the nearest ahead, or -1.
 func (v *view) named() (i int, holds bool, standing int) {
 	i = -1
 	for j := range v.on {
@@ -122,9 +113,9 @@ func (v *view) named() (i int, holds bool, standing int) {
 	return i, holds, standing
 }
 
-// isFirst reports whether a contender is known to be the first of the queue if it stands.
+// isFirst reports whether a contender is known to be the first if it stands.
 func (v *view) isFirst(i int) bool {
-	for j, one := range v.on[:i] { // a watch ends also when data changes, or with the connection: the node may stand
+	for j, one := range v.on[:i] { // a watch also ends when data changes, or with the connection
 		if v.Watch[j].Moves || one == nil || one.Event() != session.WatchDeleted {
 			return false
 		}
@@ -132,7 +123,6 @@ func (v *view) isFirst(i int) bool {
 	return i < v.Head
 }
 
-// reason says who is ahead, or returns the zero value if nobody stands as far as is known.
 func (v *view) reason(now time.Time) (out WaitError) {
 	i, holds, standing := v.named()
 	if i < 0 {
@@ -147,9 +137,9 @@ func (v *view) reason(now time.Time) (out WaitError) {
 	who := shortName(n)
 	if v.on[i] != nil {
 		if data, stat := v.on[i].Data(); stat != nil {
-			describe(&out.Ahead, slices.Clone(data), stat) // the wait goes by the data
+			describe(&out.Ahead, slices.Clone(data), stat) // others read it
 			out.Ahead.Own = out.Ahead.Session == v.s.ID()
-			if v.own != nil { // our own node tells the ensemble's clock, which can differ from ours
+			if v.own != nil { // our node tells the ensemble's clock
 				if _, own := v.own.Data(); own != nil {
 					now = time.UnixMilli(own.Ctime).Add(now.Sub(v.since))
 				}
@@ -189,7 +179,6 @@ func (v *view) leases() string {
 
 func shortName(n Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
 
-// whoIs says who a contender is, whose node is n. An ID that is no word or address is in quotation marks.
 func whoIs(n Node, c *Contender) string {
 	odd := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+", r)
@@ -215,7 +204,7 @@ func whoIs(n Node, c *Contender) string {
 	return name
 }
 
-// Short returns a duration in seconds, or in milliseconds if it is below one second, for the texts of errors.
+// Short formats a duration in whole seconds, or below one in milliseconds.
 func Short(d time.Duration) string {
 	if d >= time.Second {
 		return d.Truncate(time.Second).String()

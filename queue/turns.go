@@ -10,18 +10,17 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// turns has the turns of this process, so that the log gets one line for all locks that are lost with a session, and
-// [Queue.Contenders] knows since when a node of ours is held.
+// turns is for one log line about all locks that are lost with a session, and for HeldSince of [Contender].
 var turns = turnTable{sessions: make(map[*session.Session]map[string]*Turn)}
 
-const namedLosses = 5 // locks that the log names
+const namedLosses = 5 // that are logged
 
 type turnTable struct {
 	mu       sync.Mutex
-	sessions map[*session.Session]map[string]*Turn // by path; from a session's first turn to its end
+	sessions map[*session.Session]map[string]*Turn // by path; an entry lasts as long as its session
 }
 
-// add notes that a turn has begun. The end of its session ends it, also if that has come.
+// add has the end of the session end the turn, also if that has come.
 func (h *turnTable) add(t *Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,7 +34,6 @@ func (h *turnTable) add(t *Turn) {
 	h.sessions[t.s][t.node.Path] = t
 }
 
-// remove notes that a turn is over whose session may go on.
 func (h *turnTable) remove(t *Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +43,6 @@ func (h *turnTable) remove(t *Turn) {
 	}
 }
 
-// end ends the turns of a session that has ended, and tells the log.
 func (h *turnTable) end(s *session.Session, log *slog.Logger) {
 	h.mu.Lock()
 	all := h.sessions[s]
@@ -58,12 +55,11 @@ func (h *turnTable) end(s *session.Session, log *slog.Logger) {
 			locks = append(locks, t.q.dir)
 		}
 	}
-	if holds > 0 && !errors.Is(cause, session.ErrClosed) { // a program that closes the manager gives its locks up itself
+	if holds > 0 && !errors.Is(cause, session.ErrClosed) {
 		log.Warn("locks lost with their session", "holds", holds, "locks", locks, "session", hexID(s), "cause", cause)
 	}
 }
 
-// lookUp returns when the present hold of a node of ours has begun, and whether its place is kept without a hold.
 func (h *turnTable) lookUp(s *session.Session, node string) (since time.Time, kept bool) {
 	h.mu.Lock()
 	t := h.sessions[s][node]

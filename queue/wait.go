@@ -10,15 +10,13 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// watch sets watches on our own node and on those ahead that v names. It returns when all are answered, so that what
-// they tell can grant the turn. The request for our own node leaves first: events of one connection come in order, so
-// if our node goes before one ahead does, its watch ends first.
-//
-// A watch of the last wait stays in use if it is pending, or has told that the node is gone: the listing may still show
-// it. To ask again would cost a round trip.
+// watch sets watches on our own node and on those of v, and returns when all are answered. The request for our own
+// node leaves first: events of one connection come in order, so if our node goes before one ahead does, its watch
+// ends first. A watch of the last wait stays in use if it is pending, or has told that a node is gone which the
+// listing still shows.
 func (c *contender) watch(ctx context.Context, v *Verdict) error {
-	// Each listing should show fewer ahead, unless data has changed, or the connection was lost. The pace keeps the
-	// contender from spinning if a server says that each time.
+	// Each listing should show fewer ahead. If a server goes on saying otherwise, the pace keeps the contender from
+	// spinning.
 	if ahead := v.Count(); ahead < c.least {
 		c.least = ahead
 		c.pace.Reset()
@@ -54,14 +52,13 @@ func (c *contender) watch(ctx context.Context, v *Verdict) error {
 	return nil
 }
 
-// wait waits until the watches say that the contender may go (free), or that only a listing tells. It fails when its
-// node is gone, when ctx ends, and with ErrBusy when the patience of a try is over.
+// wait returns free if the contender may go. Otherwise only a listing tells. The end of a try's patience is ErrBusy.
 func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (free bool, err error) {
 	wake := make(chan struct{}, 1)
 	stir := func() {
 		select {
 		case wake <- struct{}{}:
-		default: // it is awake
+		default:
 		}
 	}
 	for _, w := range append(slices.Clone(c.view.on), c.own, c.limit) {
@@ -82,12 +79,12 @@ func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (free b
 		case Gone:
 			return false, cmp.Or(c.s.Err(), errDeleted)
 		default:
-			return next == Free, c.s.Err() // its end breaks the watches
+			return next == Free, c.s.Err() // the session's end breaks the watches
 		}
 		within := told.follow(ctx)
 		select {
 		case <-wake:
-		case <-tick.C: // a wake-up that is lost all the same costs a session timeout
+		case <-tick.C: // a lost wake-up costs a session timeout
 			if there, err := c.allThere(within); err != nil || !there {
 				return false, err
 			}
@@ -100,23 +97,23 @@ func (c *contender) wait(ctx context.Context, patience <-chan time.Time) (free b
 	}
 }
 
-// look is Look of what the watches have told by now. The watch on our own node is read last.
+// look reads the watch on our own node last.
 func (c *contender) look() Next {
 	seen := make([]session.WatchEvent, len(c.view.on))
 	for i, one := range c.view.on {
 		seen[i] = one.Event()
 	}
 	if c.limit != nil && c.limit.Event() != session.WatchPending && c.own.Event() != session.WatchDeleted {
-		return List // the configuration is another than that of the listing
+		return List // the configuration has changed
 	}
 	return Look(&c.view.Verdict, c.policy.Slack, seen, c.own.Event())
 }
 
-// fewAhead is how many nodes are asked for by name at most. To ask for more costs more than a listing.
+// fewAhead is how many nodes are asked for by name: more cost more than a listing.
 const fewAhead = 8
 
-// allThere reports whether all nodes that are watched are still there. To ask for a few by name keeps the contenders of
-// a long queue from listing it all the time. If there are more, it returns false.
+// allThere reports whether all watched nodes are still there. Asking for a few by name keeps waiters from listing a
+// long queue all the time.
 func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil
@@ -130,7 +127,7 @@ func (c *contender) allThere(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// warnOfOrphans logs a warning for each node ahead that no session owns, once for each of them.
+// warnOfOrphans logs each node ahead that no session owns, once.
 func (c *contender) warnOfOrphans() {
 	for i, b := range c.view.Watch {
 		_, stat := c.view.on[i].Data()
@@ -145,16 +142,16 @@ func (c *contender) warnOfOrphans() {
 	}
 }
 
-// watching calls the Watch hook during a wait, for one node after another: that which the error of the wait would name.
+// watching calls the Watch hook for one node after another: that which the error of the wait would name.
 type watching struct {
 	q      *Queue
 	v      *view
-	on     *session.Watch // on the node of the present call; nil if there is none
+	on     *session.Watch // of the present call
 	within context.Context
 	done   func(error)
 }
 
-// follow begins a call, unless the node of the present call stands. It returns the context for requests of the wait.
+// follow returns the context for requests of the wait.
 func (o *watching) follow(ctx context.Context) context.Context {
 	hook := o.q.m.Trace().Watch
 	if hook == nil {
@@ -166,7 +163,7 @@ func (o *watching) follow(ctx context.Context) context.Context {
 	o.end(nil)
 	i, _, count := o.v.named()
 	if i < 0 {
-		return ctx // the last has gone just now, and the wait is about to end
+		return ctx
 	}
 	v, on := o.v, o.v.on[i]
 	o.on = on
@@ -179,7 +176,7 @@ func (o *watching) follow(ctx context.Context) context.Context {
 			}
 			who := nodedata.Of(data)
 			return session.NodeInfo{
-				Data: slices.Clone(data), // others go by the data too
+				Data: slices.Clone(data), // others read it
 				ID:   who.ID, Label: who.Label, Traceparent: who.Traceparent, Session: stat.EphemeralOwner,
 			}, true
 		},
