@@ -65,7 +65,7 @@ const (
 	AtOnce           // for nobody
 )
 
-// Effort says what an acquisition took, for hooks.
+// Effort is for hooks.
 type Effort struct {
 	Attempts int // to enter; 0 if a turn of this process was used again
 	Position int // contenders in the way; -1 if not known
@@ -191,5 +191,5 @@ func (c *contender) isBusy(names []string) bool {
 	return true
 }
 
-// keptPatience is how long a try that has entered waits for kept places to leave: 2.5 round trips of 100 ms.
+// keptPatience is how long a try that has entered waits for kept places: 2.5 round trips of 100 ms.
 const keptPatience = 250 * time.Millisecond

@@ -30,7 +30,7 @@ type place struct {
 	entered  time.Time      // before the entry's listing was asked for
 }
 
-// contender is a place, from its Enter until it is granted or has left. One goroutine runs it.
+// contender is a place until it is granted or has left. One goroutine runs it.
 type contender struct {
 	place
 	r      *Request

@@ -17,9 +17,9 @@ import (
 
 // Contender is a contender that holds or waits.
 type Contender struct {
-	Path     string // of its node
+	Path     string
 	Sequence int32
-	Data     []byte // of its node
+	Data     []byte
 	// Holder reports whether the contender may go, by this listing and the present configuration. A holder that a
 	// higher limit has let in may not count as one.
 	Holder bool

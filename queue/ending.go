@@ -26,7 +26,6 @@ type endCall struct {
 // errTold is the cause of an ending that needs none.
 var errTold = errors.New("told")
 
-// Shared by all endings that came by these causes before anybody asked.
 var wasTold, wasReleased = hasCome(errTold), hasCome(ErrReleased)
 
 func hasCome(cause error) *endState {

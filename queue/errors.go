@@ -41,7 +41,7 @@ var (
 
 	errDeleted error = deletedError{}
 
-	// errCut is told to hooks if a function of the user has panicked, or ended the goroutine.
+	// errCut is for hooks: a function of the user has panicked, or ended the goroutine.
 	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
 )
 
@@ -95,7 +95,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 func failed(op, path string, err error) error { return &OpError{Op: op, Path: path, Err: err} }
 
-// WaitError says why a call gave up waiting for a lock.
+// WaitError says why a call gave up waiting.
 type WaitError struct {
 	// Err is the error of the context, or [ErrMaxWait].
 	Err error
@@ -150,7 +150,7 @@ func ignoreNoNode(err error) error {
 	return err
 }
 
-// isLoss reports whether another node, perhaps in another session, can go on.
+// isLoss reports whether another node can go on, perhaps in another session.
 func isLoss(err error) bool { return errors.Is(err, session.ErrLost) || errors.Is(err, errDeleted) }
 
 func errQueue(err error) error { return fmt.Errorf("queue: %w", err) }

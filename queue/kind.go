@@ -56,7 +56,7 @@ type Configuration struct {
 	Rivals []string
 }
 
-// Check returns an error that matches session.ErrInvalid if the kind cannot be used.
+// Check returns an error that matches [session.ErrInvalid] if the kind cannot be used.
 func (k *Kind) Check() error {
 	switch {
 	case k == nil || len(k.Prefixes) == 0:

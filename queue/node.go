@@ -47,7 +47,7 @@ const (
 	keepWord  = "keep-"
 )
 
-// Node is what a contender's name says about it.
+// Node is what a contender's name says.
 type Node struct {
 	Name     string
 	ID       string // after "_c_"

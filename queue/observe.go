@@ -31,9 +31,8 @@ import (
 // kind, or what the server refuses.
 //
 // Across lost connections and sessions the last pair stands. Observe can miss a contender that was soon followed by
-// another. A change costs one or two reads, however many contend. While there is no directory, Observe looks once in
-// a session timeout, since servers do not tell of one that the process may not read. Several goroutines can use the
-// sequence at once.
+// another. A change costs one or two reads. While there is no directory, Observe looks once in a session timeout,
+// since servers do not tell of one that the process may not read. Several goroutines can use the sequence at once.
 func (q *Queue) Observe(ctx context.Context, kind *Kind) iter.Seq2[Contender, error] {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Observe")

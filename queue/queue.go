@@ -175,7 +175,7 @@ func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
 	return d.Encode()
 }
 
-// valuesFor returns a context that never ends, for hooks. If none could look at its values, they can be freed.
+// valuesFor returns a context for hooks that never ends. Values that no hook could look at can be freed.
 func (q *Queue) valuesFor(ctx context.Context) context.Context {
 	t := q.m.Trace()
 	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {

@@ -93,7 +93,6 @@ func (v *view) forgetBut(keep []*session.Watch) {
 	}
 }
 
-// stands reports whether a node ahead is there, as far as is known.
 func (v *view) stands(i int) bool { return v.on[i] == nil || v.on[i].Event() == session.WatchPending }
 
 // named returns the contender that texts name: the holder if it is known (holds), or the nearest ahead, or -1.

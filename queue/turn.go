@@ -121,7 +121,7 @@ func (t *Turn) Undisturbed() <-chan struct{} {
 	return t.children.Done()
 }
 
-// maxCrowd bounds what LookAround costs: each child that comes or goes makes all who look list again.
+// maxCrowd bounds the cost of LookAround: each child that comes or goes makes all who look list again.
 const maxCrowd = 16
 
 // LookAround lists the directory, and returns a new channel as [Turn.Undisturbed] does, for a session timeout after

@@ -15,8 +15,7 @@ import (
 // ends first. A watch of the last wait stays in use if it is pending, or has told that a node is gone which the
 // listing still shows.
 func (c *contender) watch(ctx context.Context, v *Verdict) error {
-	// Each listing should show fewer ahead. If a server goes on saying otherwise, the pace keeps the contender from
-	// spinning.
+	// Each listing should show fewer ahead. If a server says otherwise, the pace keeps the contender from spinning.
 	if ahead := v.Count(); ahead < c.least {
 		c.least = ahead
 		c.pace.Reset()
@@ -112,8 +111,7 @@ func (c *contender) look() Next {
 // fewAhead is how many nodes are asked for by name: more cost more than a listing.
 const fewAhead = 8
 
-// allThere reports whether all watched nodes are still there. Asking for a few by name keeps waiters from listing a
-// long queue all the time.
+// allThere asks for a few nodes by name: so waiters do not list a long queue all the time.
 func (c *contender) allThere(ctx context.Context) (bool, error) {
 	if len(c.view.Watch) > fewAhead || c.limit != nil {
 		return false, nil
@@ -151,7 +149,6 @@ type watching struct {
 	done   func(error)
 }
 
-// follow returns the context for requests of the wait.
 func (o *watching) follow(ctx context.Context) context.Context {
 	hook := o.q.m.Trace().Watch
 	if hook == nil {

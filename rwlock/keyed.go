@@ -11,18 +11,15 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
-// zklock, which says what is a key, what is in memory and for how long, with the locks of this package.
-//
-// It has the calls that know their own hold. RDo, TryRDo, RAcquire and TryRAcquire are those of readers. It has no
-// Unlock and no RUnlock, which could give back the hold of another goroutine.
+// Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of
+// package zklock, with the locks of this package, and only the calls that know their own hold: an Unlock could give
+// back the hold of another goroutine. RDo, TryRDo, RAcquire and TryRAcquire are those of readers.
 type Keyed struct {
 	_ misuse.NoCopy
 
 	keys *share.Keys[*RWMutex]
 }
 
-// made returns the locks of the keys. It panics if NewKeyed has not made k.
 func (k *Keyed) made() *share.Keys[*RWMutex] {
 	if k == nil || k.keys == nil {
 		panic("rwlock: Keyed not made by NewKeyed")
@@ -30,15 +27,14 @@ func (k *Keyed) made() *share.Keys[*RWMutex] {
 	return k.keys
 }
 
-// enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k, or if there is no context.
 func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[*RWMutex] {
 	keys := k.made()
 	misuse.Context(ctx, call)
 	return keys.Enter(key)
 }
 
-// NewKeyed returns the locks of the keys in dir, as NewKeyed of package zklock does: without I/O, and with the same
-// errors. The lock of a key is the [RWMutex] at [Keyed.Path].
+// NewKeyed returns the locks of the keys in dir, as NewKeyed of package zklock does. The lock of a key is the
+// [RWMutex] at [Keyed.Path].
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	opts = slices.Clone(opts)
 	keys, err := share.NewKeys(dir, func(path string) (*RWMutex, share.State, error) {
@@ -82,7 +78,7 @@ func (k *Keyed) TryRDo(ctx context.Context, key string, f func(context.Context) 
 	return e.Lock.Reader().TryDo(ctx, f)
 }
 
-// Acquire is [RWMutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
+// Acquire is [RWMutex.Acquire] of the key's lock.
 func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.enter(ctx, key, "rwlock: Keyed.Acquire")
 	defer e.Leave()

@@ -9,10 +9,10 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Reader is the read lock of an [RWMutex], with all methods that the RWMutex has for the write lock: for zklock.Multi, and
-// for code that takes any kind of lock. [RWMutex.Reader] returns one. It is a small value: it need not be kept.
+// Reader is the read lock of an [RWMutex], with all methods that the RWMutex has for the write lock: for
+// zklock.Multi, and for code that takes any kind of lock.
 type Reader struct {
-	readDoor // for Multi of package zklock
+	readDoor
 
 	rw *RWMutex
 }
@@ -24,7 +24,6 @@ func (rw *RWMutex) Reader() Reader {
 	return Reader{share.DoorTo[Reader](&rw.made().read), rw}
 }
 
-// made returns the lock. It panics for the zero Reader.
 func (r Reader) made() *RWMutex {
 	if r.rw == nil {
 		panic("rwlock: Reader not made by RWMutex.Reader")
@@ -32,7 +31,6 @@ func (r Reader) made() *RWMutex {
 	return r.rw
 }
 
-// called begins a call. It panics for the zero Reader, or if there is no context.
 func (r Reader) called(ctx context.Context, method string) *RWMutex {
 	rw := r.made()
 	misuse.Context(ctx, method)
@@ -72,11 +70,10 @@ func (r Reader) TryDo(ctx context.Context, f func(context.Context) error) (ran b
 	return r.called(ctx, "rwlock: Reader.TryDo").read.TryDo(ctx, r.rw.readAsOwner, f)
 }
 
-// Held is [RWMutex.Held] for the read lock: for RLock and TryRLock, and for all Readers of the RWMutex.
+// Held is [RWMutex.Held] for the read lock, of all Readers of the RWMutex.
 func (r Reader) Held() bool { return r.made().read.Held() }
 
-// Done is [RWMutex.Done] for the read lock. Of several holds it means the latest: where several goroutines share the
-// RWMutex, use Acquire and the Done of its lease.
+// Done is [RWMutex.Done] for the read lock. Of several holds it means the latest: use the Done of a lease.
 func (r Reader) Done() <-chan struct{} { return r.made().read.Done() }
 
 // Contenders is [RWMutex.Contenders].

@@ -14,49 +14,44 @@ import (
 )
 
 // RWMutex is a lock that any number of readers or one writer hold at a time, of all processes that use the same path.
-// It is the queue of package [queue] with the nodes of Curator's InterProcessReadWriteLock.
 //
-// Its methods are those of [sync.RWMutex], with a context and with errors, and what every lock of this module has, for
-// the write lock. [RWMutex.Reader] has the same for the read lock. What a method waits for, returns and promises is
-// said by the method of the same name of zklock.Mutex; the methods here say what is different.
+// It has the methods of [sync.RWMutex], with a context and with errors, and what every lock of this module has, for
+// the write lock. [RWMutex.Reader] has the same for the read lock. The method of the same name of zklock.Mutex says
+// what a method waits for, returns and promises; here is what is different.
 //
 // Calls on one RWMutex with one owner ([queue.WithOwner]) belong together:
 //
-//   - An owner that holds the write lock gets it again at once. So does an owner that holds the read lock and asks for it
-//     again, even while a writer waits. Each Lock needs its Unlock, and each RLock its RUnlock.
-//   - An owner that holds the write lock gets the read lock at once. It keeps the read lock when it unlocks the write
-//     lock, with no writer in between.
+//   - An owner that holds a lock gets the same one again at once, even if a writer waits. Each Lock needs its Unlock,
+//     and each RLock its RUnlock.
+//   - An owner that holds the write lock gets the read lock at once, and keeps it when it unlocks the write lock,
+//     with no writer in between.
 //   - An owner that holds only the read lock gets [ErrUpgrade] when it asks for the write lock.
 //
-// What counts is what the owner holds when the call begins. Calls of one owner at the same time wait for each other
-// like those of different owners. Calls without an owner are independent, as with [sync.RWMutex].
+// Calls of one owner at the same time wait for each other like those of different owners.
 type RWMutex struct {
 	_ misuse.NoCopy
 
-	door // of the write lock, for Multi of package zklock
+	door // of the write lock, for zklock.Multi
 
-	write, read share.Lock // each is the Other of the other
+	write, read share.Lock
 }
 
 var (
-	// ErrUpgrade is returned by Lock, TryLock and Do if the owner of the context holds the read lock and not the write
-	// lock. The call would wait for its own read lock, and two such calls for each other. Unlock the read lock first.
-	// After Lock has returned, read again what was read before, since another writer may have been in between.
+	// ErrUpgrade is returned by Lock, TryLock and Do if the owner of the context holds only the read lock: the call
+	// would wait for that. Unlock it first. After Lock has returned, read again what was read before.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock")
 
-	// ErrNotHeld is zklock.ErrNotHeld ("lock is not held"): of RUnlock, it says that there is no RLock or TryRLock.
+	// ErrNotHeld is zklock.ErrNotHeld.
 	ErrNotHeld = share.ErrNotHeld
 )
 
 type door = share.Door[*RWMutex]
 
-// The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's.
 var (
 	writer = queue.Writer()
 	reader = queue.Reader()
 )
 
-// made returns rw. It panics if New has not made it.
 func (rw *RWMutex) made() *RWMutex {
 	if rw == nil || rw.write.Queue == nil {
 		panic("rwlock: RWMutex not made by New")
@@ -64,15 +59,14 @@ func (rw *RWMutex) made() *RWMutex {
 	return rw
 }
 
-// called begins a call. It panics if New has not made rw, or if there is no context.
 func (rw *RWMutex) called(ctx context.Context, method string) *RWMutex {
 	rw.made()
 	misuse.Context(ctx, method)
 	return rw
 }
 
-// New returns the lock at path, as New of package zklock returns a mutex. Two RWMutex values at one path are the same lock,
-// also in one process. But Unlock, Held and owners know only what was locked through the same value.
+// New returns the lock at path, as New of package zklock returns a mutex. Two RWMutex values at one path are the same
+// lock, but Unlock, Held and owners know only what was locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	rw, err := open(m, path, opts)
 	if err != nil {
@@ -104,23 +98,21 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 }
 
 // Lock waits for its turn and takes the write lock. An owner that holds only the read lock gets [ErrUpgrade], or
-// [session.ErrLost] if it has lost that, and nothing is sent.
+// [session.ErrLost] if it has lost that.
 func (rw *RWMutex) Lock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.Lock").write.Lock(ctx, rw.write.Acquire)
 }
 
-// TryLock takes the write lock if it is free, and returns false and nil if the lock is busy. It returns [ErrUpgrade]
-// where Lock does.
+// TryLock takes the write lock if it is free, and returns false and nil if the lock is busy.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryLock").write.TryLock(ctx, rw.write.Acquire)
 }
 
-// Unlock gives back what one Lock or TryLock took. A read lock that the owner has taken in the meantime stays held.
+// Unlock gives back what one Lock or TryLock took. A read lock of the owner stays held.
 func (rw *RWMutex) Unlock() error { return rw.made().write.Unlock() }
 
-// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of other readers. An
-// owner that holds the read lock or the write lock waits for no other contender. It gets [session.ErrLost] if it has lost
-// that lock.
+// RLock waits for the writers ahead of it in the queue, and takes the read lock. An owner that holds the read lock or
+// the write lock waits for no other contender, and gets [session.ErrLost] if it has lost that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.RLock").read.Lock(ctx, rw.readAsOwner)
 }
@@ -130,16 +122,12 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryRLock").read.TryLock(ctx, rw.readAsOwner)
 }
 
-// RUnlock gives back what one RLock or TryRLock took, as [RWMutex.Unlock] does. It never frees what [Reader.Do] holds.
-//
-// RUnlock cannot tell which goroutine calls it. Of several read locks that were taken through this RWMutex, it gives back
-// a lost one first, then one without an owner, then the oldest. So if several goroutines share the RWMutex, it may give
-// back the hold of another and report its loss, a goroutine that did lose its hold may get nil, and the wrong one of
-// several owners may count as no longer reading. Where that matters, use [Reader.Do] or [Reader.Acquire].
+// RUnlock gives back what one RLock or TryRLock took. It cannot tell which goroutine calls it. Of several read locks
+// that were taken through this RWMutex, it gives back a lost one first, then one without an owner, then the oldest.
+// So it may report the loss of another goroutine's hold. Where that matters, use [Reader.Do] or [Reader.Acquire].
 func (rw *RWMutex) RUnlock() error { return rw.made().read.Unlock() }
 
-// Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and Unlock. It does
-// not look at owners.
+// Acquire takes the write lock and returns it as a handle with its own Release. It ignores owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Acquire").write.Acquire(ctx, false)
 }
@@ -149,25 +137,23 @@ func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write.Acquire(ctx, true)
 }
 
-// Do calls f while it holds the write lock, and unlocks when f returns or panics. The context of f ends when the lock is
-// lost, or another client asks for it, and [queue.LeaseFrom] returns the lease from it.
+// Do calls f while it holds the write lock, as Do of zklock.Mutex does.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
 	return rw.called(ctx, "rwlock: RWMutex.Do").write.Do(ctx, rw.write.Acquire, f)
 }
 
-// TryDo is [RWMutex.Do] without waiting for a holder. If the lock is busy, it returns false and nil, and does not call f.
+// TryDo is [RWMutex.Do] without waiting for a holder. If the lock is busy, it returns false and nil.
 func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryDo").write.TryDo(ctx, rw.write.Acquire, f)
 }
 
-// Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine.
+// Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock.
 func (rw *RWMutex) Held() bool { return rw.made().write.Held() }
 
-// Done returns a channel that is closed when the present hold of the write lock is unlocked or lost, or if there is none.
+// Done returns a channel that is closed when the present hold of the write lock ends, or if there is none.
 func (rw *RWMutex) Done() <-chan struct{} { return rw.made().write.Done() }
 
-// Locker returns the write lock as a [sync.Locker], for code that wants one. onLost, which may be nil, is called when the
-// lock is lost between Lock and Unlock.
+// Locker returns the write lock as a [sync.Locker]. onLost, which may be nil, is called when the lock is lost.
 func (rw *RWMutex) Locker(onLost func(error)) sync.Locker {
 	return rw.made().write.Locker(rw.write.Acquire, onLost)
 }
@@ -183,26 +169,26 @@ func (rw *RWMutex) Path() string { return rw.made().write.Path }
 // Manager returns the session manager that was given to [New].
 func (rw *RWMutex) Manager() *session.Manager { return rw.made().write.Manager }
 
-// Contenders returns the holders and the waiters of all processes, readers and writers, in the order of the queue.
+// Contenders returns the holders and the waiters of all processes, in the order of the queue.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Contenders").write.Queue.Contenders(ctx, writer)
 }
 
-// refuseReader returns an error if an owner that asks for the write lock holds the read lock alone.
+// refuseReader refuses the write lock to an owner that holds the read lock alone.
 func (rw *RWMutex) refuseReader(ctx context.Context, owner *queue.Owner) error {
 	read := rw.read.Of(owner)
 	if read == nil || rw.write.Of(owner) != nil {
 		return nil
 	}
-	err := cmp.Or(ctx.Err(), read.Lease.Err()) // a loss matters more than the upgrade: what the owner has read may have changed
+	err := cmp.Or(ctx.Err(), read.Lease.Err()) // a loss matters more: what the owner has read may have changed
 	if err == nil || errors.Is(err, queue.ErrReleased) {
 		err = ErrUpgrade
 	}
 	return rw.write.Failed("acquire", err)
 }
 
-// readAsOwner gets the read lock for a hold. If the owner of ctx holds the write lock, it gets a place beside that, and does
-// not depend on it afterwards.
+// readAsOwner gets the read lock. If the owner holds the write lock, it gets a place beside that, on which it does
+// not depend afterwards.
 func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, error) {
 	owner := queue.OwnerOf(ctx)
 	for {
@@ -214,12 +200,10 @@ func (rw *RWMutex) readAsOwner(ctx context.Context, try bool) (*queue.Lease, err
 		if err == nil || rw.write.Of(owner) == write {
 			return l, err
 		}
-		// Another goroutine of this owner has unlocked the write lock in the meantime. Without it the read lock has to
-		// wait in the queue.
+		// The owner has unlocked the write lock meanwhile, so the read lock has to wait in the queue.
 	}
 }
 
-// readBeside takes a read lock beside a write lock that is held.
 func (rw *RWMutex) readBeside(ctx context.Context, write *queue.Lease) (*queue.Lease, error) {
 	r := rw.read.Request()
 	ctx, end, err := rw.read.Queue.StartAcquiring(ctx, &r, false)

@@ -12,32 +12,30 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The directories of InterProcessSemaphoreV2, below its path.
+// Below the path of InterProcessSemaphoreV2.
 const (
 	curatorLocks  = "locks"
 	curatorLeases = "leases"
 )
 
-// gateKind is the mutex of InterProcessSemaphoreV2, which is an InterProcessMutex.
 var gateKind = &queue.Kind{
 	Name:     "gate",
 	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
 	Policy:   queue.Mutex().Policy,
 }
 
-// curator is a semaphore in Curator's layout. A contender creates its node among the leases while it holds the gate, and
-// holds the gate until no more than the limit of nodes are there. Only the holder of the gate creates nodes, so its node is
-// the last and all others are ahead of it.
+// curator is a semaphore in Curator's layout. A contender creates its node among the leases while it holds the gate,
+// and holds the gate until no more than the limit of nodes are there. So its node is the last, and all others are
+// ahead of it.
 //
-// The limit holds also without the gate: of the holders, the last one to create its node saw all others ahead of it. But
-// two contenders that wait with a node would wait for each other in Curator's way of counting. So the node goes when the
+// The limit also holds without the gate, since the last holder to create its node saw all others ahead of it. But two
+// contenders that wait with a node would wait for each other in Curator's way of counting. So the node goes when the
 // gate is lost.
 type curator struct {
-	top          *queue.Queue // at the path of the semaphore
+	top          *queue.Queue
 	gate, leases share.Entry
 }
 
-// newCurator returns the semaphore of this layout at the path of top.
 func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 	gate, gateErr := queue.New(top.Manager(), top.Path()+"/"+curatorLocks)
 	leases, leasesErr := queue.New(top.Manager(), top.Path()+"/"+curatorLeases)
@@ -53,9 +51,8 @@ func newCurator(top *queue.Queue, limit int, name string) (*curator, error) {
 	}, nil
 }
 
-// acquire takes a lease. If the gate or the lease is lost on the way, it begins again at the end of the queue. A try
-// finds the semaphore busy if a contender is at the gate, which takes a lease or waits for one, or if there are as many
-// leases as it allows. It looks at both in one flight before it writes, and then waits for nobody.
+// acquire begins again if the gate or the lease is lost on the way. A try is busy if a contender is at the gate, or
+// if all leases are taken: it looks at both in one flight.
 func (c *curator) acquire(ctx context.Context, try bool) (lease *queue.Lease, err error) {
 	err = again(ctx, c.top.Manager(), func(ctx context.Context) error {
 		gate, err := enter(ctx, c.gate, try, c.gate, c.leases)
@@ -88,9 +85,8 @@ func enter(ctx context.Context, at share.Entry, try bool, looks ...share.Entry) 
 	return end(t.Lease(ctx, nil), effort, nil)
 }
 
-// passGate takes a lease at the gate, and leaves the gate. That waits for the servers, as long as ctx lasts, so that the
-// next try does not find the gate held. It fails with a loss if the gate was lost before there was a lease, or the lease
-// before it was known that nobody uses the other layout.
+// passGate takes a lease, and leaves the gate. It waits for that as long as ctx lasts, so that the next try does not
+// find the gate held.
 func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*queue.Lease, error) {
 	inside, cancel := gate.Context(ctx)
 	lease, err := enter(inside, c.leases, try)
@@ -105,7 +101,7 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*q
 	}
 	rivals, err := c.meetOwnLayout(ctx, lease), leaving.Wait(ctx)
 	if errors.Is(err, queue.ErrReleasePending) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) {
-		err = nil // the gate is left, or will be
+		err = nil // it will be left
 	}
 	if err = share.Join(err, rivals); err == nil {
 		return lease, nil
@@ -114,14 +110,12 @@ func (c *curator) passGate(ctx context.Context, gate *queue.Lease, try bool) (*q
 	return nil, &queue.OpError{Op: "acquire", Path: c.top.Path(), Err: err}
 }
 
-// meetOwnLayout fails if there is a contender at the path itself, as in the layout of this package. It is called when the
-// lease's node stands, and lists by the session of that. A contender of that layout looks for nodes of this one when its
-// node stands. So of two contenders in different layouts, at least the one that has created its node later sees the
-// other.
+// meetOwnLayout fails if there is a contender in the layout of this package. Each side looks for the other when its
+// own node stands, by the session of that, so at least the one with the later node sees the other.
 func (c *curator) meetOwnLayout(ctx context.Context, lease *queue.Lease) error {
 	names, _, err := lease.Turn().Session().Children(ctx, c.top.Path())
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil // somebody has deleted the whole tree
+		return nil
 	}
 	for _, name := range names {
 		if _, contends := queue.ParseNode(name); contends {
@@ -131,8 +125,6 @@ func (c *curator) meetOwnLayout(ctx context.Context, lease *queue.Lease) error {
 	return err
 }
 
-// contenders returns the holders and the waiters, in order. The servers remove each of the two directories when it is
-// empty.
 func (c *curator) contenders(ctx context.Context) ([]queue.Contender, error) {
 	all, err := c.leases.Queue.Contenders(ctx, c.leases.Kind)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -143,7 +135,7 @@ func (c *curator) contenders(ctx context.Context) ([]queue.Contender, error) {
 		return nil, gateErr
 	}
 	for _, one := range queued {
-		if !one.Holder { // the holder of the gate has a node among the leases
+		if !one.Holder { // its holder has a node among the leases
 			all = append(all, one)
 		}
 	}

@@ -1,6 +1,5 @@
 // Package semaphore is a fair counting semaphore on ZooKeeper: all processes that use the same path share a number of
-// leases, and take one or several at a time. A lease of a semaphore is one of its units. A [queue.Lease] is one hold, of
-// one or more units.
+// leases, and take one or several at a time. A [queue.Lease] is one hold, of one or more of these.
 //
 //	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
@@ -15,40 +14,31 @@
 //		return export(ctx) // ctx ends when the lease is lost
 //	})
 //
-// [Semaphore.AcquireN] takes several leases at once, all or none. [WithCuratorLayout] shares the leases with Apache
-// Curator's InterProcessSemaphoreV2. Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job.
+// Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job, how a loss shows and what to
+// do then, how to shut down and to test, and what goroutines and nil contexts may do. All of that holds here.
 //
 // # The limit
 //
 // All processes must pass the same limit to [New]. The first contender writes it into the data of the semaphore's
-// directory, as {"maxLeases":3,"default":true,"version":1}. A contender whose New was given another limit gets an error
-// that matches [queue.ErrConflict], and no lease. If the directory has data that is not a semaphore's, it is left as it is,
-// nothing checks the limit, and each contender uses the one that New was given.
+// directory, as {"maxLeases":3,"default":true,"version":1}. A contender with another limit gets [queue.ErrConflict].
+// Data that is not a semaphore's is left as it is: then each contender uses the limit that New was given.
 //
-// [Semaphore.Resize] changes the limit for everybody, whatever New was given, and [Semaphore.Limit] returns it. To lower
-// it, Resize first acquires the leases that are to go. So no holder loses its lease, and from the moment at which the lower
-// limit is in force no more leases are held. Do not set the data by hand: a limit that is lowered by hand can be exceeded.
+// [Semaphore.Resize] changes the limit for everybody, whatever New was given. To lower it, Resize first acquires the
+// leases that are to go. So no holder loses its lease, and once the lower limit is in force no more leases are held.
+// Do not set the data by hand: a limit that is lowered by hand can be exceeded.
 //
-// To change the limit in the code of many processes, which get the version with the new number one by one:
+// To change the limit in the code of many processes, which get the new version one by one:
 //
-//  1. Call [Semaphore.Resize] with the number in force. Now this limit counts for both versions, whatever they pass to
-//     New.
+//  1. Call [Semaphore.Resize] with the number in force. Now it counts for both versions, whatever they pass to New.
 //  2. Replace all processes by the new version. To put the new number into force before that, call Resize again.
-//  3. Call [Semaphore.ResetLimit] from a process of the new version. Now the limit is the number that this process has
-//     passed to New, and requests of a process of the old version fail with [queue.ErrConflict].
+//  3. Call [Semaphore.ResetLimit] from a process of the new version. Now the limit is the number that it has passed
+//     to New, and requests of the old version fail with [queue.ErrConflict].
 //
 // # What is guaranteed, and what is not
 //
-//   - At no instant do the leases held at one path add up to more than the limit that was in force when the last of them
-//     was granted, whatever Resize does. A holder that is cut off from the servers knows that it has lost its lease
-//     before the servers can let another contender in.
+//   - At no instant do the leases held at one path add up to more than the limit that was in force when the last of
+//     them was granted, whatever Resize does.
 //   - First come, first served, across processes. Small requests do not overtake a large one. A request for several
-//     leases gets all of them or none, so two such requests never wait for each other. No lease stays idle while the
-//     first waiter could use it, whichever holder leaves first.
-//   - A cancelled call returns at once. Its place in the queue is removed in the background.
-//   - Leases are not numbered. The tokens ([queue.Lease.Token]) of two leases show which one is later, but both may be
-//     held.
-//
-// A lease can be lost at any moment. Package zklock says how each call shows that and what to do then, what is assumed, and
-// how to shut down and to test. Its rules for goroutines, nil contexts and objects that no constructor has made hold here.
+//     leases gets all of them or none. No lease stays idle while the first waiter could use it.
+//   - The tokens ([queue.Lease.Token]) of two leases show which one is later, but both may be held.
 package semaphore

@@ -18,38 +18,34 @@ import (
 )
 
 const (
-	// pin is the child that keeps the servers from removing the directory while a limit of Resize is in force.
+	// pin is the child that keeps the directory while a limit of Resize is in force.
 	pin = "limit"
-	// raising begins the name of the node that stands while a limit is set without an acquisition. It is no contender,
-	// and takes no number: it can be made also when the counter of the directory is used up.
+	// raising begins the name of the node that stands while a limit is set without an acquisition. It takes no
+	// number.
 	raising = "resize-"
 )
 
-// errMoved says that the limit is not the one that was to be replaced any more. The change begins again.
+// errMoved says that the limit is not the one that was to be replaced.
 var errMoved = errors.New("the limit has changed")
 
-// limit is the data of a semaphore's directory. One that somebody has written by hand, such as {"maxLeases":3}, counts
-// too.
+// limit is the data of a semaphore's directory.
 type limit struct {
 	MaxLeases int `json:"maxLeases"`
-	// Default says that the limit is the one that New was given. Then New must be given the same everywhere. Otherwise an
-	// operator has set it.
+	// Default says that the limit is that of New. Otherwise an operator has set it.
 	Default bool `json:"default,omitempty"`
-	// Version is the version that the directory's data got with this limit. States before 0.1.0 read it: they take data
-	// of another version for a change by hand, and then waiters replace their nodes.
+	// Version is that of the data. States before 0.1.0 take data of another version for a change by hand.
 	Version int32 `json:"version,omitempty"`
 }
 
 func (l limit) encode() []byte {
 	data, err := json.Marshal(l)
 	if err != nil {
-		panic(err) // numbers and bools cannot fail to be JSON
+		panic(err)
 	}
 	return data
 }
 
-// limitIn returns the limit that the data of the directory says, or else the one that New was given. ours is false if the
-// data is not a semaphore's.
+// limitIn returns the limit that the data says, or else that of New. ours is false if the data is not a semaphore's.
 func (s *Semaphore) limitIn(data []byte) (l limit, ours bool) {
 	if err := json.Unmarshal(data, &l); err == nil && checkCount(l.MaxLeases) == nil {
 		return l, true
@@ -57,7 +53,6 @@ func (s *Semaphore) limitIn(data []byte) (l limit, ours bool) {
 	return limit{MaxLeases: s.max, Default: true}, len(data) == 0
 }
 
-// policy returns the policy of a contender when the directory has configuration c.
 func (s *Semaphore) policy(me queue.Node, c queue.Config) (queue.Policy, error) {
 	l, _ := s.limitIn(c.Data)
 	if l.Default && l.MaxLeases != s.max {
@@ -66,7 +61,6 @@ func (s *Semaphore) policy(me queue.Node, c queue.Config) (queue.Policy, error) 
 	return queue.LeasePolicy(me, l.MaxLeases), nil
 }
 
-// checkCount returns an error for a number of leases that is below 1, or too large for the name of a node.
 func checkCount(n int) error {
 	if n < 1 || n > math.MaxInt32 {
 		return misuse.Invalidf("%d leases: want 1 to %d", n, math.MaxInt32)
@@ -74,10 +68,9 @@ func checkCount(n int) error {
 	return nil
 }
 
-// Limit returns the number of leases that is in force for everybody: the one last set by [Semaphore.Resize], otherwise
-// the one that [New] was given. Curator's layout stores none, so there Limit returns the latter without a request.
-//
-// Limit waits for the reply of a server. It fails with the error of ctx, [session.ErrClosed], or what the server refuses.
+// Limit returns the number of leases that is in force for everybody: the one last set by [Semaphore.Resize],
+// otherwise the one that [New] was given. Curator's layout stores none, so there it returns the latter. It fails with
+// the error of ctx, [session.ErrClosed], or what the server refuses.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	s.called(ctx, "semaphore: Semaphore.Limit")
 	if s.curator != nil {
@@ -87,21 +80,18 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return most, s.lock.Failed("limit of", err)
 }
 
-// Resize sets the number of leases for everybody, and lets in the waiters that now fit. If there are fewer leases than
-// before, no holder loses one: Resize waits in the queue, first come, first served, until it has the leases that are to
-// go, and then sets the limit. A caller that holds one of these leases waits for itself. A waiter behind it that asks for
-// more leases than there are fails with [session.ErrInvalid] then.
+// Resize sets the number of leases for everybody, and lets in the waiters that now fit. To lower it, Resize waits in
+// the queue, first come, first served, until it has the leases that are to go: a caller that holds one of these waits
+// for itself. A waiter that asks for more leases than there are then fails with [session.ErrInvalid].
 //
-// The limit stays until the next Resize or [Semaphore.ResetLimit], also while the semaphore is not used. Meanwhile New may
-// be given any limit, and this one counts. The directory stays too, so its sequence numbers do not start again: see
-// [queue.ErrSequence].
+// The limit stays until the next Resize or [Semaphore.ResetLimit], also while the semaphore is not used, whatever New
+// is given. The directory stays too, so its sequence numbers do not start again: see [queue.ErrSequence].
 //
-// Resize returns nil when the servers have confirmed the limit. If ctx ends before that, Resize returns an error that
-// matches ctx.Err() and says who was ahead if it had to wait. It leaves the queue, and the limit may have been set. Of
-// several calls at the same time, one comes after the others. Other errors are:
+// If ctx ends before the servers have confirmed the limit, the error says who was ahead, and the limit may have been
+// set. Other errors are:
 //
 //   - [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
-//   - [queue.ErrConflict] if the directory has data that is not a semaphore's, or, for fewer leases than before, if
+//   - [queue.ErrConflict] if the directory has data that is not a semaphore's or, for fewer leases than before,
 //     another kind of lock is in use there;
 //   - [session.ErrTooManyNodes], since Resize needs a node, and [queue.ErrSequence], for fewer leases than before;
 //   - [session.ErrClosed] if the manager is closed, and what the servers refuse.
@@ -110,15 +100,15 @@ func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 	return s.lock.Failed("resize", s.change(ctx, limit{MaxLeases: maxLeases}))
 }
 
-// ResetLimit undoes a limit that was set with [Semaphore.Resize]. From then on the limit is the one that New was given
-// for this Semaphore, and all others must be given the same. ResetLimit waits, returns and fails as Resize does. If it
-// returns [queue.ErrSequence], the limit stays in force, and goes with the directory once all contenders have left.
+// ResetLimit undoes [Semaphore.Resize]: the limit is the one that New was given for this Semaphore, and all others
+// must be given the same. It fails as Resize does. After [queue.ErrSequence] the limit goes with the directory, once
+// all contenders have left.
 func (s *Semaphore) ResetLimit(ctx context.Context) error {
 	s.called(ctx, "semaphore: Semaphore.ResetLimit")
 	return s.lock.Failed("reset the limit of", s.change(ctx, limit{MaxLeases: s.max, Default: true}))
 }
 
-// change sets the limit. If somebody else changes it meanwhile, or the session is lost, it begins again.
+// change begins again if somebody else changes the limit meanwhile, or the session is lost.
 func (s *Semaphore) change(ctx context.Context, to limit) error {
 	if s.curator != nil {
 		return misuse.Invalidf("Curator's layout stores no limit")
@@ -138,10 +128,10 @@ func (s *Semaphore) change(ctx context.Context, to limit) error {
 	})
 }
 
-// lower sets a limit below the present one while it holds the difference. When it is granted, those ahead have no more
-// than the new limit leaves, and those behind count the difference until its node goes, which they see after the new
-// limit. Others may change the limit meanwhile. As long as it is not above the old one, the difference to that is enough,
-// so lower keeps its place: many changes at a time keep nobody from coming to an end.
+// lower sets a limit below the present one while it holds the difference. When it is granted, those ahead have no
+// more than the new limit leaves. Those behind count the difference until its node goes, which they see after the new
+// limit. While others set limits that are not above the old one, lower keeps its place, so that many changes at a
+// time come to an end.
 func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 	enough := func(data []byte) error {
 		now, ours := s.limitIn(data)
@@ -189,9 +179,8 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 	}
 }
 
-// raise sets a limit that is not below the present one. That needs no lease. But it needs a node, which was there before
-// the limit was read: while that stands, nobody can have made the directory anew, where the version of the data starts
-// again.
+// raise sets a limit that is not below the present one. It needs no lease, but a node that was there before the limit
+// was read: while that stands, nobody can make the directory anew, where the version of the data starts again.
 func (s *Semaphore) raise(ctx context.Context, to limit, pinned bool) error {
 	on, err := s.lock.Manager.Session(ctx)
 	if err != nil {
@@ -212,12 +201,11 @@ func (s *Semaphore) raise(ctx context.Context, to limit, pinned bool) error {
 	return s.replace(ctx, on, node.Path, node.DataStat.Version, to, pinned)
 }
 
-// errForeign is the error for a directory with data that is not a semaphore's.
 func errForeign(data []byte) error {
 	return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, data)
 }
 
-// left waits until a node is gone, as long as ctx lasts. That it goes is certain, so an error is no news.
+// left waits until a node is gone, as long as ctx lasts. An error is no news: the node will go.
 func left(ctx context.Context, r *session.Removal) {
 	if r == nil { // it went with its session
 		return
@@ -228,10 +216,9 @@ func left(ctx context.Context, r *session.Removal) {
 	}
 }
 
-// replace sets the data of the directory, which has the given version, and makes or deletes the child that pins it: all
-// in one transaction, which fails unless our node stands. So what was sent can change nothing once the node has gone,
-// whenever it arrives. If the reply is lost, replace sends it again: either that succeeds, or the version tells that the
-// first can have no effect any more. The caller holds the node meanwhile.
+// replace sets the data of the directory, and makes or deletes the pin, in one transaction that fails unless our node
+// stands. So what was sent changes nothing once the node has gone. If the reply is lost, replace sends it again:
+// either that succeeds, or the version tells that the first has no effect any more.
 func (s *Semaphore) replace(
 	ctx context.Context, on *session.Session, node string, version int32, l limit, pinned bool,
 ) error {
@@ -256,7 +243,7 @@ func (s *Semaphore) replace(
 		_, err = on.Multi(ctx, ops...)
 		switch {
 		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
-			return errMoved // by somebody else, or by what was sent first; or our node was deleted, or the pin has changed
+			return errMoved // by somebody else, or by what was sent first
 		case !errors.Is(err, session.ErrUncertain) || ctx.Err() != nil:
 			return err
 		}
@@ -266,7 +253,6 @@ func (s *Semaphore) replace(
 	}
 }
 
-// readLimit returns the limit in force.
 func (s *Semaphore) readLimit(ctx context.Context) (most int, err error) {
 	err = again(ctx, s.lock.Manager, func(ctx context.Context) error {
 		on, err := s.lock.Manager.Session(ctx)
@@ -284,8 +270,7 @@ func (s *Semaphore) readLimit(ctx context.Context) (most int, err error) {
 	return most, err
 }
 
-// again calls f until it succeeds, or fails for another reason than that a session or a node of ours was lost on the way, or
-// that somebody else has changed the limit.
+// again calls f again after a loss or a changed limit.
 func again(ctx context.Context, m *session.Manager, f func(ctx context.Context) error) error {
 	ctx, waited := queue.BeginWait(ctx)
 	for pace := rounds.NewPace(m.Backoff()); ; {

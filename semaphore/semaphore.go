@@ -11,29 +11,26 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ErrNotHeld is zklock.ErrNotHeld ("lock is not held").
+// ErrNotHeld is zklock.ErrNotHeld.
 var ErrNotHeld = share.ErrNotHeld
 
-// Semaphore is a number of leases that all processes that use the same path share. It is the queue of package [queue]:
-// a request is one node, whose name says how many leases it asks for. It is granted when its leases fit beside those
-// of all nodes ahead of it.
+// Semaphore is a number of leases that all processes that use the same path share. It is the queue of package
+// [queue]: a request is one node, which is granted when its leases fit beside those of all nodes ahead of it.
 //
-// What a method waits for, returns and promises is said by the method of the same name of zklock.Mutex; the methods here
-// say what is different. Each call has a place of its own in the queue of all processes. A semaphore is not re-entrant:
-// each Lock takes another lease, also if ctx has an owner ([queue.WithOwner]).
+// The method of the same name of zklock.Mutex says what a method waits for, returns and promises; here is what is
+// different. A semaphore ignores owners ([queue.WithOwner]): each Lock takes another lease.
 type Semaphore struct {
 	_ misuse.NoCopy
 
-	door // for Multi of package zklock
+	door // for zklock.Multi
 
 	lock    share.Lock
-	max     int      // as given to New
+	max     int
 	curator *curator // nil for the semaphore's own layout
 }
 
 type door = share.Door[*Semaphore]
 
-// made returns s. It panics if New has not made it.
 func (s *Semaphore) made() *Semaphore {
 	if s == nil || s.lock.Queue == nil {
 		panic("semaphore: Semaphore not made by New")
@@ -41,18 +38,15 @@ func (s *Semaphore) made() *Semaphore {
 	return s
 }
 
-// called begins a call. It panics if New has not made s, or if there is no context.
 func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
 	s.made()
 	misuse.Context(ctx, method)
 	return s
 }
 
-// New returns the semaphore of maxLeases leases at path, as New of package zklock returns a mutex. A limit below one is an
-// error too.
-//
-// Two Semaphore values at one path share its leases, also in one process. They must be given the same limit: if another
-// limit is in force, requests fail with [queue.ErrConflict], unless it was set with [Semaphore.Resize].
+// New returns the semaphore of maxLeases leases at path, as New of package zklock returns a mutex. Two Semaphore
+// values at one path share its leases. If another limit is in force, requests fail with [queue.ErrConflict], unless
+// it was set with [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	var o options
 	err := share.Join(checkCount(maxLeases), share.Apply(opts, &o, Option.apply))
@@ -66,7 +60,6 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 	return s, nil
 }
 
-// open makes the queues.
 func (s *Semaphore) open(m *session.Manager, path string, o *options) error {
 	q, err := queue.New(m, path)
 	if err != nil {
@@ -81,7 +74,6 @@ func (s *Semaphore) open(m *session.Manager, path string, o *options) error {
 		if s.curator, err = newCurator(q, s.max, o.Name); err != nil {
 			return err
 		}
-		// An acquisition takes two nodes, one after the other.
 		s.lock.Entry = s.curator.leases
 		s.lock.Gate = &share.Gate{Entry: s.curator.gate, Pass: s.curator.acquire}
 	}
@@ -94,26 +86,21 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 	return s.called(ctx, "semaphore: Semaphore.Lock").lock.Lock(ctx, s.lock.Acquire)
 }
 
-// TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases are held, or
-// another contender is ahead in the queue. It reads the limit in force in the same round trip in which it looks
-// whether others are in its way.
+// TryLock takes one lease if one is free. It returns false and nil if all are held, or another contender is ahead.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryLock").lock.TryLock(ctx, s.lock.Acquire)
 }
 
-// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It fails as Unlock
-// of zklock.Mutex does: with [session.ErrLost] if the lease that it gave back was lost.
-//
-// Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give back the lease
-// of another and report its loss, and a goroutine that did lose its lease may get nil. Where that matters, use
-// [Semaphore.Do] or [Semaphore.Acquire], which give back their own lease and report its loss.
+// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest. It cannot
+// tell which goroutine calls it, and may report the loss of another one's lease. Where that matters, use
+// [Semaphore.Do] or [Semaphore.Acquire].
 func (s *Semaphore) Unlock() error { return s.made().lock.Unlock() }
 
-// Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine.
+// Held reports whether Lock, TryLock or Do of this Semaphore holds a lease.
 func (s *Semaphore) Held() bool { return s.made().lock.Held() }
 
-// Done returns a channel that is closed when the latest hold through Lock, TryLock or Do of this Semaphore is unlocked
-// or lost, or if there is none. Where several goroutines share the Semaphore, use the Done of a lease.
+// Done returns a channel that is closed when the latest hold ends, or if there is none. Where several goroutines
+// share the Semaphore, use the Done of a lease.
 func (s *Semaphore) Done() <-chan struct{} { return s.made().lock.Done() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
@@ -126,22 +113,20 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryAcquire").lock.Acquire(ctx, true)
 }
 
-// AcquireN waits for its turn and takes n leases, all or none, as one handle, whose Release gives all of them back. It
-// fails as Lock of zklock.Mutex does, with [queue.ErrConflict] also if a semaphore of another limit is at this path, and
-// with [session.ErrInvalid] if n is below one, or above the limit when it is called or after a [Semaphore.Resize] in the
-// meantime. An n above the limit that New was given costs one more request, which reads the limit in force.
+// AcquireN waits for its turn and takes n leases, all or none, as one handle. It fails as Lock of zklock.Mutex does,
+// and with [session.ErrInvalid] if n is below one or above the limit in force, also after a [Semaphore.Resize]. An n
+// above the limit of New costs one more request.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
 }
 
 // TryAcquireN is AcquireN without waiting for a holder. It returns [queue.ErrBusy] if n leases are not free, or if a
-// contender that came before waits for some or tries to get some.
+// contender is ahead.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.TryAcquireN").acquire(ctx, n, true)
 }
 
-// acquire takes n leases, which is refused if it can never be granted. A try does not wait for a holder. If a limit below
-// the one that New was given is in force, the queue finds out.
+// acquire refuses what can never be granted. If a limit below that of New is in force, the queue finds out.
 func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease, error) {
 	if n == 1 {
 		return s.lock.Acquire(ctx, try)
@@ -169,13 +154,12 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (*queue.Lease,
 	return l, waited(err)
 }
 
-// Do calls f while it holds one lease, and gives the lease back when f returns or panics. The context of f ends when the
-// lease is lost, or another client asks for it, and [queue.LeaseFrom] returns the lease from it.
+// Do calls f while it holds one lease, as Do of zklock.Mutex does.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	return s.called(ctx, "semaphore: Semaphore.Do").lock.Do(ctx, s.lock.Acquire, f)
 }
 
-// TryDo is [Semaphore.Do] without waiting for a holder. If no lease is free, it returns false and nil, and does not call f.
+// TryDo is [Semaphore.Do] without waiting for a holder. If no lease is free, it returns false and nil.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	return s.called(ctx, "semaphore: Semaphore.TryDo").lock.TryDo(ctx, s.lock.Acquire, f)
 }
@@ -187,7 +171,7 @@ func (s *Semaphore) Path() string { return s.made().lock.Path }
 func (s *Semaphore) Manager() *session.Manager { return s.made().lock.Manager }
 
 // Contenders returns the holders and the waiters of all processes, in the order of the queue. A [Semaphore.Resize]
-// that lowers the limit is one of them, and asks for the leases that are to go.
+// that lowers the limit is one of them.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	s.called(ctx, "semaphore: Semaphore.Contenders")
 	if s.curator != nil {

@@ -1,5 +1,5 @@
-// Package zklock is a fair mutex on ZooKeeper: of all processes that lock the same path, one holds the lock at a time, in
-// order of arrival.
+// Package zklock is a fair mutex on ZooKeeper: of all processes that lock the same path, one holds the lock at a
+// time, in order of arrival.
 //
 //	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
@@ -15,11 +15,12 @@
 //	})
 //
 // [Mutex.Lock], [Mutex.TryLock] and [Mutex.Unlock] are like those of [sync.Mutex], with a context. [Mutex.Acquire]
-// returns a lease, which has its own Release and a fencing token. [Mutex.Locker] is for code that takes a [sync.Locker];
-// a test passes a [sync.Mutex] in its place.
+// returns a lease, which has its own Release and a fencing token. [Mutex.Locker] is for code that takes a
+// [sync.Locker].
 //
-// All methods of this module's locks may be called by any number of goroutines at once. They panic if the constructor, such
-// as [New], has not made the lock, and those that take a context panic if it is nil.
+// All methods of this module's locks may be called by any number of goroutines at once. They panic if the
+// constructor, such as [New], has not made the lock, or if their context is nil. Package
+// [github.com/turnstile-go/turnstile/queue] has what all locks share: leases, errors and contexts.
 //
 // # Which lock
 //
@@ -28,48 +29,40 @@
 //   - Many readers or one writer: [github.com/turnstile-go/turnstile/rwlock].
 //   - At most n at a time: [github.com/turnstile-go/turnstile/semaphore].
 //   - One leader of many processes: [github.com/turnstile-go/turnstile/election].
-//   - Several locks, all or none: [Multi], which takes locks of all three packages, of one manager.
+//   - Several locks, all or none: [Multi].
 //   - Many goroutines of one process on one lock: [WithLocalHandover].
 //   - One process that takes the same lock again and again: [WithLazyRelease].
 //   - Short locks, one after the other: [WithAsyncRelease].
-//   - Work that must not hang unnoticed: [context.WithTimeoutCause] in the function of a Do. See the examples of
-//     [Mutex.Do] and [Mutex.Lock].
-//   - A function that holds the lock calls another function that locks it: [queue.WithOwner].
+//   - Work that must not hang unnoticed: [context.WithTimeoutCause], as in the example of [Mutex.Do].
+//   - A function that holds the lock calls another one that locks it: [queue.WithOwner].
 //
-// Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a Mutex. A [queue.Kind] of
-// one's own adds other clients, as the example of package queue shows, and
-// [github.com/turnstile-go/turnstile/election.WithLeaderLatch] is for Curator's LeaderLatch.
+// Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a Mutex. A
+// [queue.Kind] adds other clients.
 //
 // # Which type a function takes
 //
-// A function that works under a lock takes an interface of its own, with the one method Do:
+// A function that works under a lock takes an interface of its own with the one method Do. Every lock of this module
+// has it, and so has a fake for unit tests, as the example Fake shows:
 //
 //	type locker interface {
 //		Do(ctx context.Context, f func(context.Context) error) error
 //	}
 //
-// Every lock of this module has this method, and so has a fake for unit tests, as the example Fake shows. Test what needs
-// a [queue.Lease] with a lock on a server of package [github.com/turnstile-go/turnstile/zktest], which runs in the process,
-// and can expire a session or lose a reply at a chosen moment.
+// Test what needs a [queue.Lease] with a server of package [github.com/turnstile-go/turnstile/zktest].
 //
 // # What it costs
 //
-// A Mutex that nobody uses is a value in memory, so there may be any number of paths. Each holder and each waiter has a
-// node in ZooKeeper, of which a session may own 8,192 ([session.WithNodeLimits]). The path is a directory: the first
-// contender creates it, and the servers remove it a minute or two after its last child has gone. In the repository,
-// docs/performance.md has the costs, and docs/reliability.md what is promised, what is assumed of clocks and servers, and
-// the tests of that.
+// Each holder and each waiter has a node in ZooKeeper, of which a session may own 8,192 ([session.WithNodeLimits]). The
+// path is a directory: the first contender creates it, and the servers remove it a minute or two after its last child
+// has gone.
 //
 // # What is guaranteed, and what is not
 //
 //   - At no instant do the leases of two holders at one path both report that they are held. A holder that is cut off
 //     from the servers knows that it has lost the lock before the servers can give the lock to another contender.
-//   - First come, first served, across processes. With [WithLocalHandover] or [WithLazyRelease], goroutines that share a
-//     Mutex have one place.
-//   - A cancelled call returns at once. Its place in the queue is removed in the background.
-//   - The session can be lost at any moment before Unlock, for example when the network fails for longer than the session
-//     timeout. If an operator deletes the holder's node, the next contender gets the lock at once, and the holder learns
-//     of that a moment later. The lock cannot stop work that goes on after a loss.
+//   - First come, first served, across processes. With [WithLocalHandover] or [WithLazyRelease], goroutines that
+//     share a Mutex have one place.
+//   - The session can be lost at any moment, for example when the network fails for longer than the session timeout.
 //
 // # When the lock is lost
 //
@@ -78,20 +71,18 @@
 //   - Do: the context of its function ends, with a cause that matches [session.ErrLost], and so does the error of Do.
 //   - Acquire: [queue.Lease.Done] is closed, [queue.Lease.Err] matches session.ErrLost, and a context of
 //     [queue.Lease.Context] ends.
-//   - Lock and TryLock: [Mutex.Done] is closed, [Mutex.Held] reports false, and Unlock returns an error that matches
-//     session.ErrLost. Done and Held also tell of Do, but not of the leases of Acquire.
-//   - The sync.Locker of [Mutex.Locker]: it calls the function that was given to it.
+//   - Lock and TryLock: [Mutex.Done] is closed, [Mutex.Held] reports false, and Unlock returns session.ErrLost.
+//   - [Mutex.Locker]: it calls the function that was given to it.
 //
-// Stop the work then. To repeat it, unlock and lock again. If work that goes on for a moment longer does harm, the store
-// that it writes to must refuse it. In an SQL database, claim what you write to with the fencing token
+// Stop the work then. To repeat it, unlock and lock again. If work that goes on for a moment longer does harm, the
+// store that it writes to must refuse it. In an SQL database, claim what you write to with the fencing token
 // ([queue.Lease.Token]), as the first statement of each transaction, and read behind the claim: package
-// [github.com/turnstile-go/turnstile/fence] does that, and says why less is not enough. Write to ZooKeeper in one
-// transaction with [queue.Lease.Guard]. Inside Do, [queue.LeaseFrom] returns the lease.
+// [github.com/turnstile-go/turnstile/fence] does that. Write to ZooKeeper in one transaction with
+// [queue.Lease.Guard].
 //
 // # Shutdown
 //
-// First end the work: cancel its context, and wait for its goroutines. Then call [session.Manager.Close]. It releases all
-// locks. The next contenders get them at once, even if the function of a Do is still running. Calls that wait return an
-// error that matches [session.ErrClosed]. A hold that Close ends reports that error too, and not session.ErrLost. If a
-// process ends without Close, the next contenders get its locks when the servers expire its session.
+// First end the work: cancel its context, and wait for its goroutines. Then call [session.Manager.Close]. It releases
+// all locks, even if the function of a Do is still running. Calls that wait, and holds that Close ends, report
+// [session.ErrClosed]. If a process ends without Close, its locks are free when its session expires.
 package zklock

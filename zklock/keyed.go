@@ -11,30 +11,25 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Keyed is a mutex for each key of a directory, for example one for each invoice. There may be any number of keys, and
-// nobody has to make or to remove their locks:
+// Keyed is a mutex for each key of a directory, for example one for each invoice. There may be any number of keys,
+// and nobody has to make or to remove their locks:
 //
 //	invoices, err := zklock.NewKeyed(m, "/locks/invoices")
 //	...
 //	err = invoices.Do(ctx, id, work)
 //
-// The lock of a key is the [Mutex] at [Keyed.Path], where other processes, of any library, meet it. All goroutines that
-// use the Keyed share one Mutex for a key: Unlock gives back the Lock of another goroutine, owners enter their holds again
-// ([queue.WithOwner]), and goroutines share the place of [WithLocalHandover] and [WithLazyRelease]. Another Keyed or Mutex
-// at the path excludes this one, also in one process, and shares nothing else with it.
+// The lock of a key is the [Mutex] at [Keyed.Path], where other processes, of any library, meet it. All goroutines
+// that use the Keyed share one Mutex for a key: Unlock gives back the Lock of another goroutine. Another Keyed or
+// Mutex at the path excludes this one, also in one process.
 //
-// The Keyed forgets a key, with all memory, when nobody uses it: no call is under way, none of its holds waits for its
-// Unlock, lost or not, and no place of WithLocalHandover or WithLazyRelease is held or kept. With WithLazyRelease(d) it
-// remembers for d whether the places of a key are worth keeping. On the servers, the key's directory is a container node,
-// which they remove once it is not used. A call costs a lookup more than that of a Mutex, and a new Mutex if nobody used
-// the key: a microsecond, and no request.
+// The Keyed forgets a key when no call is under way, no hold waits for its Unlock, and no place of
+// [WithLocalHandover] or [WithLazyRelease] is held or kept. A call costs a microsecond more than that of a Mutex.
 type Keyed struct {
 	_ misuse.NoCopy
 
 	keys *share.Keys[*Mutex]
 }
 
-// made returns the locks of the keys. It panics if NewKeyed has not made k.
 func (k *Keyed) made() *share.Keys[*Mutex] {
 	if k == nil || k.keys == nil {
 		panic("zklock: Keyed not made by NewKeyed")
@@ -42,19 +37,15 @@ func (k *Keyed) made() *share.Keys[*Mutex] {
 	return k.keys
 }
 
-// enter begins a call for a key, which ends with Leave. It panics if NewKeyed has not made k, or if there is no context.
 func (k *Keyed) enter(ctx context.Context, key, call string) *share.Key[*Mutex] {
 	keys := k.made()
 	misuse.Context(ctx, call)
 	return keys.Enter(key)
 }
 
-// NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All
-// of them have the same options. Use dir for these locks alone.
-//
-// A key is any string. Its lock is at dir/EscapePath(key), so different keys have different locks: see [EscapePath].
-//
-// NewKeyed does no I/O, and fails as [New] does. A dir that leaves no room for a key of 255 bytes is a bad path.
+// NewKeyed returns the mutexes of the keys in dir, an absolute path, or / for the root of a chroot. Use dir for these
+// locks alone. A key is any string: see [EscapePath]. NewKeyed does no I/O, and fails as [New] does, also for a dir
+// that leaves no room for a key of 255 bytes.
 func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 	opts = slices.Clone(opts)
 	keys, err := share.NewKeys(dir, func(path string) (*Mutex, share.State, error) {
@@ -105,7 +96,7 @@ func (k *Keyed) Unlock(key string) error {
 	return e.Lock.Unlock()
 }
 
-// Acquire is [Mutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
+// Acquire is [Mutex.Acquire] of the key's lock. The lease is independent of the Keyed.
 func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
 	e := k.enter(ctx, key, "zklock: Keyed.Acquire")
 	defer e.Leave()
@@ -119,14 +110,14 @@ func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error
 	return e.Lock.TryAcquire(ctx)
 }
 
-// Held is [Mutex.Held] of the key's lock: of all goroutines that use this Keyed.
+// Held is [Mutex.Held] of the key's lock, for all goroutines that use this Keyed.
 func (k *Keyed) Held(key string) bool {
 	e := k.made().Enter(key)
 	defer e.Leave()
 	return e.Lock.Held()
 }
 
-// Done is [Mutex.Done] of the key's lock. Without a hold the channel is closed.
+// Done is [Mutex.Done] of the key's lock.
 func (k *Keyed) Done(key string) <-chan struct{} {
 	e := k.made().Enter(key)
 	defer e.Leave()
@@ -140,8 +131,7 @@ func (k *Keyed) Holder(ctx context.Context, key string) (queue.Contender, error)
 	return e.Lock.Holder(ctx)
 }
 
-// Contenders is [Mutex.Contenders] of the key's lock. It returns zk.ErrNoNode if the servers have no directory for the
-// key, which nobody uses then.
+// Contenders is [Mutex.Contenders] of the key's lock. It returns zk.ErrNoNode if nobody uses the key.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
 	e := k.enter(ctx, key, "zklock: Keyed.Contenders")
 	defer e.Leave()
@@ -157,14 +147,10 @@ func (k *Keyed) Path(key string) string { return k.made().Path(key) }
 //
 //	zklock.New(m, "/locks/"+zklock.EscapePath(name))
 //
-// It serves all locks of this module. Different strings give different elements. Ordinary strings stay as they are. Bytes
-// that cannot stay are written as in URLs, as % and two hexadecimal digits. The empty string becomes a lone %. If the
-// element were longer than 255 bytes, its end is replaced by the SHA-256 of the string: two such elements are equal only
-// if SHA-256 has been broken.
-//
-// Every server accepts the element. It is never empty, "." or "..", and has no slash. It cannot be taken for a
-// contender's node, whose name ends in - or _ and ten digits, or for a directory of Curator or of ZooKeeper itself. So the
-// last digit of "order-0123456789" is escaped, and "0123456789" stays.
+// Different strings give different elements, and ordinary strings stay as they are. Other bytes are written as % and
+// two hexadecimal digits. The empty string becomes a lone %. The end of an element of more than 255 bytes is replaced
+// by the SHA-256 of the string. Every server accepts the element. It cannot be taken for a contender's node, which
+// ends in - or _ and ten digits, or for a directory of Curator or of ZooKeeper itself.
 //
 // EscapePath is not idempotent: it escapes an escaped string again. It does not normalize Unicode or case. Normalize
 // names yourself if "É" and "é" should be the same lock.

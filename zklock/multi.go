@@ -13,31 +13,27 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], an RWMutex or a Reader of rwlock, or a
-// Semaphore. Multi refuses all other types.
+// ContextLocker is a lock that [Multi] takes: a [Mutex], an RWMutex or a Reader of rwlock, or a Semaphore, and no
+// other.
 type ContextLocker interface {
-	// Path returns the lock's path.
 	Path() string
-	// Acquire waits for the lock and returns it as a handle.
 	Acquire(ctx context.Context) (*queue.Lease, error)
-	// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] if the lock is busy.
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
 }
 
 var _ ContextLocker = (*Mutex)(nil)
 
-// MultiLock is several locks that are taken together, all or none. [Multi] makes one. What a method waits for, returns and
-// promises is said by the method of [Mutex]; the methods here say what is different.
+// MultiLock is several locks that are taken together, all or none. [Mutex] says what the methods wait for, return and
+// promise; here is what is different.
 type MultiLock struct {
 	_ misuse.NoCopy
 
-	locks   []*share.Lock // in the order in which every process takes them
-	given   []int         // the index of each of locks among those given to Multi
-	inOrder bool          // they are never taken at once
+	locks   []*share.Lock // in the order of their paths
+	given   []int         // the index of each among the arguments of Multi
+	inOrder bool          // they are not taken at once
 	holds   share.Holds[multiHold]
 }
 
-// made returns m. It panics if Multi has not made it.
 func (m *MultiLock) made() *MultiLock {
 	if m == nil || m.locks == nil {
 		panic("zklock: MultiLock not made by Multi")
@@ -45,7 +41,6 @@ func (m *MultiLock) made() *MultiLock {
 	return m
 }
 
-// called begins a call. It panics if Multi has not made m, or if there is no context.
 func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 	m.made()
 	misuse.Context(ctx, method)
@@ -54,24 +49,20 @@ func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
 
 // Multi returns a lock that consists of several locks of one manager, of any kinds that this module has.
 //
-// It takes them in the order of their paths, whatever the order of the arguments. So callers that take some of the same
-// locks through Multi cannot wait for each other in a circle, but one that takes them one by one, in another order, can.
+// It takes them in the order of their paths. So callers that take some of the same locks through Multi cannot wait
+// for each other in a circle, but one that takes them one by one, in another order, can.
 //
-// A MultiLock is re-entrant as a whole: an owner ([queue.WithOwner]) that holds it enters it again. An owner that holds
-// one of the locks by itself, through the same Mutex or RWMutex, would wait for its own Unlock. So every call to take the
-// MultiLock returns an error that matches [session.ErrInvalid] then, or [session.ErrLost] if the owner has lost that
-// lock. A semaphore is not re-entrant: its owner takes another lease.
+// An owner ([queue.WithOwner]) that holds the MultiLock enters it again. An owner that holds one of the locks by
+// itself would wait for its own Unlock: calls return [session.ErrInvalid] then, or [session.ErrLost] if it has lost
+// that lock.
 //
-// Several free locks take as long as one: the MultiLock enters all queues in one flight, and holds all locks after one
-// round trip if nobody is in the way. Otherwise it removes all of its nodes, waits until the servers have confirmed that,
-// and takes one lock after another, in order. So it never stands in a queue while it waits in an earlier one. It goes in
-// order from the beginning if goroutines of this process share the place of one of the locks ([WithLocalHandover],
-// [WithLazyRelease]), which is used again if it is kept, or if one is a semaphore in Curator's layout.
+// Several free locks take as long as one: the MultiLock enters all queues in one flight. If anybody is in the way, it
+// removes all of its nodes, and takes one lock after another, so that it never waits in one queue while it stands in
+// a later one. It does so from the beginning if goroutines of this process share the place of one of the locks
+// ([WithLocalHandover], [WithLazyRelease]), or if one is a semaphore in Curator's layout.
 //
-// Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if one is nil, the zero
-// Reader of rwlock, or of a type that [ContextLocker] does not name, if they are of several managers, or if two have the
-// same path. To take locks of several managers, or of your own kind, take one inside the Do of the other, in the same
-// order everywhere.
+// Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if one is nil or of
+// another type, or if two have different managers or the same path.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	invalid := func(format string, args ...any) (*MultiLock, error) {
 		return nil, fmt.Errorf("zklock: %w", misuse.Invalidf("Multi: "+format, args...))
@@ -111,30 +102,26 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	return m, nil
 }
 
-// Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. Lock fails as [Mutex.Lock] and
-// the locks do, as [Multi] says for an owner, and if a server refuses to remove the nodes of the first flight. Then it has
-// given up the locks that it had taken, the last first, and keeps the place of none, also with [WithLazyRelease].
+// Lock waits until it holds all of the locks. It fails as [Mutex.Lock] does, and then keeps the place of none.
 //
-// If Lock loses one of the locks while it waits for another, it gives up all of them and starts over. Once it has
-// returned nil, the hold is lost as soon as any of the locks is lost. The other locks are kept until Unlock, as the work
-// that they protect may still be going on. Until then, other goroutines in Lock of this MultiLock have no place in a queue.
+// If Lock loses one of the locks while it waits for another, it starts over. Once it has returned nil, the hold is
+// lost as soon as any of the locks is lost. The others are kept until Unlock, as the work that they protect may still
+// be going on.
 func (m *MultiLock) Lock(ctx context.Context) error {
 	return m.called(ctx, "zklock: MultiLock.Lock").holds.Lock(ctx, m.get)
 }
 
-// TryLock takes all of the locks if they are free. It looks at all of them first, in one round trip. If one is busy, it has
-// written nothing. Otherwise it enters the queues, and says busy if it may not go everywhere.
+// TryLock takes all of the locks if they are free. It looks at all of them first, and writes nothing if one is busy.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	return m.called(ctx, "zklock: MultiLock.TryLock").holds.TryLock(ctx, m.get)
 }
 
-// Unlock gives back what one Lock or TryLock took. It gives up all of the locks, the last first, also if some are lost or
-// cannot be given up, and joins the errors. It waits for all of them together as long as for one, and does not wait if all
-// have [WithAsyncRelease].
+// Unlock gives up all of the locks, the last first, also if some are lost or cannot be given up, and joins the
+// errors. It waits for all as long as for one, and not at all if all have [WithAsyncRelease].
 func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 
-// Do calls f while it holds all of the locks. The context of f ends when any of the locks is lost, or another client asks
-// for one of them. [MultiLeaseFrom] returns the leases from that context.
+// Do calls f while it holds all of the locks. The context of f ends when any of them is lost, or asked for.
+// [MultiLeaseFrom] returns the leases from it.
 func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
 	return m.called(ctx, "zklock: MultiLock.Do").holds.Do(ctx, m.get, f)
 }
@@ -144,21 +131,18 @@ func (m *MultiLock) TryDo(ctx context.Context, f func(context.Context) error) (r
 	return m.called(ctx, "zklock: MultiLock.TryDo").holds.TryDo(ctx, m.get, f)
 }
 
-// Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any goroutine.
+// Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks.
 func (m *MultiLock) Held() bool { return m.made().holds.Held() }
 
-// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this MultiLock is
-// unlocked, or any of its locks is lost, or if there is no hold.
+// Done returns a channel that is closed when the present hold ends, or if there is none.
 func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
-// Locker returns the locks as one [sync.Locker]. onLost, which may be nil, is called once for a hold, when the first of its
-// locks is lost.
+// Locker returns the locks as one [sync.Locker]. onLost may be nil.
 func (m *MultiLock) Locker(onLost func(error)) sync.Locker {
 	return m.made().holds.Locker(m.get, onLost)
 }
 
-// Acquire takes all of the locks and returns them as one handle with its own Release, apart from Lock and Unlock. An owner
-// that holds the MultiLock does not enter it again.
+// Acquire takes all of the locks and returns them as one handle. It ignores owners.
 func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
 	held, err := m.called(ctx, "zklock: MultiLock.Acquire").get(ctx, false)
 	return held.MultiLease, err

@@ -13,10 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// errLostEarlier says that a lock was lost before the others were taken.
 var errLostEarlier = errors.New("a lock was lost before the others were taken")
 
-// get takes all of the locks. It begins again if one is lost before all are taken.
 func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 	if err := m.refuseOwner(ctx); err != nil {
 		return multiHold{}, m.holds.Failed("acquire", err)
@@ -33,13 +31,13 @@ func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 	}
 }
 
-// refuseOwner returns an error if the owner of ctx holds one of the locks by itself, and would wait for its own Unlock.
+// refuseOwner returns an error if the owner of ctx would wait for its own Unlock.
 func (m *MultiLock) refuseOwner(ctx context.Context) error {
 	owner := queue.OwnerOf(ctx)
 	for _, one := range m.locks {
 		if held := one.HeldBy(owner); held != nil {
 			if err := held.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
-				return err // the owner has to know this first
+				return err // which it has to know first
 			}
 			return misuse.Invalidf("the owner of the context holds %s already", one.Path)
 		}
@@ -47,7 +45,7 @@ func (m *MultiLock) refuseOwner(ctx context.Context) error {
 	return nil
 }
 
-// take takes all of the locks once, or gives up what it has taken. Each wait ends when a lock that was taken is lost.
+// take takes all of the locks once, or none. Each wait ends when a lock that was taken is lost.
 func (m *MultiLock) take(ctx context.Context, try bool) (*MultiLease, error) {
 	l := &MultiLease{of: m}
 	l.hold, l.endHold = context.WithCancelCause(context.Background())
@@ -70,9 +68,8 @@ func (m *MultiLock) take(ctx context.Context, try bool) (*MultiLease, error) {
 	return l, nil
 }
 
-// takeInOrder takes one lock after another. It is for locks whose place goroutines share: two goroutines that each take some
-// of the places at once, and give them up again, would neither keep nor hand over any. A try looks at all queues first, in
-// one flight.
+// takeInOrder is for places that goroutines share: two goroutines that take some of them at once, and give them up
+// again, would neither keep nor hand over any. A try looks at all queues first.
 func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) error {
 	if try && len(m.locks) > 1 {
 		var looks []share.Entry
@@ -96,9 +93,9 @@ func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) er
 	return nil
 }
 
-// takeAtOnce enters all queues in one flight, and has all of the locks if nobody is in the way. Otherwise it leaves all
-// queues, and then takes one lock after another, in order: so it never stands in a queue while it waits in an earlier
-// one. A try looks at all queues first, in one flight.
+// takeAtOnce enters all queues in one flight, and has all of the locks if nobody is in the way. Otherwise it leaves
+// all queues, and takes one lock after another: so it never stands in a queue while it waits in an earlier one. A try
+// looks at all queues first.
 func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (err error) {
 	var all entrants
 	defer func() {
@@ -152,7 +149,6 @@ func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (er
 	return nil
 }
 
-// entrant is the acquisition of one of the locks.
 type entrant struct {
 	q   *queue.Queue
 	r   queue.Request
@@ -164,7 +160,6 @@ type entrant struct {
 	end    func(*queue.Lease, queue.Effort, error) (*queue.Lease, error) // tells the hook; nil: it has
 }
 
-// finish ends the acquisition, with its turn or its error. It returns what the caller gets.
 func (e *entrant) finish() (*queue.Lease, error) {
 	end := e.end
 	e.end = nil
@@ -174,10 +169,9 @@ func (e *entrant) finish() (*queue.Lease, error) {
 	return end(e.turn.Lease(e.ctx, nil), e.effort, nil)
 }
 
-// entrants are the acquisitions of all of the locks, in order.
 type entrants []*entrant
 
-// each calls f for all at the same time. So their requests leave in one flight.
+// each calls f for all at the same time, so that their requests leave in one flight.
 func (all entrants) each(f func(e *entrant)) {
 	var group sync.WaitGroup
 	for _, e := range all {
@@ -186,8 +180,7 @@ func (all entrants) each(f func(e *entrant)) {
 	group.Wait()
 }
 
-// failed returns the first that has failed, also by the loss of its turn since, but one that is busy only if no other
-// has. It returns nil if none has failed.
+// failed returns the first that has failed, also by a loss since. One that is busy counts only if no other has.
 func (all entrants) failed() (first *entrant) {
 	for _, e := range all {
 		if e.turn != nil && e.turn.Err() != nil {
@@ -204,8 +197,8 @@ func (all entrants) failed() (first *entrant) {
 	return first
 }
 
-// leave removes what has entered, and waits until the servers have confirmed that, as long as ctx allows: a node that was
-// still there would stand before the next one of this process, and keep out others. It returns what servers refuse.
+// leave removes what has entered, and waits for that as long as ctx allows: the next one should not find a node. It
+// returns what servers refuse.
 func (all entrants) leave(ctx context.Context) error {
 	removals := make([]*session.Removal, len(all))
 	for i, e := range all {

@@ -15,20 +15,19 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ErrNotRevocable is returned by [Revoke] if the contender does not listen: it is of a state of this module before 0.1.0,
-// and its lock was made without WithRevocable.
+// ErrNotRevocable is returned by [Revoke] if the contender does not listen: it is of a state of this module before
+// 0.1.0.
 var ErrNotRevocable = errors.New("contender does not listen to requests to release its lock")
 
-// Revoke asks a contender to give its lock up. nodePath is the path of the contender's node, as in [queue.Contender]. A
-// waiter is asked once it holds the lock. Revoke replaces the data of the node. It works for all locks of this module,
-// and for those locks of Curator whose holders were made revocable. [queue.Lease.Revoked] and [Mutex.Do] say how a holder
-// hears of it.
+// Revoke asks a contender to give its lock up, by new data of its node. nodePath is the path of that, as in
+// [queue.Contender]. A waiter is asked once it holds the lock. Revoke works for all locks of this module, and for
+// Curator's whose holders were made revocable. [queue.Lease.Revoked] and [queue.ErrRevoked] say how a holder hears of
+// it.
 //
-// Revoke returns nil when the server has confirmed the message, which says nothing about what the holder does. It waits
-// for that until ctx ends. It returns [ErrNotRevocable], and leaves the node as it is, if the node's data says that the
-// contender does not listen. It returns zk.ErrNoNode if the contender is gone, and [session.ErrInvalid], before any I/O,
-// for a nil manager, a bad path, and a path whose last element is no contender's name. Other errors are the error of ctx,
-// [session.ErrClosed], and what the server refuses, such as zk.ErrNoAuth.
+// Revoke returns nil when the server has confirmed the message, which says nothing about what the holder does. It
+// returns [ErrNotRevocable] if the contender does not listen, zk.ErrNoNode if it is gone, [session.ErrInvalid] for a
+// nil manager or a path that is no contender's, the error of ctx, [session.ErrClosed], and what the server refuses,
+// such as zk.ErrNoAuth.
 func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	misuse.Context(ctx, "zklock: Revoke")
 	if err := revoke(ctx, m, nodePath); err != nil {
@@ -62,7 +61,6 @@ func revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	}
 }
 
-// ask sends the message, unless the node's data says that nobody listens.
 func ask(ctx context.Context, s *session.Session, nodePath string) error {
 	data, _, err := s.Get(ctx, nodePath)
 	switch {

@@ -1,9 +1,9 @@
 // Package misuse reports mistakes in a program's source at the call that makes them.
 //
-// An exported method of this module panics at its start, before it sends or changes anything, if its context is nil, or
-// if its object was not made by the constructor (a zero value or a nil pointer). The text names the method or the
-// constructor. Packages context and net/http do the same. All other bad input is an error that matches
-// session.ErrInvalid, which is defined here, below all packages that return it.
+// An exported method of this module panics, before it sends or changes anything, if its context is nil or its object
+// was not made by the constructor, as packages context and net/http do. The text names the method or the constructor.
+// All other bad input is an error that matches session.ErrInvalid, which is defined here, below all packages that
+// return it.
 package misuse
 
 import (
@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Context panics if ctx is nil. method is the method that was called, as in "zklock: Mutex.Lock". The compiler inlines it.
+// Context panics if ctx is nil. method is as in "zklock: Mutex.Lock". The compiler inlines it.
 func Context(ctx context.Context, method string) {
 	if ctx == nil {
 		nilContext(method)
@@ -27,13 +27,13 @@ func nilContext(method string) { panic(method + ": nil context") }
 // NoCopy makes go vet report copies of a struct that has a field "_ misuse.NoCopy". With a name, users could call its Lock.
 type NoCopy struct{}
 
-// Lock does nothing. go vet's copylocks looks for it.
+// Lock is for go vet's copylocks.
 func (*NoCopy) Lock() {}
 
-// Unlock does nothing. go vet's copylocks looks for it.
+// Unlock is for go vet's copylocks.
 func (*NoCopy) Unlock() {}
 
-// ErrInvalid is session.ErrInvalid, which says what it means.
+// ErrInvalid is session.ErrInvalid.
 var ErrInvalid = errors.New("invalid argument")
 
 // Invalidf returns an error that matches ErrInvalid.
@@ -76,8 +76,8 @@ func ValidatePath(path string) error {
 // MaxPath is the longest path, in bytes: with it and the longest data, a request is far below what servers take.
 const MaxPath = 16 << 10
 
-// forbiddenRune has ZooKeeper's list (PathUtils.validatePath). It refuses everything beyond the basic multilingual plane:
-// Java sees such characters as surrogates, which the list forbids.
+// forbiddenRune has ZooKeeper's list (PathUtils.validatePath). Java sees characters beyond the basic multilingual
+// plane as surrogates, which the list forbids.
 func forbiddenRune(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f ||
 		r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Data is what a node says about its contender. This module writes it as JSON by default.
+// Data is what a node says about its contender. This module writes it as JSON.
 type Data struct {
 	ID          string `json:"id"`
 	Label       string `json:"label,omitempty"`
@@ -33,7 +33,7 @@ var Identity = sync.OnceValue(func() string {
 	return host + "/" + strconv.Itoa(os.Getpid())
 })
 
-// usual is the data of nearly all nodes of this process. Nobody changes it.
+// usual is the data of nearly all nodes of this process.
 var usual = sync.OnceValue(func() []byte { return New().marshal() })
 
 // Encode returns the data of a node. Nobody may change it.
@@ -51,12 +51,12 @@ func (d Data) marshal() []byte {
 
 const (
 	revokeMessage = "__REVOKE__" // queue.RevokeMessage
-	longestText   = 256          // that is shown, in bytes: that of a label
-	longest       = 4096         // of the data that is parsed, in bytes; longer data is a user's own
+	longestText   = 256          // in bytes, of what is shown
+	longest       = 4096         // in bytes, of what is parsed
 )
 
-// Of returns what a node's data says about its contender. Curator, kazoo, users and candidates of elections write a word or
-// an address, which counts as the ID. So does JSON that has no id. Texts that are too long or cannot be printed are left out.
+// Of returns what a node's data says. Curator, kazoo, users and candidates of elections write a word or an address,
+// which counts as the ID, as JSON without an id does. Texts that are too long or cannot be printed are left out.
 func Of(data []byte) (d Data) {
 	const none = "\x00" // stays if the data has no id
 	d.ID = none
@@ -73,7 +73,6 @@ func Of(data []byte) (d Data) {
 // Deaf reports whether the data says that the holder does not hear a RevokeMessage.
 func (d Data) Deaf() bool { return d.Revocable != nil && !*d.Revocable }
 
-// shown returns text if it is short and can be printed.
 func shown(text string) string {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	if len(text) > longestText || !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {

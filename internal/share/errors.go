@@ -11,25 +11,24 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// endError is the error of a Do whose function has failed after its lease was lost, or after another client had asked for the
-// lock. It matches what end and work match, with one exception. The end of a lease ends the context of the function, which then
-// usually returns an error that matches [context.Canceled]. Programs take such an error for a caller that has gone away. So an
-// endError does not match it, unless the caller's context has ended too.
+// endError is the error of a Do whose function has failed after its lease was lost, or after another client had asked
+// for the lock. It matches what end and work match, but the errors of a context only if the caller's context has
+// ended: the function usually returns one because its lease has ended, which is no cancellation by the caller.
 type endError struct {
-	end, cause error // of the lease; cause is what the function's context has
-	work       error // of the function
-	hide       bool  // do not match the errors of a context in work
+	end, cause error // cause is that of the function's context
+	work       error
+	hide       bool // of a context, in work
 }
 
-// withEnd adds to the error of a Do's function the end of its lease: the error of giving it back, and what the lease says.
+// withEnd adds the end of the lease to the error of a Do's function.
 func withEnd(ctx context.Context, work, end, cause error) error {
-	if work == nil || end == nil || !errors.Is(end, cause) { // the last: the lease was not lost, and its release was refused
+	if work == nil || end == nil || !errors.Is(end, cause) { // the last: its release was refused
 		return Join(work, end)
 	}
 	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
-// withRevocation adds to the error of a Do's function that its context has ended because another client has asked for the lock.
+// withRevocation adds ErrRevoked, if that has ended the function's context.
 func withRevocation(ctx, inside context.Context, work error) error {
 	cause := context.Cause(inside)
 	if work == nil || !errors.Is(cause, queue.ErrRevoked) || errors.Is(context.Cause(ctx), queue.ErrRevoked) { // an outer Do says it
@@ -38,7 +37,6 @@ func withRevocation(ctx, inside context.Context, work error) error {
 	return &endError{end: cause, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
-// Error says in one line what each of the two says, unless the other has said it.
 func (e *endError) Error() string {
 	end, work := oneLine(e.end.Error()), oneLine(e.work.Error())
 	switch {
@@ -50,16 +48,14 @@ func (e *endError) Error() string {
 	return end + "; " + work
 }
 
-// Unwrap returns the error of the lease's end alone.
+// Unwrap returns the lease's end alone.
 func (e *endError) Unwrap() error { return e.end }
 
-// Is looks at the function's error.
 func (e *endError) Is(target error) bool {
 	return !(e.hide && endsContext(target)) && errors.Is(e.work, target)
 }
 
-// As looks at the lease's end first, then at the function's error. The error of a context, which it does not find there, is a
-// net.Error.
+// As hides errors of a context as Is does. One of them is a net.Error too.
 func (e *endError) As(target any) bool {
 	if errors.As(e.end, target) {
 		return true
@@ -75,12 +71,11 @@ func (e *endError) As(target any) bool {
 	return true
 }
 
-// endsContext reports whether err itself is one of the two errors of an ended context.
 func endsContext(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // see above
 }
 
-// Join returns the errors that are not nil as one, like [errors.Join], but with a text of one line.
+// Join is [errors.Join] with a text of one line.
 func Join(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	switch len(errs) {

@@ -16,7 +16,7 @@ import (
 // ErrNotHeld is returned by Unlock when there is no Lock to give back.
 var ErrNotHeld = errors.New("lock is not held")
 
-// Lease is what a hold has until its end: a [queue.Lease], or several as one.
+// Lease is what a hold has: a [queue.Lease], or several as one.
 type Lease interface {
 	Err() error
 	Done() <-chan struct{}
@@ -28,55 +28,52 @@ type Lease interface {
 	GiveUp(ctx context.Context) error
 }
 
-// Get gets a lease for a hold. With try it waits for no other contender, and fails with [queue.ErrBusy].
+// Get gets a lease. With try it waits for nobody, and fails with [queue.ErrBusy].
 type Get[L Lease] func(ctx context.Context, try bool) (L, error)
 
-// Holds are the holds of one lock object, by Lock, TryLock, Do and TryDo. The exported fields are set before the first use. The
-// methods may be called by several goroutines at once.
+// Holds are the holds of one lock object, for concurrent use. The exported fields are set before the first use.
 type Holds[L Lease] struct {
-	Path    string // of the lock, for messages
+	Path    string // for messages
 	Manager *session.Manager
 
-	// Slot says that there is one hold at a time. The next begins after the Unlock of the one before it, even if that was lost.
+	// Slot allows one hold at a time, until its Unlock, even if it is lost.
 	Slot bool
-	// Several says that a lease consists of several, which are taken one after another. A call that has some of them and waits
-	// for the next is interrupted when the hold in the slot is lost, since other processes may want those that it has.
+	// Several says that a lease consists of several. A call that has some of them is interrupted when the hold in the
+	// slot is lost, since other processes may want those.
 	Several bool
-	// Apart says that an owner does not enter its hold again: each call gets a lease of its own.
+	// Apart says that owners do not enter holds again.
 	Apart bool
-	// Async says that nobody waits for the servers when a hold is given back.
+	// Async is WithAsyncRelease.
 	Async bool
-	// Refuse, if it is set, returns an error if an owner cannot get a hold, for what it holds besides.
+	// Refuse may be nil. It refuses an owner a hold, for what the owner holds besides.
 	Refuse func(ctx context.Context, owner *queue.Owner) error
 
 	mu   sync.Mutex
 	all  []*Hold[L] // oldest first
-	loss *loss      // the next one of a hold, if Several; nil: nobody waits for it
+	loss *loss      // the next one, if Several; nil: nobody waits for it
 }
 
-// loss is a context that ends with the next loss of a hold.
 type loss struct {
 	context.Context
 	end context.CancelFunc
 }
 
-// Hold is one lease and the calls that share it: the one that got it, and those by which the same owner entered it again. It
-// ends when each of them has been given back.
+// Hold is one lease and the calls of its owner that share it.
 type Hold[L Lease] struct {
 	Lease L
 
-	owner *queue.Owner  // nil: nobody enters it again
-	calls [2]int32      // not yet given back, via Lock and via Do; guarded by Holds.mu
-	ended chan struct{} // closed when it has ended; guarded by Holds.mu; nil: nobody waits
+	owner *queue.Owner
+	calls [2]int32      // via Lock and via Do; guarded by Holds.mu
+	ended chan struct{} // guarded by Holds.mu; nil: nobody waits
 }
 
-// A call enters a hold via Lock or Do. Unlock gives back a Lock, and never a Do, which gives back itself.
+// Unlock gives back a call via Lock, and never one of a Do.
 const (
 	viaLock = iota
 	viaDo
 )
 
-// Of returns the hold of an owner, lost or not. It returns nil if the owner has none, or is nil.
+// Of returns the hold of an owner, lost or not.
 func (h *Holds[L]) Of(owner *queue.Owner) *Hold[L] {
 	if owner == nil || h.Apart {
 		return nil
@@ -89,7 +86,7 @@ func (h *Holds[L]) Of(owner *queue.Owner) *Hold[L] {
 	return nil
 }
 
-// Any reports whether there is a hold that has not been given back, lost or not.
+// Any reports whether there is a hold, lost or not.
 func (h *Holds[L]) Any() bool { return len(h.standing()) > 0 }
 
 // Held reports whether there is a hold that is not lost.
@@ -97,7 +94,7 @@ func (h *Holds[L]) Held() bool {
 	return slices.ContainsFunc(h.standing(), func(held *Hold[L]) bool { return held.Lease.Err() == nil })
 }
 
-// Done returns a channel that is closed when the latest hold is unlocked or lost. It is closed already if there is no hold.
+// Done returns a channel that is closed when the latest hold ends, or if there is none.
 func (h *Holds[L]) Done() <-chan struct{} {
 	if all := h.standing(); len(all) > 0 {
 		return all[len(all)-1].Lease.Done()
@@ -107,30 +104,29 @@ func (h *Holds[L]) Done() <-chan struct{} {
 	return ended
 }
 
-// standing returns the holds that have not been given back, lost or not.
 func (h *Holds[L]) standing() []*Hold[L] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.all)
 }
 
-// Lock enters the hold of ctx's owner again, or gets a lease and waits for the slot.
+// Lock enters the hold of ctx's owner again, or gets a lease.
 func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) error {
 	_, err := h.take(ctx, false, viaLock, get)
 	return err
 }
 
-// TryLock is Lock without the wait for the slot or a holder. It returns false and nil if the lock is busy.
+// TryLock is Lock that waits for nobody. It returns false and nil if it is busy.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
 	held, err := h.take(ctx, true, viaLock, get)
 	return held != nil, err
 }
 
-// take returns a hold with one more call. A try returns nil and nil if the lock is busy.
+// take returns a hold with one more call, or nil and nil if a try is busy.
 //
-// A lost hold keeps the slot until its Unlock, as the work that it protected may still be going on. If the holder hangs, that
-// can take for ever. Meanwhile no other goroutine can have the lock through this object, so none may have a node in the
-// queue: once that were granted, it would keep out all other processes.
+// A lost hold keeps the slot until its Unlock, as its work may still be going on. If the holder hangs, that can take
+// for ever. So nobody may have a node in the queue for this object meanwhile: once granted, it would keep out all
+// others.
 func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *Hold[L], err error) {
 	ctx, end := queue.BeginWait(ctx)
 	defer func() {
@@ -142,7 +138,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *H
 	if h.Several && !try {
 		get = h.untilLoss(get)
 	}
-	var behind *Hold[L] // was in the slot when a lease came; nil once it has ended
+	var behind *Hold[L] // in the slot when a lease came
 	for pace := (rounds.Pace{}); ; {
 		if owner != nil {
 			held, err := h.enterAgain(ctx, owner, by)
@@ -163,7 +159,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *H
 		lease, err := get(ctx, try)
 		switch {
 		case errors.Is(err, errInterrupted):
-			continue // the Unlock of the hold in the slot has to come first
+			continue // its Unlock has to come first
 		case err != nil:
 			return nil, err
 		}
@@ -176,10 +172,10 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *H
 			// The slot is taken. Its hold must have lost the lock, or the lease would not have been granted.
 		}
 		if try && !lost {
-			_ = lease.GiveUp(ctx) // it waits for the removal, so that the next try does not find the node
+			_ = lease.GiveUp(ctx) // the next try must not find the node
 			return nil, h.Failed("acquire", queue.ErrBusy)
 		}
-		// Before the pause: of several locks only one may be lost, and other processes want the rest. Their removals need no help.
+		// Of several locks only one may be lost, and other processes want the rest now.
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = lease.GiveUp(ended)
@@ -191,7 +187,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *H
 	}
 }
 
-// enterAgain adds a call to the hold of an owner. It returns nil and nil if the owner has no hold.
+// enterAgain returns nil and nil if the owner has no hold.
 func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by int) (*Hold[L], error) {
 	held := h.Of(owner)
 	if held == nil {
@@ -202,7 +198,7 @@ func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by int) (
 	defer h.mu.Unlock()
 	switch {
 	case !slices.Contains(h.all, held):
-		return nil, nil // unlocked in the meantime, which is no loss
+		return nil, nil // unlocked meanwhile, which is no loss
 	case err != nil:
 		return nil, h.Failed("acquire", err)
 	}
@@ -210,7 +206,7 @@ func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by int) (
 	return held, nil
 }
 
-// add makes a lease a hold. If there is one in the slot already, it returns that and adds nothing.
+// add returns the hold, or the one that is in the slot.
 func (h *Holds[L]) add(lease L, owner *queue.Owner, by int) (held, inSlot *Hold[L]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,7 +222,6 @@ func (h *Holds[L]) add(lease L, owner *queue.Owner, by int) (held, inSlot *Hold[
 	return held, nil
 }
 
-// lostInSlot returns the hold in the slot if it is lost, otherwise nil.
 func (h *Holds[L]) lostInSlot() *Hold[L] {
 	if !h.Slot {
 		return nil
@@ -237,7 +232,6 @@ func (h *Holds[L]) lostInSlot() *Hold[L] {
 	return nil
 }
 
-// awaitUnlock waits for the Unlock of a lost hold, until ctx ends or the manager is closed. A try fails at once.
 func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) error {
 	switch {
 	case ctx.Err() != nil:
@@ -268,19 +262,18 @@ func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) err
 	}
 }
 
-// closing returns a channel that is closed as soon as the manager is.
 func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 	ch := make(chan struct{})
 	return ch, h.Manager.Subscribe(func(c session.Change) {
 		if c.To == session.Closed {
-			close(ch) // no change comes after this one
+			close(ch)
 		}
 	})
 }
 
 var errInterrupted = errors.New("interrupted") // of a Get, by the loss of the hold in the slot
 
-// untilLoss returns a get that fails with errInterrupted when the hold in the slot is lost.
+// untilLoss returns a Get that fails with errInterrupted when the hold in the slot is lost.
 func (h *Holds[L]) untilLoss(get Get[L]) Get[L] {
 	return func(ctx context.Context, try bool) (lease L, err error) {
 		h.mu.Lock()
@@ -290,7 +283,7 @@ func (h *Holds[L]) untilLoss(get Get[L]) Get[L] {
 		}
 		next := h.loss
 		h.mu.Unlock()
-		if h.lostInSlot() != nil { // perhaps before anybody has asked for loss
+		if h.lostInSlot() != nil { // perhaps before h.loss was there
 			return lease, errInterrupted
 		}
 		inside, cancel := context.WithCancel(ctx)
@@ -304,7 +297,6 @@ func (h *Holds[L]) untilLoss(get Get[L]) Get[L] {
 	}
 }
 
-// interrupt interrupts the calls of Get when a hold has ended before its Unlock.
 func (h *Holds[L]) interrupt(ended *Hold[L]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -314,7 +306,7 @@ func (h *Holds[L]) interrupt(ended *Hold[L]) {
 	}
 }
 
-// Failed adds the operation and the path to an error, if there is one.
+// Failed adds the operation and the path.
 func (h *Holds[L]) Failed(op string, err error) error {
 	if err == nil {
 		return nil

@@ -10,17 +10,17 @@ import (
 
 const longestKeep = time.Minute
 
-// habit says whether it is worth while to keep the next turn. After one that was kept for nothing, the next ones are not kept,
-// more each time.
+// habit says whether it is worth while to keep the next turn. After one that was kept for nothing, the next ones are
+// not kept, more each time.
 type habit struct {
-	skip    int       // so many of the next turns are not kept
+	skip    int       // turns that are not kept
 	penalty int       // what skip was last; 0 after a turn that was used again
-	until   time.Time // then it need no longer be remembered
+	until   time.Time // then it can be forgotten
 }
 
-const maxPenalty = 64 // so many turns in a row are not kept at most
+const maxPenalty = 64 // turns in a row
 
-// next reports whether the next turn is worth keeping. It is called once for each turn.
+// next is called once for each turn.
 func (h *habit) next() bool {
 	if h.skip > 0 {
 		h.skip--
@@ -29,7 +29,6 @@ func (h *habit) next() bool {
 	return true
 }
 
-// takenAway notes that a turn was kept for nothing: it would have been kept until the given time.
 func (h *habit) takenAway(until time.Time) {
 	h.penalty = min(max(1, 2*h.penalty), maxPenalty)
 	h.skip, h.until = h.penalty, until
@@ -39,18 +38,16 @@ func (h *habit) isForgotten(now time.Time) bool { return h.penalty == 0 || !now.
 
 func mostKept(m *session.Manager) int { return m.MaxNodes() / 2 }
 
-// keptTurns has the turns that are kept, and those that are in use after that, by manager. The first has been unused for
-// longest. At most half of the nodes that a manager allows are kept, so that ten thousand keys that are used once each do not
-// fill a session.
+// keptTurns has the turns that were kept, the longest unused first. At most half of a manager's nodes are kept, so
+// that ten thousand keys that are used once each do not fill a session.
 var keptTurns = keeper{all: make(map[*session.Manager]*list.List)}
 
 type keeper struct {
 	mu  sync.Mutex
-	all map[*session.Manager]*list.List // of *turn; none is empty
+	all map[*session.Manager]*list.List // of *turn
 }
 
-// add adds a turn that begins to be kept. If that are too many, it takes the first out, for the caller to give up if it is not
-// in use.
+// add may take another turn out, which the caller gives up unless it is in use.
 func (k *keeper) add(t *turn) (beyond *turn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +68,6 @@ func (k *keeper) add(t *turn) (beyond *turn) {
 	return beyond
 }
 
-// remove removes a turn that is over, if add has added it.
 func (k *keeper) remove(t *turn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

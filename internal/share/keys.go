@@ -13,23 +13,21 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Keys has a lock object for each key that is in use, for the Keyed types of zklock and rwlock. All goroutines of a process
-// share the object of a key. It is forgotten when no call is under way and it has no [State]: a new one is as good then. The
-// methods may be called by several goroutines at once.
+// Keys has a lock object for each key in use, and forgets it when no call is under way and the lock has no [State]: a
+// new one is as good then. The methods may be called by several goroutines at once.
 type Keys[T any] struct {
-	prefix string // of all paths
+	prefix string
 	open   func(path string) (T, State, error)
 
 	mu   sync.Mutex
 	all  map[string]*Key[T]
-	most int // keys at a time, since the map was made
+	most int // at a time, since the map was made
 }
 
-// State is what later calls for a key depend on: a hold that waits for its Unlock, lost or not, or a turn that calls of this
-// process may share.
+// State is what later calls for a key depend on: a hold, or a turn that they may share.
 type State interface {
-	// WhenIdle reports whether there is none. If there is one, and that can end without a call for the key, f is called in a
-	// goroutine of its own when it has ended, once. A further call replaces f. It is called under Keys.mu.
+	// WhenIdle reports whether there is none. Otherwise, if that can end without a call for the key, f is called
+	// then, once, on a new goroutine. A further call replaces f.
 	WhenIdle(f func()) bool
 }
 
@@ -43,8 +41,8 @@ type Key[T any] struct {
 	calls int // under way; guarded by Keys.mu
 }
 
-// NewKeys returns the keys in a directory, an absolute path or /. open makes the lock of a key, of which NewKeys tries the
-// longest path. The error matches session.ErrInvalid.
+// NewKeys returns the keys in a directory, which may be /. open makes the lock of a key. The error matches
+// session.ErrInvalid.
 func NewKeys[T any](dir string, open func(path string) (T, State, error)) (*Keys[T], error) {
 	if dir != "/" {
 		if err := misuse.ValidatePath(dir); err != nil {
@@ -61,7 +59,7 @@ func NewKeys[T any](dir string, open func(path string) (T, State, error)) (*Keys
 // Path returns the path of a key's lock.
 func (k *Keys[T]) Path(key string) string { return k.prefix + Escape(key) }
 
-// Enter returns the key for one call. If the key is not in use, it makes its lock.
+// Enter returns the key for one call.
 func (k *Keys[T]) Enter(key string) *Key[T] {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,8 +80,7 @@ func (k *Keys[T]) Enter(key string) *Key[T] {
 // Leave ends a call.
 func (e *Key[T]) Leave() { e.forget(1) }
 
-// forget takes so many calls off a key, and forgets it if it is not in use. It may have been forgotten before, and be in use
-// again by another Key.
+// forget takes calls off. The key may be in use again by another Key.
 func (e *Key[T]) forget(ended int) {
 	k := e.in
 	k.mu.Lock()
@@ -93,7 +90,7 @@ func (e *Key[T]) forget(ended int) {
 		return
 	}
 	delete(k.all, e.key)
-	if len(k.all) == 0 && k.most > 64 { // a map keeps the room for all entries that it ever had
+	if len(k.all) == 0 && k.most > 64 { // maps do not shrink
 		k.all, k.most = make(map[string]*Key[T]), 0
 	}
 }
@@ -105,10 +102,10 @@ func (k *Keys[T]) Len() int {
 	return len(k.all)
 }
 
-// Escape is EscapePath of package zklock, which says what it promises.
+// Escape is zklock.EscapePath, which says what it promises.
 func Escape(s string) string {
 	var b strings.Builder
-	head := 0 // how much of the element fits before a hash
+	head := 0 // of the element, with room for a hash
 	for i := 0; i < len(s); {
 		_, size := utf8.DecodeRuneInString(s[i:])
 		if unit := s[i : i+size]; plain(unit) && !ominous(s, i) {
@@ -128,30 +125,27 @@ func Escape(s string) string {
 	case element == "":
 		return "%"
 	case len(element) > maxElement:
-		// No other element has %~. The end is no digit, which might be the tenth of a sequence
-		// number.
+		// No other element has %~. The end is no digit, which might be the tenth of a sequence number.
 		hash := sha256.Sum256([]byte(s))
 		return element[:head] + "%~" + hex.EncodeToString(hash[:]) + "~"
 	}
 	return element
 }
 
-// longest is the longest element.
 var longest = strings.Repeat("k", maxElement)
 
 const (
-	maxElement = 255 // the limit of file systems, for tools that export the tree
+	maxElement = 255 // of file systems, for tools that export the tree
 	hashSize   = 2 + 2*sha256.Size + 1
 )
 
-// plain reports whether a character, or a byte that is not UTF-8, can stay as it is.
+// plain takes a character, or a byte that is not UTF-8.
 func plain(unit string) bool {
 	return unit != "%" && unit != "/" && misuse.ValidatePath("/x"+unit) == nil
 }
 
-// ominous reports whether the character at i must be escaped because of what s means as a whole: the first character of a
-// reserved word, and the last digit of a sequence number. Clients that look for their own nodes parse names that begin with _c_,
-// and some versions of go-zookeeper panic at them. Other digits stay: the prefix of each contender ends in - or _.
+// ominous reports whether the character at i must be escaped for what s means as a whole: the first one of a reserved
+// word, or the last digit of a sequence number. Some versions of go-zookeeper panic at names that begin with _c_.
 func ominous(s string, i int) bool {
 	switch i {
 	case 0:
@@ -162,5 +156,5 @@ func ominous(s string, i int) bool {
 	return false
 }
 
-// sequence matches the end of a contender's name: the end of its prefix, and ten digits or a minus sign and nine.
+// sequence matches the end of a prefix, and ten digits or a minus sign and nine.
 var sequence = regexp.MustCompile(`^[-_][-0-9][0-9]{9}$`)

@@ -13,38 +13,37 @@ import (
 type Entry struct {
 	Queue *queue.Queue
 	Kind  *queue.Kind
-	Name  string // for metrics and spans; may be ""
+	Name  string // may be ""
 }
 
-// Request returns what one acquisition asks for. It is complete.
+// Request returns what one acquisition asks for.
 func (e *Entry) Request() queue.Request {
 	return queue.Request{Kind: e.Kind, Prefix: e.Kind.Prefixes[0], Weight: 1, Name: e.Name}
 }
 
-// Lock is what every lock object has. A read-write lock has two of them, for its writers and its readers. The exported fields are
-// set before the first use.
+// Lock is what every lock object has. The exported fields are set before the first use.
 type Lock struct {
 	Holds[*queue.Lease]
 	Entry
 
-	Turns *Turns // that goroutines share; nil: each call has a node of its own
-	Other *Lock  // of the same object; nil if it has only one
-	Gate  *Gate  // that comes before Queue; nil if there is none
+	Turns *Turns // nil: each call has a node of its own
+	Other *Lock  // the other half of a read-write lock
+	Gate  *Gate  // may be nil
 }
 
-// Gate is a queue that an acquisition passes on its way to the one of the lock.
+// Gate is a queue to pass before that of the lock.
 type Gate struct {
 	Entry
-	Pass func(ctx context.Context, try bool) (*queue.Lease, error) // acquires the lock
+	Pass func(ctx context.Context, try bool) (*queue.Lease, error)
 }
 
-// Open makes l the lock of a kind in a queue. The caller sets what only some locks have.
+// Open makes l the lock of a kind.
 func (l *Lock) Open(q *queue.Queue, kind *queue.Kind, o *Options) {
 	l.Path, l.Manager, l.Async = q.Path(), q.Manager(), o.Async
 	l.Entry = Entry{Queue: q, Kind: kind, Name: o.Name}
 }
 
-// Acquire gets a lease. A place that the Other of this process only keeps would be in the way.
+// Acquire gets a lease. A place that the Other only keeps would be in the way.
 func (l *Lock) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	if l.Other != nil && l.Other.Turns != nil {
 		l.Other.Turns.GiveUpKept()
@@ -60,7 +59,7 @@ func (l *Lock) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	return l.Queue.Acquire(ctx, l.Request())
 }
 
-// WhenIdle is for [Keys]. A hold that waits for its Unlock ends by a call for the key.
+// WhenIdle is for [Keys]. A hold ends by a call for the key.
 func (l *Lock) WhenIdle(f func()) bool {
 	idle := func(one *Lock) bool {
 		return one == nil || !one.Any() && (one.Turns == nil || one.Turns.WhenIdle(f))
@@ -68,8 +67,7 @@ func (l *Lock) WhenIdle(f func()) bool {
 	return idle(l) && idle(l.Other)
 }
 
-// HeldBy returns the lease by which an owner has the lock, lost or not, so that it would wait for itself. It returns nil if the
-// owner has none.
+// HeldBy returns the lease of an owner, lost or not.
 func (l *Lock) HeldBy(owner *queue.Owner) *queue.Lease {
 	held := l.Of(owner)
 	if held == nil && l.Other != nil {
@@ -81,12 +79,10 @@ func (l *Lock) HeldBy(owner *queue.Owner) *queue.Lease {
 	return held.Lease
 }
 
-// Apart reports whether the lock is more than a node of its own in Queue: goroutines share the place, or there is a Gate. Then
-// Multi takes it by Acquire, and at its place in the order.
+// Apart reports whether Multi takes the lock by Acquire, in order: it is more than a node of its own in Queue.
 func (l *Lock) Apart() bool { return l.Turns != nil || l.Gate != nil }
 
-// LookAll looks at the queues that a try has to pass, in one flight, as [queue.Queue.Look] does at one. It returns what it finds
-// in the first that the try cannot pass.
+// LookAll looks at queues in one flight, and returns what it finds in the first that a try cannot pass.
 func LookAll(ctx context.Context, all ...Entry) (queue.Effort, error) {
 	efforts, errs := make([]queue.Effort, len(all)), make([]error, len(all))
 	var group sync.WaitGroup
@@ -102,12 +98,12 @@ func LookAll(ctx context.Context, all ...Entry) (queue.Effort, error) {
 	return queue.Effort{}, nil
 }
 
-// Door leads from a public lock type T to its Lock, for Multi, which sees only an interface. A lock type embeds its Door
-// under an alias, as in type door = share.Door[*Mutex], so that users see neither the field nor the method. A type of a user that
-// embeds a T has the method too, and perhaps an Acquire of its own. So the Door leads on only from a T itself.
+// Door leads from a public lock type T to its Lock, for Multi. A lock type embeds it under an alias, as in type door
+// = share.Door[*Mutex], so that users do not see it. A type of a user that embeds a T has its methods too, and
+// perhaps an Acquire of its own. So the Door leads on only from a T itself.
 type Door[T any] struct{ lock *Lock }
 
-// DoorTo returns a door to a lock.
+// DoorTo returns a Door.
 func DoorTo[T any](lock *Lock) Door[T] { return Door[T]{lock} }
 
 func (d Door[T]) leadsFrom(lock any) *Lock {
@@ -117,7 +113,7 @@ func (d Door[T]) leadsFrom(lock any) *Lock {
 	return nil
 }
 
-// LockOf returns the Lock behind a lock of this module. It returns nil for one of another type.
+// LockOf returns the Lock of a lock of this module, or nil.
 func LockOf(lock any) *Lock {
 	if l, ok := lock.(interface{ leadsFrom(lock any) *Lock }); ok {
 		return l.leadsFrom(lock)
@@ -125,11 +121,11 @@ func LockOf(lock any) *Lock {
 	return nil
 }
 
-// Options are what the options of the locks say.
+// Options are those of all locks.
 type Options struct {
 	Name      string
-	Handovers int           // WithLocalHandover; 0 if there is none
-	Keep      time.Duration // WithLazyRelease; 0 if there is none
+	Handovers int           // WithLocalHandover
+	Keep      time.Duration // WithLazyRelease
 	Async     bool          // WithAsyncRelease
 }
 
@@ -154,7 +150,7 @@ func (o *Options) SetKeep(d time.Duration) error {
 	return nil
 }
 
-// Apply applies all options of a constructor to what they change, and joins the errors. A nil option is an error.
+// Apply applies options, and joins their errors. A nil option is an error.
 func Apply[O comparable, T any](opts []O, to *T, apply func(O, *T) error) error {
 	var none O
 	var errs []error

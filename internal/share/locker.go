@@ -14,12 +14,9 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// complainEvery is how often a Locker logs that its Lock is refused.
 const complainEvery = time.Minute
 
-// Locker returns the holds as a [sync.Locker], which gets its leases by get. Its Lock tries again after every error, and ends
-// its goroutine when the manager is closed. Its Unlock panics when nothing is held. onLost is called when the lock is lost
-// between Lock and Unlock, and not when the manager is closed. It may be nil.
+// Locker returns the holds as a [sync.Locker]: see Locker of zklock.Mutex. onLost may be nil.
 func (h *Holds[L]) Locker(get Get[L], onLost func(error)) sync.Locker {
 	return &locker[L]{holds: h, get: get, onLost: onLost}
 }
@@ -27,16 +24,15 @@ func (h *Holds[L]) Locker(get Get[L], onLost func(error)) sync.Locker {
 type locker[L Lease] struct {
 	holds  *Holds[L]
 	get    Get[L]
-	onLost func(error) // may be nil
+	onLost func(error)
 
 	left atomic.Bool // a Lock has ended its goroutine
 
 	mu         sync.Mutex
-	complained time.Time // when a refusal was logged, for all goroutines
+	complained time.Time
 }
 
-// Lock returns when it holds the lock. If the servers refuse, it goes on to try: after an operator has repaired that, the
-// program need not restart.
+// Lock returns when it holds the lock. It tries again after a refusal: an operator may repair that.
 func (l *locker[L]) Lock() {
 	for waits := (rounds.Backoff{First: time.Second, Most: 5 * time.Second}); ; {
 		held, err := l.holds.take(context.Background(), false, viaLock, l.get)
@@ -71,8 +67,8 @@ func (l *locker[L]) Lock() {
 	}
 }
 
-// Unlock gives back one Lock. It panics if there is none, unless a goroutine has ended in Lock: that one runs its deferred
-// Unlock although it holds nothing, for example after the Wait of a sync.Cond.
+// Unlock panics if nothing is held, unless a goroutine has ended in Lock: that one runs its deferred Unlock although
+// it holds nothing, for example after the Wait of a sync.Cond.
 func (l *locker[L]) Unlock() {
 	if err := l.holds.Unlock(); errors.Is(err, ErrNotHeld) && !l.left.Load() {
 		panic(fmt.Sprintf("turnstile: %v", err))

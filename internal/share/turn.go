@@ -9,35 +9,35 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// turn is a turn in the queue, and what the goroutines of this process know of it. Turns.mu guards it.
+// turn is a turn in the queue. Turns.mu guards what the goroutines of this process know of it.
 //
 // A turn that nobody uses is kept by one rule:
 //
 //	It is used again only while a watch on the children is pending that was set, on this connection, by a listing that
 //	shows our node and nobody whom it keeps waiting.
 //
-// So a contender of any library ends that: its node is a child. A server that takes the right to read the directory away
-// drops the event without a word, so the watch counts for a session timeout and no longer. To keep a turn, to use it again
-// and to leave it are each one transition under Turns.mu, in which the clock is asked last. Leaving is never undone.
+// A contender of any library ends that: its node is a child. A server that takes the right to read away drops the
+// event, so the watch counts for a session timeout. To keep a turn, to use it again and to leave it are each one
+// transition under Turns.mu, in which the clock is asked last. Leaving is never undone.
 type turn struct {
 	*queue.Turn
 	of   *Turns
-	stop func()                                                // cancels what follows the end of the turn
-	back func(ctx context.Context, used bool) *session.Removal // follows the release of a lease
+	stop func()
+	back func(ctx context.Context, used bool) *session.Removal
 
-	holds     int             // leases that have it; 0: it is kept, or has been left
-	left      int             // hand-overs that it has left
-	disturbed <-chan struct{} // closed once somebody of another process may have come; nil: that is not known
-	limit     time.Time       // until then disturbed counts
-	used      bool            // it was used again after a release, or joined
-	until     time.Time       // while it is kept: when that ends
-	followed  bool            // a goroutine follows it
-	looks     int             // listings that have set a new watch since a reader came last
+	holds     int // leases; 0: kept, or left
+	left      int
+	disturbed <-chan struct{} // closed once somebody of another process may have come; nil: not known
+	limit     time.Time       // of disturbed
+	used      bool
+	until     time.Time // of being kept
+	followed  bool
+	looks     int // listings since a reader came last
 
-	at *list.Element // in keptTurns, which guards it; nil if it is not there
+	at *list.Element // in keptTurns, which guards it
 }
 
-// isAlone reports whether nobody of another process has come, as far as the server has told.
+// isAlone reports whether nobody of another process has come.
 func (t *turn) isAlone(now time.Time) bool {
 	return t.disturbed != nil && !isClosed(t.disturbed) && now.Before(t.limit)
 }
@@ -47,7 +47,6 @@ func (t *turn) isUsable(now time.Time) bool {
 	return t.isAlone(now) && (t.holds > 0 || now.Before(t.until)) && !t.IsLast() && t.Err() == nil // the clock comes last
 }
 
-// isClosed reports whether a channel is closed. A nil one is not.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -57,13 +56,12 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// beginLocked begins a turn that so many hold.
 func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 	t := &turn{Turn: granted, of: s, holds: holds, left: s.handovers, disturbed: granted.Undisturbed()}
 	t.limit = granted.Entered().Add(granted.Session().Timeout())
 	t.back = func(ctx context.Context, used bool) *session.Removal { return s.release(ctx, t, used) }
 	t.stop = granted.AfterEnd(func() { s.lost(t) })
-	if s.turn == nil && s.acquiring == nil { // otherwise a reader that tries has a turn of its own
+	if s.turn == nil && s.acquiring == nil { // otherwise a reader that tries has its own
 		s.turn = t
 		if s.readers && t.disturbed != nil {
 			s.followLocked(t)
@@ -72,7 +70,7 @@ func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 	return t
 }
 
-// useAgainLocked returns the turn that is kept, or that readers hold, with one more hold, or nil if there is none to be used.
+// useAgainLocked returns a turn that is kept, or that readers hold, or nil.
 func (s *Turns) useAgainLocked() *turn {
 	t := s.turn
 	if t == nil || t.holds > 0 && !s.readers || !t.isUsable(time.Now()) {
@@ -84,8 +82,8 @@ func (s *Turns) useAgainLocked() *turn {
 	return t
 }
 
-// closeLocked ends what a newcomer must not share or use again: a turn that is kept, or that of readers, who go on without
-// newcomers. It reports whether it has left a turn, and so has unlocked mu meanwhile.
+// closeLocked ends what a newcomer must not use: a kept turn, or that of readers, who go on without newcomers. If it
+// returns true, mu was unlocked meanwhile.
 func (s *Turns) closeLocked(ctx context.Context) (left bool) {
 	switch t := s.turn; {
 	case t == nil || s.awaitsLookLocked(t):
@@ -98,8 +96,7 @@ func (s *Turns) closeLocked(ctx context.Context) (left bool) {
 	return false
 }
 
-// release follows the release of a lease: the turn is handed over, kept or left. used is false if the hold was of no use: then
-// the turn is not kept.
+// release hands the turn over, keeps it or leaves it. used is false if the hold was of no use.
 func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Removal {
 	s.mu.Lock()
 	defer s.unlock()
@@ -107,10 +104,10 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 		return nil
 	}
 	now := time.Now()
-	alone := t.isAlone(now) || s.awaitsLookLocked(t) // readers are about to list, and see newcomers
+	alone := t.isAlone(now) || s.awaitsLookLocked(t) // readers are about to list
 	waits := s.waiting.Len() > 0 && !s.readers
 	switch {
-	case s.turn != t || t.IsLast() || t.Err() != nil: // newcomers do not share it any more; the clock comes last
+	case s.turn != t || t.IsLast() || t.Err() != nil: // newcomers do not share it
 	case waits && (alone || t.left > 0):
 		if !alone {
 			t.left--
@@ -131,8 +128,8 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 	return s.leaveLocked(ctx, t, false)
 }
 
-// leaveLocked leaves a turn, as sendLeaveLocked does. taken says that the turn was kept until somebody of another process has
-// come, or until it was lost, which ends the watch too.
+// leaveLocked leaves a turn. taken says that a kept turn has ended by somebody of another process, or perhaps by its
+// loss.
 func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.Removal {
 	if s.turn == t {
 		s.turn = nil
@@ -140,7 +137,7 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 	t.stop()
 	if taken && !t.used && t.Err() == nil {
 		s.habit.takenAway(t.until)
-		time.AfterFunc(time.Until(t.until), func() { // it is forgotten
+		time.AfterFunc(time.Until(t.until), func() { // the habit can be forgotten
 			s.mu.Lock()
 			s.unlock()
 		})
@@ -149,8 +146,8 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 	return s.sendLeaveLocked(ctx, t.Turn)
 }
 
-// sendLeaveLocked leaves a turn that is not s.turn any more, and then acquires another one for those that wait: behind the
-// delete, so that there is room for its node. mu is unlocked meanwhile, since the delete calls hooks.
+// sendLeaveLocked leaves a turn, and then acquires another one for those that wait: behind the delete, so that there
+// is room for its node. mu is unlocked meanwhile, since the delete calls hooks.
 func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Removal {
 	s.leaving++
 	s.mu.Unlock()
@@ -162,7 +159,7 @@ func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Rem
 	return t.Leave(ctx)
 }
 
-// lost follows the loss of a turn. It does not concern those that wait: they get another one.
+// lost lets those that wait get another turn.
 func (s *Turns) lost(t *turn) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -173,11 +170,10 @@ func (s *Turns) lost(t *turn) {
 	s.contendLocked()
 }
 
-// GiveUpKept gives up the turn that is kept, if there is one. It is for a contender of this process that the turn would keep
-// waiting: to give it up is quicker than to wait for the event.
+// GiveUpKept gives up a kept turn for a contender of this process, which would otherwise wait for the event.
 func (s *Turns) GiveUpKept() { s.giveUp(nil) }
 
-// giveUp leaves the turn that is kept. If beyond is not nil, there was room for no more turns, and another one stays.
+// giveUp leaves the kept turn, or only beyond, for which there was no room.
 func (s *Turns) giveUp(beyond *turn) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -186,9 +182,8 @@ func (s *Turns) giveUp(beyond *turn) {
 	}
 }
 
-// followLocked has one goroutine follow a turn. It gives up a kept turn when a contender of another process comes, or when the
-// time of the turn is over. For readers it first lists who has come, also while they hold. Other holds have no such goroutine:
-// their release sees that somebody has come.
+// followLocked has one goroutine follow a kept turn, and that of readers also while they hold. The release of another
+// hold sees by itself that somebody has come.
 func (s *Turns) followLocked(t *turn) {
 	if !t.followed {
 		t.followed = true
@@ -215,7 +210,8 @@ func (s *Turns) follow(t *turn, after time.Duration) {
 	}
 }
 
-// tend does what followLocked says, and returns after what time to do so again: 0 means never.
+// tend gives up a kept turn when a contender has come or its time is over. For readers it first lists who has come. 0
+// means that it need not be called again.
 func (s *Turns) tend(t *turn) (again time.Duration) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -227,14 +223,14 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 	left := min(t.until.Sub(now), t.limit.Sub(now))
 	switch {
 	case s.turn != t:
-	case s.awaitsLookLocked(t): // others have come and gone since
+	case s.awaitsLookLocked(t):
 		return t.rest(now)
 	case t.holds > 0 && !s.readers:
-		t.followed = false // until it is kept again
+		t.followed = false
 	case t.holds > 0 && alone && !last:
 		return t.rest(now)
 	case t.holds > 0:
-		s.turn = nil // for those that hold
+		s.turn = nil
 	case alone && !last && left > 0:
 		return left
 	default:
@@ -244,23 +240,20 @@ func (s *Turns) tend(t *turn) (again time.Duration) {
 	return 0
 }
 
-// rest returns after what time a turn that is in use, or has just been released, can have been kept for too long.
 func (t *turn) rest(now time.Time) time.Duration {
 	return max(min(t.of.keep, t.limit.Sub(now)), time.Millisecond) // readers who hold for long must not keep a goroutine busy
 }
 
-// maxLooks is how often readers list again before another reader of this process comes: others that come and go cost a turn
-// that nobody uses no more than that.
+// maxLooks is how often readers list again before another reader of this process comes.
 const maxLooks = 16
 
-// awaitsLookLocked reports whether readers are about to list again. Other readers come and go beside them, and only writers
-// matter. So when the watch on the children ends, they list with a new one. Until that is answered, newcomers wait.
+// awaitsLookLocked reports whether readers are about to list: other readers come and go, and only writers matter.
+// Until that is answered, newcomers wait.
 func (s *Turns) awaitsLookLocked(t *turn) bool {
 	return s.readers && isClosed(t.disturbed) && !t.IsLast()
 }
 
-// lookLocked lists again, and admits those that wait if no writer has come by then. If one has, they wait no longer for this
-// turn. mu is unlocked meanwhile.
+// lookLocked lists again, and admits those that wait unless a writer has come. mu is unlocked meanwhile.
 func (s *Turns) lookLocked(t *turn) {
 	if t.looks++; t.looks > maxLooks {
 		t.disturbed = nil

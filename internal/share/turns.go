@@ -9,75 +9,70 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// Turns are the turns of one lock object that the goroutines of this process share. Goroutines that wait stand in a list, and one
-// more acquires for all of them. Its turn goes to the first. A release hands the turn over to the next, and no server is asked.
-// If nobody waits here, the turn may be kept for the next use.
+// Turns are the turns that the goroutines of this process share, of one lock object. They wait in a list, and one
+// goroutine more acquires for all. Its turn goes to the first, and at a release to the next. If nobody waits, it may
+// be kept.
 //
-// Readers share differently: all that wait hold the turn that was acquired for them, and others join as long as nobody of
-// another process has come whom they would keep waiting. Who comes later is the first of another turn.
+// Readers all hold the turn that was acquired for them. Others join as long as nobody of another process has come
+// whom they would keep waiting.
 //
 // The methods may be called by several goroutines at once. No hook is called under mu: hooks may look at the lock.
 type Turns struct {
 	q         *queue.Queue
 	r         queue.Request
-	handovers int           // in one turn at most, once somebody of another process may have come
-	keep      time.Duration // how long a turn that nobody uses is kept; 0: not at all
-	readers   bool          // several hold a turn at a time
+	handovers int           // in one turn, once somebody of another process may have come
+	keep      time.Duration // 0: turns are not kept
+	readers   bool
 
 	mu        sync.Mutex
-	turn      *turn        // that others wait for, share or use again; nil: none
-	waiting   list.List    // of *waiter
-	acquiring *acquisition // for those that wait; nil: none is under way
-	trying    bool         // a try asks the servers, and others wait for what it gets
-	leaving   int          // turns whose delete is about to be sent: this object sends nothing ahead of it
+	turn      *turn
+	waiting   list.List // of *waiter
+	acquiring *acquisition
+	trying    bool // others wait for what a try gets
+	leaving   int  // whose delete is about to be sent: this object sends nothing ahead of it
 	habit     habit
-	whenIdle  func() // see WhenIdle; nil: nobody is to be told
+	whenIdle  func()
 }
 
-// waiter is a call that waits for a turn.
 type waiter struct {
 	ctx context.Context
-	got chan grant    // has room for one
-	at  *list.Element // in the list; nil: its grant is in got
+	got chan grant
+	at  *list.Element // nil: its grant is in got
 }
 
-// grant is what a waiter gets.
 type grant struct {
 	turn   *turn
 	effort queue.Effort
 	err    error
 }
 
-// acquisition is a way to a turn for all that wait.
 type acquisition struct {
 	cancel context.CancelFunc // called when nobody waits any more
-	over   chan struct{}      // closed when it has ended
+	over   chan struct{}
 	shown  queue.Waiting
 }
 
-// again is the effort of an acquisition that uses a turn of this process again.
+// again is the effort of a turn that is used again.
 var again = queue.Effort{Position: -1}
 
-// NewTurns returns the turns of a lock that one goroutine holds at a time. When somebody of another process waits, a turn is
-// handed over as often as handovers says at most. A turn that nobody uses is kept for as long as keep says at most. The options
-// of the lock have checked all that.
+// NewTurns returns the turns of a lock that one goroutine holds at a time. handovers counts once somebody of another
+// process may wait. keep is how long a turn that nobody uses is kept.
 func NewTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration) *Turns {
 	r.Shared = true
 	return &Turns{q: q, r: r, handovers: handovers, keep: keep}
 }
 
-// NewReaders returns the turns of readers, which hold a turn together. The contenders of r must not be in each other's way.
-// A turn is kept as by [NewTurns].
+// NewReaders returns the turns of readers.
 func NewReaders(q *queue.Queue, r queue.Request, keep time.Duration) *Turns {
 	s := NewTurns(q, r, 0, keep)
 	s.readers = true
 	return s
 }
 
-// Acquire waits for the lock as [queue.Queue.Acquire] does, or as [queue.Queue.TryAcquire] if try is true. A try asks no server
-// while a goroutine of this process holds the lock, or waits for it, unless they are readers.
+// Acquire waits as [queue.Queue.Acquire] does. A try is busy without a request while a goroutine of this process has
+// the lock, or waits for it, unless they are readers.
 func (s *Turns) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
-	if s.q.Manager().Trace().Acquire == nil && ctx.Err() == nil { // nobody is told of a use that waits for nothing
+	if s.q.Manager().Trace().Acquire == nil && ctx.Err() == nil { // nobody is told
 		s.mu.Lock()
 		t := s.useAgainLocked()
 		s.mu.Unlock()
@@ -97,7 +92,7 @@ func (s *Turns) Acquire(ctx context.Context, try bool) (*queue.Lease, error) {
 	return end(g.turn.Lease(ctx, g.turn.back), g.effort, nil)
 }
 
-// get returns the turn that is kept, or that readers share. If there is none, it waits for one; a try asks the servers.
+// get returns the turn that is kept or shared, or waits for one; a try asks the servers.
 func (s *Turns) get(ctx context.Context, try bool) grant {
 	s.mu.Lock()
 	for more := true; more; more = s.closeLocked(ctx) {
@@ -131,8 +126,8 @@ func (s *Turns) get(ctx context.Context, try bool) grant {
 		s.unlock()
 		return grant{nil, again, &why}
 	}
-	// When the acquisition has ended, the delete of its node has left: what this process sends next comes behind that, and finds
-	// room. That takes no time, unless a hook blocks, which has the context of another caller.
+	// When the acquisition has ended, the delete of its node has left, and what this process sends next finds room.
+	// That takes no time, unless a hook blocks.
 	a.cancel()
 	s.mu.Unlock()
 	select {
@@ -142,10 +137,10 @@ func (s *Turns) get(ctx context.Context, try bool) grant {
 	return grant{nil, again, &why}
 }
 
-// tryAndUnlock asks the servers for a turn, unless a goroutine of this process is in the way. mu is locked, and then unlocked.
+// tryAndUnlock asks the servers, unless a goroutine of this process is in the way.
 func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	defer s.unlock()
-	unused := s.turn == nil && s.acquiring == nil && !s.trying // a turn that is being left is not in the way
+	unused := s.turn == nil && s.acquiring == nil && !s.trying // one that is being left is not in the way
 	if !unused && !s.readers {
 		return grant{nil, again, queue.ErrBusy}
 	}
@@ -163,24 +158,23 @@ func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	return grant{s.beginLocked(granted, 1), effort, nil}
 }
 
-// contendLocked begins an acquisition for those that wait, unless they wait for a goroutine of this process.
+// contendLocked acquires for those that wait, unless a goroutine of this process is in the way.
 func (s *Turns) contendLocked() {
 	if s.waiting.Len() == 0 || s.turn != nil || s.acquiring != nil || s.trying || s.leaving > 0 {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.waiting.Front().Value.(*waiter).ctx)) // its values are for hooks
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.waiting.Front().Value.(*waiter).ctx)) // for hooks
 	s.acquiring = &acquisition{cancel: cancel, over: make(chan struct{})}
 	r := s.r
 	r.MayKeep, r.Shown = s.mayKeepLocked(), &s.acquiring.shown
 	go s.contend(ctx, s.acquiring, r)
 }
 
-// mayKeepLocked reports whether the next turn may be kept. It is called once for each.
+// mayKeepLocked is called once for each turn.
 func (s *Turns) mayKeepLocked() bool {
 	return s.keep > 0 && mostKept(s.q.Manager()) > 0 && s.habit.next()
 }
 
-// contend acquires a turn for those that wait.
 func (s *Turns) contend(ctx context.Context, a *acquisition, r queue.Request) {
 	granted, effort, err := s.q.Begin(ctx, &r, queue.Waits)
 
@@ -204,7 +198,7 @@ func (s *Turns) contend(ctx context.Context, a *acquisition, r queue.Request) {
 	}
 }
 
-// admitLocked gives a turn to the first waiter, or to all if they are readers.
+// admitLocked gives a turn to the first waiter, or to all readers.
 func (s *Turns) admitLocked(t *turn, effort queue.Effort) {
 	for more := true; more && s.waiting.Len() > 0; more = s.readers {
 		t.holds++
@@ -213,18 +207,17 @@ func (s *Turns) admitLocked(t *turn, effort queue.Effort) {
 	}
 }
 
-// nextLocked removes the first waiter. What it gets is sent to the returned channel, which has room for it.
+// nextLocked removes the first waiter. Its grant goes into the channel.
 func (s *Turns) nextLocked() chan<- grant {
 	w := s.waiting.Remove(s.waiting.Front()).(*waiter)
 	w.at = nil
 	return w.got
 }
 
-// why says what a waiter waits for: other processes, or this one.
 func (s *Turns) why() (out queue.WaitError) {
 	s.mu.Lock()
 	t, a := s.turn, s.acquiring
-	if s.trying || t != nil && s.awaitsLookLocked(t) { // readers that hold are not in the way
+	if s.trying || t != nil && s.awaitsLookLocked(t) {
 		t = nil
 	}
 	s.mu.Unlock()
@@ -242,8 +235,7 @@ func (s *Turns) why() (out queue.WaitError) {
 	return out
 }
 
-// WhenIdle reports whether new Turns would be as good: there is no turn that a further call could share, use again or wait for,
-// nobody waits, and nothing was learned about the use of keeping turns. See [State].
+// WhenIdle is as in [State]: new Turns would be as good, and have no less to remember.
 func (s *Turns) WhenIdle(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

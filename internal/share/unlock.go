@@ -10,13 +10,10 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// UnlockPatience is how long an Unlock waits for the servers' answer. It is a variable for tests, most of which want the answer
-// also on a busy machine.
+// UnlockPatience is how long an Unlock waits for the servers. It is a variable for tests.
 var UnlockPatience = time.Second
 
-// Unlock gives back one Lock, of the hold that chooseLocked returns. It waits for the servers' answer, for [UnlockPatience] at
-// most and for no connection, or not at all if Async is set. It returns [ErrNotHeld], why the lock was lost before, or what the
-// servers refuse.
+// Unlock gives back one Lock, as Unlock of zklock.Mutex does.
 func (h *Holds[L]) Unlock() error {
 	h.mu.Lock()
 	held := h.chooseLocked()
@@ -27,16 +24,16 @@ func (h *Holds[L]) Unlock() error {
 	return h.giveBackAndUnlock(held, viaLock)
 }
 
-// chooseLocked returns the hold of which an Unlock, which does not say whose, gives back a Lock. It prefers a lost hold, so that
-// Unlock frees nothing that a goroutine relies on while there is a hold on which none can rely. Then it prefers a hold without
-// an owner, so that an owner's hold stays known as long as the owner may enter it again. Then it takes the oldest.
+// chooseLocked returns the hold of which an Unlock, which does not say whose, gives back a Lock. It prefers a lost
+// one, on which nobody can rely, and then one without an owner, so that an owner's hold stays known. Then it takes
+// the oldest.
 func (h *Holds[L]) chooseLocked() *Hold[L] {
 	all := slices.DeleteFunc(slices.Clone(h.all), func(held *Hold[L]) bool { return held.calls[viaLock] == 0 })
 	if len(all) == 0 {
 		return nil
 	}
 	i := 0
-	if len(all) > 1 { // otherwise without a look at the clock
+	if len(all) > 1 {
 		i = slices.IndexFunc(all, func(held *Hold[L]) bool { return held.Lease.Err() != nil })
 		if i < 0 {
 			i = slices.IndexFunc(all, func(held *Hold[L]) bool { return held.owner == nil })
@@ -45,13 +42,13 @@ func (h *Holds[L]) chooseLocked() *Hold[L] {
 	return all[max(0, i)]
 }
 
-// giveBackAndUnlock takes one call off a hold, and releases its lease after the last of them. It returns why the lease was lost,
-// if it was. mu is locked, and unlocked afterwards.
+// giveBackAndUnlock returns why the lease was lost, if it was.
 func (h *Holds[L]) giveBackAndUnlock(held *Hold[L], by int) (err error) {
 	held.calls[by]--
 	last := held.calls == [2]int32{}
 	if last {
-		// The slot is free before the lease is released: the goroutine that takes it next has got its own lease from the servers.
+		// The slot is free before the release: the goroutine that takes it next has got its own lease from the
+		// servers.
 		h.all = slices.DeleteFunc(h.all, func(o *Hold[L]) bool { return o == held })
 		if held.ended != nil {
 			close(held.ended)
@@ -61,7 +58,7 @@ func (h *Holds[L]) giveBackAndUnlock(held *Hold[L], by int) (err error) {
 	switch {
 	case !last:
 		if err = held.Lease.Err(); errors.Is(err, queue.ErrReleased) {
-			err = nil // another call has been given back since, the last one
+			err = nil // the last call has been given back since
 		}
 	case h.Async:
 		err = held.Lease.Unlock(0)
@@ -74,20 +71,18 @@ func (h *Holds[L]) giveBackAndUnlock(held *Hold[L], by int) (err error) {
 	return h.Failed("unlock", err)
 }
 
-// Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f together with that of a loss: see
-// endError. If another client asks for the lock, the context of f ends by [queue.ErrRevoked], which an error of f matches then.
-// If the request has come before f is called, Do returns ErrRevoked and does not call f.
+// Do is as that of zklock.Mutex: see endError and [queue.ErrRevoked].
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) error {
 	_, err := h.work(ctx, false, get, f)
 	return err
 }
 
-// TryDo is Do without the wait. It returns false and nil, and does not call f, if the lock is busy.
+// TryDo is Do that waits for nobody. It returns false and nil if it is busy.
 func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context) error) (ran bool, err error) {
 	return h.work(ctx, true, get, f)
 }
 
-// work takes the lock, calls f and gives the lock back. It reports whether it has called f.
+// work reports whether it has called f.
 func (h *Holds[L]) work(
 	ctx context.Context, try bool, get Get[L], f func(context.Context) error,
 ) (ran bool, err error) {
@@ -99,7 +94,7 @@ func (h *Holds[L]) work(
 		return false, err
 	}
 	var inside context.Context
-	defer func() { // also if the caller's ctx panics before f is called
+	defer func() { // also if the caller's ctx panics
 		if ran {
 			err = withRevocation(ctx, inside, err)
 		}
