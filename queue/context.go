@@ -15,7 +15,7 @@ import (
 type (
 	labelKey   struct{}
 	ownerKey   struct{}
-	maxWaitKey struct{} // negative: none
+	maxWaitKey struct{}
 	leaseKey   struct{}
 )
 

@@ -20,7 +20,7 @@ type Verdict struct {
 	Beyond   int       // how many are in the way ahead of these
 	Rest     int       // what those weigh
 	Head     int       // how many of Watch are the first of the queue: the first of them that stands holds
-	OnlyKept bool      // all in the way are places that may be kept
+	OnlyKept bool      // all in the way are places that may be kept, and nobody is known to want them
 	Crowded  bool      // a contender behind has to wait for our node
 	Stranger *Node     // of another kind of lock; if there is one, nothing else counts
 }

@@ -144,7 +144,7 @@ func (c *contender) warnOfOrphans() {
 type watching struct {
 	q      *Queue
 	v      *view
-	on     *session.Watch // of the present call
+	on     *session.Watch
 	within context.Context
 	done   func(error)
 }
