@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -95,5 +96,26 @@ func TestManyLocks(t *testing.T) {
 	n := longtest.Pick(300, 8000)
 	u.during(fmt.Sprint(n, " locks"), func(ctx context.Context) {
 		each(t, n, func(i int) error { return take(ctx, u.Manager, fmt.Sprint("/many/", i)) })
+	})
+}
+
+// A session that is full of locks gives all of them back at once. The deletes do not keep its heartbeats waiting.
+func TestManyReleases(t *testing.T) {
+	u := newUser(t, server(t).ConnectString())
+	leases := make([]*queue.Lease, longtest.Pick(300, 8191)) // newUser holds one more
+	u.during(fmt.Sprint(len(leases), " locks"), func(ctx context.Context) {
+		each(t, len(leases), func(i int) error {
+			mx, err := zklock.New(u.Manager, fmt.Sprint("/held/", i))
+			if err == nil {
+				leases[i], err = mx.Acquire(ctx)
+			}
+			return err
+		})
+	})
+	if t.Failed() {
+		return
+	}
+	u.during("their releases", func(ctx context.Context) {
+		each(t, len(leases), func(i int) error { return leases[i].Release(ctx) })
 	})
 }
