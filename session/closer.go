@@ -16,24 +16,23 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// closer closes the sessions of a manager that have ended on the servers, however long an outage lasts. A session that
-// was lost here can live on there, and its nodes block all waiters, also for a timeout more after an outage: a new
-// leader counts timeouts anew. One goroutine closes all of them.
+// closer closes lost sessions on the servers, however long an outage lasts: a new leader counts timeouts anew, so
+// their nodes could block all waiters for a timeout more.
 //
-// A handshake touches the session, so an attempt that breaks could lengthen its life. Therefore closer begins when the
-// loop cannot greet the session any more, dials the server first that has greeted a session after it, and asks for the
-// shortest timeout: then the touch shortens the life.
+// A handshake touches the session, so an attempt that breaks could lengthen its life. So closer begins when the loop
+// cannot greet the session any more, dials first the server that greeted the next session, and asks for the shortest
+// timeout: then the touch shortens the life.
 type closer struct {
 	m       *Manager
-	life    context.Context // ends with the time that Close has
-	running sync.WaitGroup  // the goroutine, and that of learnTick
+	life    context.Context
+	running sync.WaitGroup
 	wake    chan struct{}
 
 	mu      sync.Mutex
 	left    []*Session
 	active  bool
 	ending  bool        // the manager has ended
-	greeted dial.Target // has greeted a session since the last one of left has ended
+	greeted dial.Target // it greeted a session after the last of left ended
 }
 
 func (c *closer) init(m *Manager) {
@@ -42,7 +41,6 @@ func (c *closer) init(m *Manager) {
 	context.AfterFunc(m.open, func() { time.AfterFunc(closeTime, end) })
 }
 
-// add takes a session that has ended.
 func (c *closer) add(s *Session) {
 	if s.isGone() {
 		return
@@ -56,7 +54,7 @@ func (c *closer) add(s *Session) {
 	}
 }
 
-// beside runs f in a goroutine for which Close waits, unless Close waits already.
+// beside runs f in a goroutine for which Close waits.
 func (c *closer) beside(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +69,6 @@ func (c *closer) hasWork() bool {
 	return len(c.left) > 0
 }
 
-// greetedBy takes a server that has greeted a session.
 func (c *closer) greetedBy(to dial.Target) {
 	c.mu.Lock()
 	c.greeted = to
@@ -93,7 +90,7 @@ func (c *closer) run() {
 		}
 		s, to := c.left[0], c.greeted
 		c.mu.Unlock()
-		if to.Addr == "" && c.m.open.Err() == nil { // while no server greets another session, none would greet this one
+		if to.Addr == "" && c.m.open.Err() == nil { // no server would greet this session either
 			select {
 			case <-c.wake:
 			case <-c.m.open.Done():
@@ -105,9 +102,9 @@ func (c *closer) run() {
 		}
 		gone := s.isGone() || c.m.closeOnServer(c.life, s, to)
 		c.mu.Lock()
-		c.left = slices.Delete(c.left, 0, 1) // which clears the element: nothing keeps the session in memory
+		c.left = slices.Delete(c.left, 0, 1) // clears the element too
 		if !gone {
-			c.left = append(c.left, s) // it holds no other session up
+			c.left = append(c.left, s) // it must not hold others up
 		}
 		c.mu.Unlock()
 		if gone {
@@ -119,8 +116,7 @@ func (c *closer) run() {
 	}
 }
 
-// finish waits until all sessions are closed on the servers, for as long as Close may take. Its error says which are
-// not.
+// finish waits until all sessions are closed, or the time of Close is over. Its error names the others.
 func (c *closer) finish() error {
 	c.mu.Lock()
 	c.ending = true
@@ -133,7 +129,7 @@ func (c *closer) finish() error {
 	select {
 	case <-ended:
 	case <-c.life.Done():
-		_ = rounds.Until(context.Background(), ended, flushTime) // a function of the program need not return
+		_ = rounds.Until(context.Background(), ended, flushTime) // a function of the program may hang
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +140,6 @@ func (c *closer) finish() error {
 	return errors.Join(errs...)
 }
 
-// closeOnServer closes a session over a connection of its own. It reports whether the session is gone.
 func (m *Manager) closeOnServer(ctx context.Context, s *Session, first dial.Target) bool {
 	s.mu.Lock()
 	hello := codec.Hello{TimeoutMillis: 1, Session: s.greeting.Session, Password: s.greeting.Password[:]}
@@ -157,7 +152,6 @@ func (m *Manager) closeOnServer(ctx context.Context, s *Session, first dial.Targ
 	return s.gone
 }
 
-// visit makes a connection of its own. It bounds the time for one server.
 func (m *Manager) visit(ctx context.Context, first dial.Target, hello codec.Hello, identify bool) (out wire.Outcome) {
 	c, to, err := m.dialer.DialNow(ctx, first)
 	if err != nil {

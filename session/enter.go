@@ -19,22 +19,19 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// NewNode is the node that [Session.Enter] makes. It is ephemeral: it goes with the session at the latest.
+// NewNode is the ephemeral node that [Session.Enter] makes.
 type NewNode struct {
-	// Dir is the directory of the node. Enter makes it if it is missing, and every node above it.
 	Dir string
 	// Name is the name of the node without its id and its number. The whole name is _c_<id>-<Name><number>, as in
-	// _c_6ba7b810-9dad-11d1-80b4-00c04fd430c8-lock-0000000007 for the Name "lock-". The id is new for each Enter. Other
-	// clients, such as Curator, go by what follows it. The servers give the numbers, which grow in each directory.
+	// _c_6ba7b810-9dad-11d1-80b4-00c04fd430c8-lock-0000000007 for the Name "lock-".
 	Name string
-	// Data is the data of the node, which may be nil. Nobody may change it before Enter has returned.
+	// Data is the data of the node. Nobody may change it before Enter has returned.
 	Data []byte
-	// Fixed says that the name of the node is Name alone, without an id and a number. One client at a time can have it.
+	// Fixed says that the name is Name alone. One client at a time can have it.
 	Fixed bool
 	// Watch asks for a watch on the children of Dir: see Children of [Listing].
 	Watch bool
-	// Directory asks for the data of Dir, and a watch on it: see Data and Directory of [Listing]. The read leaves between
-	// the create and the listing.
+	// Directory asks for the data of Dir, and a watch on it: see Data and Directory of [Listing].
 	Directory bool
 }
 
@@ -42,71 +39,61 @@ type NewNode struct {
 type Node struct {
 	_ misuse.NoCopy
 
-	// Path is the path of the node.
 	Path string
-	// Listing is a listing of the directory that has the node, and all nodes that were made before it and are still there.
-	// A caller that keeps the Node for long can set it to nil.
+	// Listing shows the node, and all earlier nodes that still stand. A caller that keeps the Node for long can set
+	// it to nil.
 	*Listing
 
 	entry   *entry
 	mu      sync.Mutex
-	removal *Removal // nil before Remove
+	removal *Removal
 }
 
-// entry is an Enter in progress, and then what the session has to know to remove its node.
+// entry is an Enter in progress, and later what is needed to remove its node.
 type entry struct {
 	s     *Session
 	dir   string
-	asked string // the path of the create, without the number
+	asked string // of the create, without the number
 	data  []byte
-	fixed bool        // the name has neither an id nor a number
-	lists ListOptions // of its listings
-	place *place      // what is counted of the node
+	fixed bool
+	lists ListOptions
+	place *place
 
-	node    string // its path; "" while there is none, or it is not known
-	doubt   bool   // a reply was lost at some time: there may be a second node
-	lost    *link  // the connection with which the last such reply was lost; nil if a server has answered that it knows no more
-	founded bool   // the entry has made the directory
-	pending bool   // the caller has gone while a create was in flight: a goroutine sees to what it makes
+	node    string // its path; "" if there is none, or not known
+	doubt   bool   // a reply was lost: there may be a second node
+	lost    *link  // the connection of the last such reply; nil if a server has answered
+	founded bool   // this entry made the directory
+	pending bool   // the caller has gone: a goroutine cleans up
 
-	// These tell a node with a fixed name from others at its path: an earlier transaction than after, or a later one than
-	// upTo, has made those.
+	// At a fixed name, only a node of a transaction after "after" and up to upTo is ours.
 	after, upTo int64
 }
 
-// refusedAfter is after how many lost connections in a row a request counts as too long for the servers. Connections are
-// lost for other reasons too.
+// refusedAfter is how many connections in a row must be lost with a request before it counts as too long.
 const refusedAfter = 3
 
-// idHead begins the names of numbered nodes, as Curator's protected ones have it.
+// idHead begins the names of numbered nodes, like Curator's protected ones.
 const idHead = "_c_"
 
-// Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it. The create
-// and the listing leave together, so that takes one round trip. Locks, elections and memberships are made of this.
+// Enter makes an ephemeral node in a directory, and returns it with a listing of the directory that shows it, in one
+// round trip. Missing directories are made as containers, which the servers remove when they are empty again.
 //
-// Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has ended or
-// the servers have refused. It makes missing directories as containers, which the servers remove when they have become empty
-// again.
+// Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has
+// ended or the servers have refused. If the reply to the create is lost, Enter lists the directory behind a write
+// that a quorum agrees to. If the node is there, Enter takes it, and otherwise creates it again.
 //
-// If the reply to the create is lost with the connection, Enter lists the directory behind a write that a quorum agrees to.
-// If the node is there, Enter takes it: it knows a numbered node by its id, and one with a fixed name by its owner and its
-// transaction. If it is not there, Enter creates it again.
+// If Enter fails, it leaves nothing behind, and needs no further call: what it has made, or may yet make, is removed
+// in the background.
 //
-// If Enter fails, it leaves nothing behind, and needs no further call. What the create has made, or may yet make, is
-// removed in the background, for as long as that takes, and so is a directory that was made in vain. If ctx has ended
-// before Enter is called, nothing is sent.
-//
-// An Enter of a fixed name first waits until other calls of Enter and all removals of that path by this session have ended:
-// a delete that is repeated must not hit the new node. If the servers refuse such a removal, Enter fails as it does.
+// An Enter of a fixed name first waits until other Enters and all removals of that path by this session have ended: a
+// delete that is repeated must not hit the new node.
 //
 // Errors are those of go-zookeeper (zk.ErrNoAuth …), ctx's, or match one of these:
 //
-//   - zk.ErrNodeExists: there is a node with the fixed name, of this session or of another client. Watch it, and try again
-//     when it is gone.
-//   - [ErrTooManyNodes]: the session has no room for the node. Nothing was sent.
+//   - zk.ErrNodeExists: there is a node with the fixed name. Watch it, and try again when it is gone.
+//   - [ErrTooManyNodes], [ErrInvalid]: nothing was sent.
 //   - [ErrSequence]: the numbers of the directory are used up.
 //   - [ErrLost], [ErrClosed]: the session has ended, and the node goes with it.
-//   - [ErrInvalid]: Dir, Name or Data cannot work. Nothing was sent.
 func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	misuse.Context(ctx, "session: Session.Enter")
 	s.check()
@@ -118,7 +105,7 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	if !n.Fixed {
 		name = idHead + uuid.NewString() + "-" + n.Name
 	}
-	e.asked = strings.TrimSuffix(n.Dir, "/") + "/" + name // path.Join would make a valid path of some that are not
+	e.asked = strings.TrimSuffix(n.Dir, "/") + "/" + name // path.Join would mend paths that are not valid
 	var bad error
 	if n.Fixed && n.Name == "" || strings.Contains(n.Name, "/") {
 		bad = misuse.Invalidf("%q is not the name of a node", n.Name)
@@ -126,7 +113,7 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	if err := errors.Join(misuse.ValidatePath(n.Dir), bad, misuse.ValidatePath(e.asked), checkData(n.Data)); err != nil {
 		return nil, err
 	}
-	if _, err := s.ready(ctx); err != nil { // it checks ctx first
+	if _, err := s.ready(ctx); err != nil {
 		return nil, opError("create", e.asked, err)
 	}
 	if n.Fixed {
@@ -153,17 +140,15 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 	if n.Fixed {
 		s.fixed.unlock(e.asked)
 	}
-	e.data, e.asked = nil, e.node[:len(e.asked)] // the same text, which takes its memory once
+	e.data, e.asked = nil, e.node[:len(e.asked)] // one text in memory for both
 	return &Node{Path: e.node, Listing: l, entry: e}, nil
 }
 
-// Remove removes the node for certain: see [Session.Remove]. It returns at once, and further calls return the same
-// [Removal]. Any number of goroutines may call it at once. It panics if [Session.Enter] has not made the Node.
+// Remove removes the node for certain: see [Session.Remove]. Further calls return the same [Removal]. If a reply to a
+// create was lost, Remove also removes further nodes of the same Enter.
 //
-// If a reply to a create of the node was lost, Remove also looks for further nodes of the same Enter. If the name is fixed
-// and the reply to the delete is lost, the session looks who owns the node before it deletes again: another client can
-// have made one meanwhile. It does not look before the first delete: if somebody else has deleted the node, and another client
-// has made one of the same fixed name, that one is deleted.
+// If the name is fixed and the reply to the delete is lost, the session deletes again only if it still owns the node.
+// It does not check that before the first delete: if another client has replaced the node, that is deleted.
 func (n *Node) Remove(ctx context.Context) *Removal {
 	misuse.Context(ctx, "session: Node.Remove")
 	if n == nil || n.entry == nil {
@@ -181,26 +166,26 @@ func (n *Node) Remove(ctx context.Context) *Removal {
 	}
 	r, start := q.begin(ctx, e.node, e.place, find)
 	n.removal = r
-	n.mu.Unlock() // start calls a hook, which may take its time, and others call Remove meanwhile
+	n.mu.Unlock() // start calls a hook, which may take its time
 	start()
 	if e.doubt && !e.fixed {
-		e.place = nil // that of r
+		e.place = nil // r has it
 		_, start := q.begin(ctx, e.asked, nil, e.erase)
 		start()
 	}
 	return r
 }
 
-// enter makes the node, and returns a listing that shows it. If it fails, undo has to follow, unless a create is pending.
+// enter makes the node. If it fails, the caller calls undo, unless a create is pending.
 func (e *entry) enter(ctx context.Context) (*Listing, error) {
 	s := e.s
-	long := 0 // how often in a row the connection was lost with the create as the longest request
+	long := 0 // connections lost in a row
 	mode, pace := ephemeralSequential, rounds.Pace{Backoff: s.cfg.waits}
 	if e.fixed {
 		mode = ephemeral
 	}
 	return repeat(ctx, s, "create", e.asked, func(l *link) (*Listing, error) {
-		for { // again if somebody has deleted the node, or its directory
+		for { // again if somebody deleted the node or its directory
 			create, end := s.cfg.making(e.asked, e.data, s.cfg.acl, mode), make(chan wire.Reply, 1)
 			create.ended = func(r wire.Reply) { // before any event or answer that follows
 				if r.Err == nil && r.Code == codec.CodeOK {
@@ -228,7 +213,7 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 				if err == nil && slices.Contains(listing.Names, path.Base(e.node)) {
 					return listing, nil
 				}
-				listing.forget() // it is older than the node, or there is none
+				listing.forget()
 				if listing, err = e.listAgain(ctx); listing != nil || err != nil {
 					return listing, err
 				}
@@ -238,19 +223,19 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 				if long++; !errors.Is(refusal, wire.ErrLongest) {
 					long = 0
 				}
-				if long == refusedAfter { // that is an answer, in a way
+				if long == refusedAfter { // counts as an answer, so it must not match ErrConnectionClosed
 					return nil, fmt.Errorf("%w: %d connections in a row were lost: %v", ErrTooLong, long, refusal) //nolint:errorlint // see above
 				}
 				if listing, err = e.seek(ctx); listing != nil || err != nil {
 					return listing, err
 				}
 				return nil, refusal
-			case errors.Is(refusal, zk.ErrNoNode): // a directory is missing; it can vanish at any moment while it is empty
+			case errors.Is(refusal, zk.ErrNoNode): // it can vanish at any moment while it is empty
 				made, err := s.makeDirectory(ctx, s.cfg.outward(e.dir))
 				if e.founded = e.founded || made; err != nil {
 					return nil, err
 				}
-			case errors.Is(refusal, zk.ErrNodeExists) && !e.fixed: // past the end of the counter, servers give a number again
+			case errors.Is(refusal, zk.ErrNodeExists) && !e.fixed: // a counter that is used up repeats a number
 				return nil, fmt.Errorf("%w: it gave one again", ErrSequence)
 			case errors.Is(refusal, zk.ErrNoAuth):
 				return nil, s.missing("create", e.asked, refusal)
@@ -264,7 +249,6 @@ func (e *entry) enter(ctx context.Context) (*Listing, error) {
 	})
 }
 
-// learn notes what the end of a create tells.
 func (e *entry) learn(l *link, r *wire.Reply, err error) {
 	switch {
 	case err == nil:

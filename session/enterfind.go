@@ -14,7 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// listAgain returns a listing that shows the node, or nothing if the node is gone. Then the entry begins again.
+// listAgain returns a listing that shows the node. If the node is gone, it returns nothing, and enter begins again.
 func (e *entry) listAgain(ctx context.Context) (*Listing, error) {
 	listing, err := e.s.List(ctx, e.dir, e.lists)
 	if err == nil && slices.Contains(listing.Names, path.Base(e.node)) {
@@ -27,14 +27,14 @@ func (e *entry) listAgain(ctx context.Context) (*Listing, error) {
 	if e.fixed {
 		e.s.room.end(e.place)
 	} else {
-		e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
+		e.s.Remove(ctx, e.node) // a server may not list a node that stands: nobody else would delete it
 	}
-	e.node, e.upTo = "", math.MaxInt64 // nothing is known of the next node
+	e.node, e.upTo = "", math.MaxInt64
 	e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.fixed)
 	return nil, err
 }
 
-// checkNumber fails at the end of the directory's counter. The next numbers would be the same again, or below all others.
+// checkNumber fails at the end of the counter: the next numbers are the same, or below all others.
 func (e *entry) checkNumber() error {
 	if e.fixed || e.node == "" {
 		return nil
@@ -46,18 +46,16 @@ func (e *entry) checkNumber() error {
 	return nil
 }
 
-// What became of a create whose reply was lost is found out by a listing behind a write that a quorum has agreed to. Both
-// leave together. The session is on another connection by then, and no server carries out what came over an earlier one.
-// So what the listing does not show will never come.
+// What became of a create whose reply was lost, a listing tells behind a write to which a quorum agrees. The session
+// is on another connection by then, and no server carries out what came over an earlier one. So what is not listed
+// will never come.
 //
-// A sync in place of the write does not tell. A leader that has been cut off from the others goes on for several ticks, and
-// answers the sync and the listing of its own client alone, while the create waits for its quorum. When the others are back,
-// the node is made, and stays for as long as the session.
+// A sync does not do. A leader that has been cut off goes on for several ticks. It answers the sync and the listing
+// of its own client alone, while the create waits for its quorum. When the others are back, the node is made.
 
-// searchKey says which searches can share a listing: many creates that were lost with one connection do not list a long
-// directory many times.
+// searchKey says which searches share a listing: creates that were lost together list a directory once.
 type searchKey struct {
-	over    *link // all creates that were lost with earlier connections can share it
+	over    *link
 	dir     string
 	options ListOptions
 }
@@ -67,7 +65,6 @@ type found struct {
 	err     error
 }
 
-// listBehindWrite lists the directory behind a write.
 func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, error) {
 	s := e.s
 	return repeat(ctx, s, "getChildren", e.dir, func(l *link) (*Listing, error) {
@@ -85,7 +82,7 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 		if err = cmp.Or(err, one.err); err != nil {
 			return nil, err
 		}
-		own := *one.listing // others have the same
+		own := *one.listing
 		own.Names, own.Stat = slices.Clone(own.Names), copyStat(own.Stat)
 		own.Data, own.DataStat = slices.Clip(slices.Clone(own.Data)), copyStat(own.DataStat)
 		if !first {
@@ -96,8 +93,8 @@ func (e *entry) listBehindWrite(ctx context.Context, o ListOptions) (*Listing, e
 	})
 }
 
-// seek looks for the node of a create whose reply was lost. If it is there, the entry takes it, and seek returns a listing
-// that shows it. Of several, it takes the lowest, and removes the others. If seek returns nothing, there will be none.
+// seek looks for the node of a create whose reply was lost, and returns a listing that shows it. Of several nodes, it
+// keeps the lowest. If it returns nothing, there will be none.
 func (e *entry) seek(ctx context.Context) (*Listing, error) {
 	listing, err := e.listBehindWrite(ctx, e.lists)
 	if listing == nil {
@@ -109,7 +106,7 @@ func (e *entry) seek(ctx context.Context) (*Listing, error) {
 			listing.Names = slices.DeleteFunc(listing.Names, func(name string) bool { return name == path.Base(node) })
 			continue
 		}
-		stat, err := e.s.Exists(ctx, node) // another client can have copied the id, and its node goes when that client likes
+		stat, err := e.s.Exists(ctx, node) // another client can have copied the id into its node
 		if err != nil {
 			return listing, err
 		}
@@ -125,40 +122,40 @@ func (e *entry) seek(ctx context.Context) (*Listing, error) {
 	return listing, e.checkNumber()
 }
 
-// ours returns the paths of nodes in a listing that only nodes of the entry can have, by their numbers.
+// ours returns the paths of a listing that can be the entry's, by their numbers.
 func (e *entry) ours(names []string) (ours []string) {
 	for _, name := range names {
 		if node := path.Join(e.dir, name); checkMade(e.asked, !e.fixed, node) == nil {
 			ours = append(ours, node)
 		}
 	}
-	slices.Sort(ours) // a number has ten digits
+	slices.Sort(ours)
 	return ours
 }
 
-// owns reports whether a node is one that the entry has made. stat is nil if there is none.
+// owns reports whether stat is that of a node of the entry. It may be nil.
 func (e *entry) owns(stat *zk.Stat) bool {
 	return stat != nil && stat.EphemeralOwner == e.s.ID() && (!e.fixed || stat.Czxid > e.after && stat.Czxid <= e.upTo)
 }
 
-// undo has all removed that an entry which has failed has made, or may have made, and gives its fixed name back. No create is in
-// flight. ctx is for hooks alone.
+// undo has everything removed that a failed entry has made, or may have made. No create is in flight. ctx is for
+// hooks.
 func (e *entry) undo(ctx context.Context) {
 	s := e.s
 	if e.founded {
-		s.giveBack(s.cfg.outward(e.dir)) // that does nothing while there is a node in it
+		s.giveBack(s.cfg.outward(e.dir)) // does nothing while there is a node in it
 	}
 	switch {
 	case s.Err() != nil: // the node goes with the session
 	case e.node != "":
 		r := (&Node{entry: e}).Remove(ctx)
-		if e.checkNumber() != nil { // the directory is deleted when it is empty, so that its counter begins again
+		if e.checkNumber() != nil { // so that the counter of an empty directory begins again
 			go func() {
 				<-r.Done()
 				_, _ = s.request(s.life, false, s.cfg.deleting(e.dir, anyVersion))
 			}()
 		}
-	case e.doubt: // once more, also if a search has found nothing
+	case e.doubt: // even if a search has found nothing
 		_, start := s.removals.begin(ctx, e.asked, nil, e.erase)
 		start()
 	default:
@@ -169,8 +166,8 @@ func (e *entry) undo(ctx context.Context) {
 	}
 }
 
-// erase finds and deletes all nodes that the entry has made. It does not simply repeat a delete whose reply was lost: at a
-// fixed name the node of another session can stand by then.
+// erase finds and deletes all nodes of the entry. It does not just repeat a delete whose reply was lost: at a fixed
+// name, another session's node can stand by then.
 func (e *entry) erase(ctx context.Context) error {
 	s := e.s
 	var nodes []string
@@ -202,7 +199,6 @@ func (e *entry) erase(ctx context.Context) error {
 	return nil
 }
 
-// existsBehindWrite is Exists behind a write.
 func (s *Session) existsBehindWrite(ctx context.Context, at string) (*zk.Stat, error) {
 	return repeat(ctx, s, "exists", at, func(l *link) (*zk.Stat, error) {
 		one := s.cfg.reading(exists, at, false)
@@ -211,10 +207,10 @@ func (s *Session) existsBehindWrite(ctx context.Context, at string) (*zk.Stat, e
 	})
 }
 
-// fixedNames keeps calls of Enter with one fixed name apart, so that each can tell its node from those of the others.
+// fixedNames keeps calls of Enter with one fixed name apart, so that each can tell its node.
 type fixedNames struct {
 	mu sync.Mutex
-	m  map[string]chan struct{} // by path: closed when the name is free
+	m  map[string]chan struct{} // closed when the name is free
 }
 
 func (f *fixedNames) unlock(path string) {
@@ -224,7 +220,7 @@ func (f *fixedNames) unlock(path string) {
 	delete(f.m, path)
 }
 
-// takeName takes a fixed name, which unlock gives back, and waits until removals of it have ended.
+// takeName takes a fixed name, when removals of it have ended. unlock gives it back.
 func (s *Session) takeName(ctx context.Context, path string) (err error) {
 	for f := &s.fixed; ; {
 		f.mu.Lock()

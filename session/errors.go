@@ -14,35 +14,32 @@ import (
 )
 
 var (
-	// ErrLost is returned by everything that depends on a session, once the session cannot be trusted any more: a
-	// server has expired it, or could have expired it by now, or (with [WithLossOnSuspend]) the connection broke.
+	// ErrLost is returned by everything that depends on a session which a server has expired, or could have expired
+	// by now, or (with [WithLossOnSuspend]) whose connection broke.
 	ErrLost = errors.New("lost")
 	// ErrClosed is returned by calls on a closed [Manager] and on its sessions.
 	ErrClosed = errors.New("session manager closed")
-	// ErrUncertain is matched by the error of a Create, Set, Delete or Multi that was sent, or may have been, and was
-	// not answered. The error also matches the reason: a lost connection or session, a closed manager, the end of ctx.
-	// The servers may have carried the request out, or may do so in a moment: read what it should have changed, or send
-	// it again if that does no harm. If an error of these calls does not match, the request has changed nothing.
+	// ErrUncertain is matched by the error of a Create, Set, Delete or Multi that may have been sent, and was not
+	// answered. The servers may have carried it out, or may do so in a moment: read what it should have changed, or
+	// send it again if that does no harm. If an error does not match, nothing was changed.
 	ErrUncertain = errors.New("nobody knows whether the servers have carried it out")
-	// ErrTooManyNodes is returned by [Session.Enter], and so by a lock, if the session has no room for the node: see
-	// [WithNodeLimits]. A create in flight or in doubt counts, and a delete in flight makes room. Nothing was sent.
+	// ErrTooManyNodes is returned by [Session.Enter], and so by a lock, beyond [WithNodeLimits]. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many nodes")
-	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by [Session.Enter] if the request is
-	// probably longer than the servers take (jute.maxbuffer): three connections in a row were lost with it. Requests
-	// that are sent once match [ErrUncertain] then, and the text says so.
+	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by [Session.Enter] for a request that
+	// is probably longer than jute.maxbuffer: three connections in a row were lost with it.
 	ErrTooLong = wire.ErrTooLong
-	// ErrUnimplemented is returned if the server does not implement a request, such as a create with a TTL unless that
-	// is enabled (extendedTypesEnabled). Many servers close the connection after they have said so.
+	// ErrUnimplemented is returned if the server does not implement a request, such as a create with a TTL unless
+	// extendedTypesEnabled is set.
 	ErrUnimplemented = errors.New("the server does not implement this request")
-	// ErrSequence is returned by [Session.Enter] when the sequence counter of the directory is used up, after 2³¹
-	// nodes. Counting starts again when the directory is deleted. Enter does so when it leaves it empty.
+	// ErrSequence is returned by [Session.Enter] after 2³¹ nodes in a directory. Enter then deletes the directory if
+	// it is empty, and counting starts again.
 	ErrSequence = errors.New("sequence counter of the directory is used up")
-	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that cannot work. It is
-	// also returned for as long as the servers grant a session timeout that is too short for locks: see [WithMargin].
+	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that cannot work, and
+	// while the servers grant a session timeout that is too short for locks.
 	ErrInvalid = misuse.ErrInvalid
 )
 
-// lossReason is why a session ended: a text, and the value of error.type for telemetry.
+// lossReason is why a session ended. kind is its error.type for telemetry.
 type lossReason struct{ text, kind string }
 
 func (r lossReason) Error() string     { return r.text }
@@ -55,14 +52,11 @@ var (
 	lossSuspend  = lossReason{"connection lost, and WithLossOnSuspend is set", "session_suspended"}
 )
 
-// stoodStill returns why a session ended whose process did not run for so long: it or its machine was stopped, or was
-// busy.
 func stoodStill(d time.Duration) lossReason {
 	text := fmt.Sprintf("this process stood still for %v, so the servers may have expired it", d.Round(time.Millisecond))
 	return lossReason{text, lossClock.kind}
 }
 
-// endError is the error of a session that was lost.
 type endError struct {
 	id  int64
 	why error
@@ -73,7 +67,7 @@ func (e *endError) Error() string {
 }
 func (e *endError) Unwrap() []error { return []error{ErrLost, e.why} }
 
-// reasonOf returns why a session was lost, for texts that name the session already.
+// reasonOf is for texts that name the session already.
 func reasonOf(err error) error {
 	var end *endError
 	if errors.As(err, &end) {
@@ -82,13 +76,12 @@ func reasonOf(err error) error {
 	return err
 }
 
-// hex returns a session id as the servers log it.
 func hex(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
-// refusal is the error when the servers refuse an identity. It has the scheme only, because the credential is a secret.
+// refusal leaves out the credential of an identity that was refused, which is a secret.
 type refusal struct {
 	scheme string
-	why    error // of SASL, which can fail on either side
+	why    error // only of SASL
 }
 
 func (r *refusal) Error() string {
@@ -100,7 +93,6 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return zk.ErrAuthFailed }
 
-// shortLease is the error for a timeout with which a session that owns a node would be lost on healthy servers.
 type shortLease struct{ timeout, margin, half time.Duration }
 
 func (e *shortLease) Error() string {
@@ -111,7 +103,6 @@ func (e *shortLease) Error() string {
 
 func (e *shortLease) Unwrap() error { return ErrInvalid }
 
-// codes are the errors for codes of servers that callers can match.
 var codes = map[int32]error{
 	codec.CodeAPIError:               zk.ErrAPIError,
 	codec.CodeUnimplemented:          ErrUnimplemented,
@@ -129,7 +120,6 @@ var codes = map[int32]error{
 	codec.CodeBadArguments:           zk.ErrBadArguments,
 }
 
-// codeError is any other code.
 type codeError int32
 
 func (e codeError) Error() string {
@@ -162,7 +152,6 @@ var codeNames = map[codeError]string{
 	codec.CodeThrottled:     "ThrottledOp: the server has too much to do",
 }
 
-// ErrorCode returns the number, for telemetry.
 func (e codeError) ErrorCode() int32 { return int32(e) }
 
 func errorOf(code int32) error {
@@ -172,10 +161,9 @@ func errorOf(code int32) error {
 	return codeError(code)
 }
 
-// errNotSent is the error for a request that was not sent. Then it may be sent again, whatever it does.
+// errNotSent means that the request may be sent again, whatever it does.
 var errNotSent = errors.New("not sent")
 
-// outcome is what the end of a request means for it.
 type outcome int
 
 const (
@@ -185,7 +173,6 @@ const (
 	expired                 // the session has ended
 )
 
-// outcomeOf returns what an error of a request means.
 func outcomeOf(err error) outcome {
 	var code codeError
 	errors.As(err, &code)

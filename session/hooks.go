@@ -9,168 +9,151 @@ import (
 	"time"
 )
 
-// Trace is a set of hooks, each of which may be nil. A hook runs in place, on the goroutine that has something to tell,
-// and must not block: as with [net/http/httptrace], what calls it waits until it returns. Hooks run in any number of
-// goroutines at once. No mutex of this module is held meanwhile, so a hook may look at locks and sessions (Err, Held,
-// Remaining, State …), but it must not wait for a lock or a request.
+// Trace is a set of hooks, each of which may be nil. A hook runs in place and must not block: as with
+// [net/http/httptrace], what calls it waits until it returns. Hooks run in any number of goroutines at once, and
+// under no mutex of this module: a hook may look at locks and sessions, but not wait for a lock or a request.
 //
-// The hooks of a lost lock are the exception: Loss, and then the function that Hold has returned. One goroutine of the
-// manager calls them, in the order of the losses. If one blocks, at most 65,536 losses wait, and the log tells of those
-// that are dropped. A hook that blocks never makes a lock count as held past its time.
+// The hooks of a lost lock are the exception: one goroutine of the manager calls Loss, and then the function that
+// Hold has returned, in the order of the losses.
 //
-// A hook that begins something returns the context to go on with, and a function, which is called once with the
-// outcome. Either may be nil. The context should end with the one that the hook got, and not before.
-//
-// Hooks change no request. Only what Traceparent returns is added to the data of a node.
+// A hook that begins something returns the context to go on with, and a function that is called once with the
+// outcome. Either may be nil. The context should end with the one that the hook got.
 type Trace struct {
-	// Traceparent returns the W3C traceparent for the node data of a contender, or "". It is called before the first
-	// node of each acquisition, and for AcquireInfo of hooks that come after these. A node that goroutines hand on to
-	// each other has none.
+	// Traceparent returns the W3C traceparent for a contender's node, or "".
 	Traceparent func(ctx context.Context) string
 
 	// Request surrounds one request to the server. Each try is a request of its own.
 	Request func(ctx context.Context, r RequestInfo) (context.Context, func(error))
 
-	// Watch surrounds a contender's wait for nodes ahead of it, for as long as the one that WatchInfo describes stands.
-	// If that goes and the contender still waits for others, another call begins.
+	// Watch surrounds the part of a wait during which the node ahead that WatchInfo describes stands.
 	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
 
-	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a MultiLock of package
-	// zklock is an acquisition, and those whose creates leave in one flight begin together.
+	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a MultiLock is one.
 	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
 
 	// Release surrounds a release, from the call to its confirmation. That of a lost hold ends with the cause of the
-	// loss. holder is the holder's context. ctx is that of the release: Unlock takes none. Unlock returns before the
-	// confirmation if that takes more than a second, without a connection, or with WithAsyncRelease. Then only this
-	// hook and the log are told of a refusal.
+	// loss. holder is the holder's context. If Unlock has returned before, only this hook and the log are told of a
+	// refusal.
 	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
 
-	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the lease. The returned
-	// function is called at the end of the hold, with nil for a release and the cause for a loss. A release calls it,
-	// then the Release hook, and then hands the lock on or sends the delete.
+	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the lease. The function
+	// is called at the end of the hold: with nil before the Release hook, or with the cause of a loss.
 	Hold func(ctx context.Context, h HoldInfo) func(error)
 
-	// Loss is called when a hold is lost, with the holder's context, and before the function that Hold has returned.
+	// Loss is called when a hold is lost, before the function that Hold has returned.
 	Loss func(ctx context.Context, h HoldInfo, cause error)
 
-	// Retry is called before a request, or an acquisition, is tried again.
+	// Retry is called before a request or an acquisition is tried again.
 	Retry func(ctx context.Context, r RetryInfo)
 
-	// Job is called when it is known what has become of a tick of a schedule.Job. If a function was called for the tick, that
-	// is when it has returned and the record was written, and ctx is the function's. Otherwise it is at the end of Run, TryRun
-	// or CatchUp, and ctx is that of the call. Job is also called once without an Outcome, by schedule.New.
+	// Job is called when it is known what has become of a tick of a schedule.Job: after its function, or else at the
+	// end of Run, TryRun or CatchUp. schedule.New calls it once too, without an Outcome.
 	Job func(ctx context.Context, j JobInfo)
 
 	// State is called at each change of the manager's state, in order.
 	State func(Change)
 }
 
-// RequestInfo describes one request.
+// RequestInfo describes a request.
 type RequestInfo struct {
-	Op     string // ZooKeeper's name: create, getChildren, getData, delete, sync …
-	Chroot string // the path of the connect string; "/" if it has none
+	Op     string // such as getChildren
+	Chroot string // of the connect string; "/" if it has none
 	Path   string // below the chroot
-	Server string // host:port of the connection, as in the connect string; "" if not known yet
-	Peer   string // its address: ip:port, or the address given to the dialer of [WithDialer]
+	Server string // host:port as in the connect string; "" if not known yet
+	Peer   string // its address, as the dialer of [WithDialer] got it
 }
 
-// RetryInfo describes a request or an acquisition that is tried again.
+// RetryInfo describes what is tried again.
 type RetryInfo struct {
-	Op    string // of the request; "acquire" for an acquisition that lost its session or its node
-	Try   int    // the number of tries so far: 1 after the first
-	Cause error  // how the last try ended
+	Op    string // of the request, or "acquire"
+	Try   int    // 1 after the first try
+	Cause error
 }
 
-// WatchInfo describes the part of a wait during which one node ahead stands: the holder's if that is known, else the
-// nearest.
+// WatchInfo describes one node ahead of a waiter: the holder's if that is known, else the nearest.
 type WatchInfo struct {
-	Chroot string // the path of the connect string; "/" if it has none
-	Path   string // the node
-	Nodes  int    // how many nodes ahead are watched, including this one
-	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
+	Chroot string
+	Path   string
+	Nodes  int // nodes ahead that are watched, including this one
+	Ahead  int // nodes ahead that the contender waits for
 
-	// Known returns what the wait knows of the node by now. ok is false while that is nothing, which takes a round
-	// trip, and for ever if the client may not read the node. Known sends nothing, and may be called at any time.
+	// Known returns what is known of the node. It may be called at any time.
 	Known func() (n NodeInfo, ok bool)
 
-	// Holds reports whether the wait knows that the node is a holder's, or was to its end. It may be called as Known
-	// may.
+	// Holds reports whether the node is known to be a holder's, or to have been. It may be called at any time.
 	Holds func() bool
 }
 
-// NodeInfo is what the node of a contender says about it.
+// NodeInfo is what a contender's node says.
 type NodeInfo struct {
-	Data        []byte // a copy
-	ID          string // who contends, as ID of a queue.Contender; "" if that is not known
-	Label       string // the label of its acquisition, or ""
-	Traceparent string // the W3C traceparent of its acquisition, or ""
-	Session     int64  // the session that owns the node; 0 if it is not ephemeral
+	Data        []byte
+	ID          string // that of a queue.Contender; "" if not known
+	Label       string
+	Traceparent string
+	Session     int64 // 0 if the node is not ephemeral
 }
 
 // AcquireInfo describes an acquisition.
 type AcquireInfo struct {
-	Kind   string // mutex, election, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
-	Name   string // of the option WithName, such as that of package zklock; "" without it
-	Chroot string // the path of the connect string; "/" if it has none
+	Kind   string // mutex, election, read, write, semaphore, or gate: the lock around entry to one in Curator's layout
+	Name   string // of the option WithName; "" without it
+	Chroot string
 	Path   string // the lock's directory
-	Try    bool   // the call does not wait
-	Weight int    // how much it asks for: more than 1 for several leases of a semaphore at once
-	Local  bool   // goroutines of this process hand the lock on to each other, and wait as one contender
-	Label  string // the label of the acquisition, or ""
+	Try    bool
+	Weight int // how many leases of a semaphore it asks for
+	Local  bool
+	Label  string
 
-	// Traceparent is what the Traceparent hook of a Trace that comes before this one has returned, or "". A Trace of
-	// [Manager.AddTrace] comes after those of the options.
+	// Traceparent is what an earlier Trace's hook has returned, or "". Those of [Manager.AddTrace] come last.
 	Traceparent string
 }
 
-// AcquireResult describes how an acquisition ended.
+// AcquireResult describes the end of an acquisition.
 type AcquireResult struct {
 	Err      error
-	Busy     bool // Try found the lock taken; Err is nil then
-	Position int  // contenders ahead at entry, or at the look of a try that was busy; -1 if there was no listing
-	// Attempts counts the tries to enter, each with a node unless a try was busy at its look. A lost session or node,
-	// or a MultiLock that gave up, takes more. A node that was handed on or kept takes none.
+	Busy     bool // a try found the lock taken; Err is nil then
+	Position int  // contenders ahead at entry; -1 if not known
+	// Attempts counts the tries to enter; a node that was handed on or kept takes none.
 	Attempts int
 }
 
 // HoldInfo describes a hold.
 type HoldInfo struct {
 	Kind   string
-	Name   string // of the option WithName; "" without it
-	Chroot string // the path of the connect string; "/" if it has none
-	Path   string // the lock's directory
-	Node   string // the contender's node
-	Label  string // the label of the acquisition, or ""
+	Name   string
+	Chroot string
+	Path   string
+	Node   string
+	Label  string
 }
 
-// JobInfo describes what has become of a tick of a job of package schedule.
+// JobInfo describes what has become of a tick of a schedule.Job.
 type JobInfo struct {
-	Name    string    // of the option WithName; "" without it
-	Chroot  string    // the path of the connect string; "/" if it has none
-	Path    string    // the job's directory
-	Tick    time.Time // in any time zone; the last one of several
+	Name    string
+	Chroot  string
+	Path    string
+	Tick    time.Time // the last one of several
 	Ticks   int       // 1, or how many were left out
-	Outcome string    // of a schedule.Outcome, such as ran; skipped if a CatchUp says that the ticks were left out; "" of a new job
-	Err     error     // of the call, or of the job if it ran; a *schedule.SkippedError for ticks that were left out
+	Outcome string    // of a schedule.Outcome; "" of a new job
+	Err     error
 }
 
 // State is the state of a [Manager]. The package documentation has a diagram.
 type State int
 
 const (
-	// Connecting: there is no session. The manager is trying to open one.
+	// Connecting: there is no session yet.
 	Connecting State = iota
 	// Connected: there is a session, and a connection to a server that has it.
 	Connected
 	// Suspended: there is a session but no connection. Locks stay held for [Session.Remaining].
 	Suspended
-	// Lost: the session is gone, with everything that was held under it. Connecting follows.
+	// Lost: the session is gone, with everything under it. Connecting follows.
 	Lost
 	// Closed: Close was called. Nothing follows.
 	Closed
 )
 
-// String returns the state's name in lower case, as lockz and otelzk show it: connected.
 func (s State) String() string {
 	names := []string{"connecting", "connected", "suspended", "lost", "closed"}
 	if s < 0 || int(s) >= len(names) {
@@ -179,18 +162,16 @@ func (s State) String() string {
 	return names[s]
 }
 
-// Change is a step of a [Manager] from one state to another.
+// Change is a step from one state to another.
 type Change struct {
 	From, To State
-	Session  int64 // the id of the session that the change is about, or 0
-	// Err is the cause of a change to Suspended, Lost or Closed, and nil otherwise. That of a change to Suspended says
-	// which server the connection was to, and how it ended.
+	Session  int64
+	// Err is the cause of a change to Suspended, Lost or Closed.
 	Err error
 	At  time.Time
 }
 
-// traces are the hooks of a manager, combined to one Trace. That does not change: hooks that are added later make a new
-// one.
+// traces has the hooks of a manager, combined to one Trace.
 type traces struct {
 	adding sync.Mutex
 	now    atomic.Pointer[Trace] // never nil
@@ -203,9 +184,8 @@ func (h *traces) add(t Trace) {
 	h.now.Store(&all)
 }
 
-// combine returns hooks that call those of a, and then those of b with the context that a returned. The functions that
-// they return are called in the opposite order, like deferred calls. State is not combined: each State hook is a
-// subscriber.
+// combine returns hooks that call those of a, and then those of b with a's context. The functions that they return
+// are called in the opposite order. State is not combined: each State hook is a subscriber.
 func combine(a, b Trace) Trace {
 	acquire := b.Acquire
 	if a.Traceparent != nil && acquire != nil {
@@ -249,7 +229,7 @@ func combine(a, b Trace) Trace {
 	}
 }
 
-// merge returns both, which calls a and b, or the only one of them that is not nil.
+// merge returns both, or the other one if a or b is nil.
 func merge[F any](a, b, both F) F {
 	switch {
 	case reflect.ValueOf(a).IsNil():
@@ -269,7 +249,6 @@ func nest[I, R any](a, b func(context.Context, I) (context.Context, func(R))) fu
 	}
 }
 
-// inTurn returns a function that calls both, of which either may be nil.
 func inTurn[R any](first, second func(R)) func(R) {
 	switch {
 	case first == nil:
@@ -285,7 +264,6 @@ func inTurn[R any](first, second func(R)) func(R) {
 
 func endNothing(error) {}
 
-// traceRequest calls the hook for a request, and returns the function to call at its end.
 func (s *Session) traceRequest(ctx context.Context, op, path string) func(error) {
 	hook := s.m.trace.now.Load().Request
 	if hook == nil {

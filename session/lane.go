@@ -11,15 +11,14 @@ import (
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// lane runs functions of the program in order, in a goroutine that lives as long as there are some. They may block. One
-// that ends its goroutine does not end the lane.
+// lane runs functions of the program in order. They may block, and one that ends its goroutine does not end the lane.
 type lane struct {
 	mu      sync.Mutex
 	queue   []func()
 	running bool
 }
 
-// add runs f later, unless there are most functions that have not begun.
+// add runs f later, unless most functions wait.
 func (l *lane) add(most int, f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +36,7 @@ func (l *lane) add(most int, f func()) bool {
 func (l *lane) run() {
 	over := false
 	defer func() {
-		if !over { // by runtime.Goexit
+		if !over { // f called runtime.Goexit
 			go l.run()
 		}
 	}()
@@ -57,7 +56,7 @@ func (l *lane) run() {
 	}
 }
 
-// subscriber is told of changes of state. It has a lane of its own, so a slow one delays no other.
+// subscriber is told of changes of state. With a lane of its own, a slow one delays no other.
 type subscriber struct {
 	f    func(Change)
 	lane lane
@@ -72,17 +71,15 @@ func (s *subscriber) put(c Change) {
 	})
 }
 
-// mostLines bounds the lines that wait for a handler that hangs.
 const mostLines = 1000
 
-// logQueue has lines for a handler of the program, which can be slow, hang or end its goroutine: none of that may delay
-// a lock, a dial or a delete. If the queue is full, lines are dropped.
+// logQueue has lines for a handler of the program, which may hang: that must not delay a lock, a dial or a delete.
 type logQueue struct {
 	lane
-	dropped atomic.Int64 // since the last note that says how many
+	dropped atomic.Int64
 }
 
-// queueHandler puts lines into a queue. It does not ask the handler behind it whether it is enabled: the lane does.
+// queueHandler puts lines into a queue. The lane asks the handler behind it whether it is enabled.
 type queueHandler struct {
 	to slog.Handler
 	q  *logQueue
@@ -106,7 +103,7 @@ func (h queueHandler) Handle(ctx context.Context, r slog.Record) error {
 		}
 	}
 	if !h.q.add(mostLines, func() { write(r) }) && h.q.dropped.Add(1) == 1 {
-		h.q.add(math.MaxInt, func() { // in the place of the first that was dropped
+		h.q.add(math.MaxInt, func() { // in the place of the first line that was dropped
 			note := slog.NewRecord(r.Time, slog.LevelWarn, "lines were dropped because the log is slow", 0)
 			note.AddAttrs(slog.Int64("dropped", h.q.dropped.Swap(0)))
 			write(note)
@@ -115,7 +112,7 @@ func (h queueHandler) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// flush waits until all lines are written, but no longer than d.
+// flush waits until all lines are written, or for d.
 func (q *logQueue) flush(d time.Duration) {
 	written := make(chan struct{})
 	q.add(math.MaxInt, func() { close(written) })

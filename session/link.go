@@ -15,21 +15,19 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// link is one connection of a session.
 type link struct {
 	conn *wire.Conn
 	to   dial.Target
-	cut  chan struct{} // closed when the connection has the session no more
+	cut  chan struct{} // closed when the connection no longer has the session
 	over chan struct{} // closed when all of its calls have ended
 }
 
-// Session timeouts that no server grants unless it is asked for them. With one of weeks the clock would never run out.
+// No server grants other timeouts unless asked. With one of weeks the clock would never run out.
 const (
 	longestGrant  = time.Hour
 	shortestGrant = 10 * time.Millisecond
 )
 
-// newLink makes a connection that asks for the session, with the timeout that was granted, or for a new one.
 func (s *Session) newLink(c net.Conn, to dial.Target) *link {
 	s.mu.Lock()
 	s.to = to
@@ -44,8 +42,8 @@ func (s *Session) newLink(c net.Conn, to dial.Target) *link {
 	})}
 }
 
-// serve serves the connection until it has ended. Then the watches break before anything else is told, and the calls
-// without an answer end last: with the loss, if this is one.
+// serve serves the connection until it has ended. Then the watches break before anything is told, and calls without
+// an answer end last, so that they see the loss if this is one.
 func (l *link) serve(s *Session) {
 	defer close(l.over)
 	defer l.conn.Forsake()
@@ -79,7 +77,7 @@ func (l *link) serve(s *Session) {
 		s.m.dialer.Distrust()
 	}
 	switch {
-	case s.Err() != nil: // the reason is known, or the manager is closed
+	case s.Err() != nil:
 	case greeted:
 		s.m.outage.begin()
 		s.m.outage.failed(l.to, &dial.Failure{Step: dial.StepConnected, To: l.to, Err: why})
@@ -89,7 +87,6 @@ func (l *link) serve(s *Session) {
 	s.disconnected(l, why)
 }
 
-// greeted takes the answer to a handshake. A different session id is a loss.
 func (s *Session) greeted(g codec.Greeting, sent time.Time, by dial.Target) error {
 	if granted := g.Timeout(); granted > max(s.cfg.timeout, longestGrant) || granted < min(s.cfg.timeout, shortestGrant) {
 		return fmt.Errorf("%w: a session timeout of %v, after %v was asked for", codec.ErrBadFrame, granted, s.cfg.timeout)
@@ -119,8 +116,8 @@ func (s *Session) greeted(g codec.Greeting, sent time.Time, by dial.Target) erro
 	return s.Err() // the connection may have come back too late
 }
 
-// grant takes the timeout of the first greeting, and a shorter one of a later greeting: a server that has restarted can
-// have another limit, and the session expires by it from now on.
+// grant takes the timeout of the first greeting, and a shorter one of a later greeting: a restarted server can have
+// another limit, by which the session then expires.
 func (s *Session) grant(g codec.Greeting, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +129,7 @@ func (s *Session) grant(g codec.Greeting, first bool) error {
 	margin, ok := clock.Margin(s.cfg.margin, timeout, half)
 	s.clock.SetLease(timeout - margin)
 	if first && s.err == nil {
-		s.lookInLocked(timeout / looksPerTimeout) // also before it is live: a server may never answer an identity
+		s.lookInLocked(timeout / looksPerTimeout) // a server may never answer an identity
 	}
 	if !ok {
 		return &shortLease{timeout, margin, half}
@@ -141,8 +138,7 @@ func (s *Session) grant(g codec.Greeting, first bool) error {
 	return nil
 }
 
-// connected takes that the connection has the session. Deletes that are owed are its first calls. A session with
-// identities is live when a server has accepted them.
+// connected sends owed deletes first. A session is live when a server has accepted its identities.
 func (s *Session) connected(l *link) {
 	s.mu.Lock()
 	over := s.err != nil
@@ -160,7 +156,6 @@ func (s *Session) connected(l *link) {
 	}
 }
 
-// accepted takes that requests may be sent over the present connection.
 func (s *Session) accepted() {
 	s.mu.Lock()
 	if s.now == nil || s.err != nil || s.isUp {
@@ -176,7 +171,6 @@ func (s *Session) accepted() {
 	s.m.learnTick()
 }
 
-// disconnected takes that the connection has ended.
 func (s *Session) disconnected(l *link, why error) {
 	s.mu.Lock()
 	changed := s.now == l && s.live && s.err == nil
@@ -200,20 +194,19 @@ func (s *Session) disconnected(l *link, why error) {
 	}
 }
 
-// take takes what a frame from the server says.
 func (s *Session) take(n wire.News) error {
 	if n.Kind != 0 {
 		s.watches.fired(n.Kind, s.cfg.inward(n.Path))
 	}
-	if n.ByLeader && s.Err() == nil { // an answer that comes when the clock has run out revives nothing
-		s.latest.Store(max(s.latest.Load(), n.Zxid)) // one connection follows the other
+	if n.ByLeader && s.Err() == nil { // late answers revive nothing
+		s.latest.Store(max(s.latest.Load(), n.Zxid))
 		s.m.dialer.Answered(n.Since)
 		s.clock.Take(n.Proof)
 	}
 	switch {
 	case n.Accepted:
 		s.accepted()
-	case n.Refused != "": // it can take long to find a server that accepts the identity
+	case n.Refused != "":
 		s.lose(&refusal{n.Refused, nil})
 	case n.Expired:
 		s.expired()
@@ -226,8 +219,8 @@ func (s *Session) take(n wire.News) error {
 	return nil
 }
 
-// expired takes that a server says that the session has expired. If the session was of use, that server is too, and the
-// next session need not wait before it dials.
+// expired takes the word of a server that the session has expired. If that session was of use, so is the server, and
+// the next dial need not wait.
 func (s *Session) expired() {
 	if s.latest.Load() > 0 {
 		s.m.dialer.Useful()

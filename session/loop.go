@@ -54,8 +54,7 @@ func (m *Manager) run() {
 	}
 }
 
-// hurry is the stake of a session for the waits between dials. They are short also for a lost session that may live on,
-// which is closed when a server has greeted the next one.
+// hurry is what is at stake during a dial: the session, or a lost one that lives on until the next one is greeted.
 func (m *Manager) hurry(s *Session) time.Duration {
 	if s.ID() == 0 && m.closer.hasWork() {
 		return m.cfg.timeout
@@ -63,10 +62,9 @@ func (m *Manager) hurry(s *Session) time.Duration {
 	return s.stake()
 }
 
-// serve serves a connection until it has ended, in a goroutine that reads from it. If that does not end with the
-// session, it is left behind: the connection can be the program's, whose methods need not return.
+// serve serves a connection until it has ended. A goroutine that hangs in a connection of the program is left behind.
 func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
-	const patience = time.Second // for the answer to closeSession, and then for the goroutine
+	const patience = time.Second // for the answer to closeSession, and for the goroutine
 	l := s.newLink(c, to)
 	m.outage.waits(to)
 	go l.serve(s)
@@ -83,18 +81,16 @@ func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
 	_ = rounds.Until(context.Background(), l.over, patience)
 }
 
-// tick is what a manager knows of the servers' tick.
 type tick struct {
-	told     time.Duration // the value of WithTickTime, or 0
+	told     time.Duration
 	learning atomic.Bool
-	shortest atomic.Int64 // the shortest session timeout that a server grants, or 0 if not known yet
+	shortest atomic.Int64 // that a server grants; 0 if not known
 }
 
-// shortestHalf is the shortest half tick that is learned, half of ZooKeeper's default tick, because an operator may
-// have set minSessionTimeout below two ticks.
+// shortestHalf bounds what is learned: an operator may have set minSessionTimeout below two ticks.
 const shortestHalf = time.Second
 
-// half returns half a tick, or more, for a session with the given timeout.
+// half returns half a tick, or more.
 func (t *tick) half(timeout time.Duration) time.Duration {
 	if t.told > 0 {
 		return t.told / 2
@@ -105,8 +101,7 @@ func (t *tick) half(timeout time.Duration) time.Duration {
 	return timeout / 4
 }
 
-// learnTick asks for a session timeout of 1 ms, once per manager and until a server has answered. Servers raise that to
-// their minSessionTimeout, which is two ticks by default.
+// learnTick asks for a session timeout of 1 ms. Servers raise that to minSessionTimeout, two ticks by default.
 func (m *Manager) learnTick() {
 	if m.tick.told > 0 || m.tick.learning.Swap(true) {
 		return

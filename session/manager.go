@@ -17,8 +17,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Manager keeps a session open: it connects, and opens another session when one is lost. Make one Manager per process
-// and ensemble with [Connect] or [Open]. Methods panic if neither of the two has made the Manager.
+// Manager keeps a session open: when one is lost, it opens another. Make one Manager per process and ensemble with
+// [Connect] or [Open]. Otherwise its methods panic.
 type Manager struct {
 	cfg    *config
 	dialer *dial.Dialer
@@ -26,41 +26,37 @@ type Manager struct {
 	trace  traces
 	outage outage
 	closer closer
-	losses lane // hooks of losses, in order
+	losses lane
 
-	open     context.Context // ended by Close
+	open     context.Context
 	shut     context.CancelFunc
-	stopped  chan struct{} // closed when the manager has ended
-	closeErr error         // no server has confirmed the end of a session; read once stopped is closed
+	stopped  chan struct{}
+	closeErr error // read once stopped is closed
 
 	mu      sync.Mutex
 	state   State
-	session *Session      // the live one; nil while there is none
+	session *Session
 	changed chan struct{} // closed and replaced whenever state or session change
-	refused error         // why the last session could not be used although it was opened; else nil
+	refused error         // why the last session is of no use, or nil
 	subs    map[*subscriber]struct{}
 }
 
 const (
-	// closeTime bounds how long Close waits for the servers. With what it waits for functions of the program, it takes
-	// 5 s.
+	// closeTime bounds how long Close waits for servers. With functions of the program, that makes 5 s.
 	closeTime = 5*time.Second - 2*flushTime
-	// flushTime bounds how long Close waits for functions of the program that do not return, and for the log.
-	flushTime = 100 * time.Millisecond
-	// mostLosses bounds the losses that wait for a hook that blocks.
-	mostLosses = 65_536
-	// notableSilence is how long a silence is that Status mentions.
+	// flushTime bounds how long Close waits for functions of the program, and for the log.
+	flushTime      = 100 * time.Millisecond
+	mostLosses     = 65_536
 	notableSilence = time.Second
 )
 
-// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot": hosts with or without
-// ports (default 2181), with IPv6 addresses in brackets, and an optional path. All nodes lie below that path, which is
-// created when needed.
+// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot": hosts with or
+// without ports (default 2181), with IPv6 addresses in brackets, and an optional path, below which all nodes lie. ctx
+// bounds Connect only.
 //
 // Connect returns when a session is live. It fails when ctx has ended, with an error that matches ctx.Err() and says
-// why there was no session. It fails at once with [ErrInvalid] if servers or an option cannot work, or the servers
-// grant a session timeout that is too short (see [WithMargin]), and with [zk.ErrAuthFailed] if they refuse an identity.
-// ctx bounds Connect only.
+// why there was no session. It fails at once with [ErrInvalid] if servers or an option cannot work, or the granted
+// session timeout is too short, and with [zk.ErrAuthFailed] if the servers refuse an identity.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
@@ -75,16 +71,14 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		if last := m.outage.failure(); last != nil {
 			err = fmt.Errorf("%w: %w", err, last)
 		}
-		m.shut() // the rest goes on in the background
+		m.shut()
 		return nil, fmt.Errorf("session: connect to %q: %w", servers, err)
 	}
 	return m, nil
 }
 
-// Open is Connect for programs that start without ZooKeeper. It does not wait, and fails only if servers or an option
-// cannot work, with an error that matches [ErrInvalid]. The manager is in state [Connecting], and tries until a session
-// is live. [Manager.Session] and the locks wait for that, and until then the log says why there is none: see
-// [WithLogger].
+// Open is Connect for programs that start without ZooKeeper. It does not wait, and fails only with [ErrInvalid], if
+// servers or an option cannot work. [Manager.Session] and the locks wait for a session.
 func Open(servers string, opts ...Option) (*Manager, error) {
 	cfg, err := newConfig(servers, opts)
 	if err != nil {
@@ -122,9 +116,8 @@ func (m *Manager) check() *Manager {
 	return m
 }
 
-// Session returns the live session, or waits for one. It fails when ctx ends, with an error that matches ctx.Err() and
-// says why there is no connection. Otherwise it fails as Connect does, for as long as the servers refuse, or with
-// [ErrClosed] if the manager is closed. The manager goes on to ask for a session.
+// Session returns the live session, or waits for one. It fails when ctx ends, with an error that matches ctx.Err()
+// and says why there is no connection, with [ErrClosed], and otherwise as Connect does. The manager goes on trying.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	misuse.Context(ctx, "session: Manager.Session")
 	m.check()
@@ -162,13 +155,11 @@ func (m *Manager) await(ctx context.Context) (*Session, error) {
 	}
 }
 
-// State returns the manager's state. If the session's clock has run out by the time of the call, the state is Lost.
 func (m *Manager) State() State {
 	state, _ := m.check().present()
 	return state
 }
 
-// present returns the state and the session, which may be nil or have ended.
 func (m *Manager) present() (State, *Session) {
 	m.mu.Lock()
 	state, s := m.state, m.session
@@ -180,8 +171,8 @@ func (m *Manager) present() (State, *Session) {
 }
 
 // Subscribe calls f with each change of state, in order, from a goroutine of its own. In the first change From and To
-// are the present state, and the change to Closed is the last. f may block, and may call anything in this package.
-// cancel ends the subscription without waiting for f. A nil f panics.
+// are the present state, and the change to Closed is the last. f may block. cancel does not wait for f. A nil f
+// panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.check()
 	if f == nil {
@@ -195,7 +186,7 @@ func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	}
 	s := &subscriber{f: f}
 	s.put(now)
-	if m.state != Closed { // otherwise no more will come
+	if m.state != Closed {
 		m.subs[s] = struct{}{}
 	}
 	return func() {
@@ -206,17 +197,17 @@ func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	}
 }
 
-// Status is what a Manager knows of its connection at a moment.
+// Status is what a Manager knows of its connection.
 type Status struct {
 	State   State
-	Servers string        // the connect string
-	Session *Session      // the live one; nil if there is none
-	Timeout time.Duration // the session timeout that the manager asks the servers for
-	Server  string        // of the present or last connection, as in the connect string; "" if there is no session
-	Failure error         // why there is no connection, or which server is silent for how long; nil if nothing is known
+	Servers string
+	Session *Session      // the live one, or nil
+	Timeout time.Duration // as asked for
+	Server  string        // of the present or last connection
+	Failure error         // why there is no connection, or no answer; nil if not known
 }
 
-// Status returns what the manager knows of its connection. It sends nothing, and waits for nothing.
+// Status returns what the manager knows of its connection. It sends nothing, and does not block.
 func (m *Manager) Status() Status {
 	state, s := m.check().present()
 	out := Status{State: state, Servers: m.cfg.named, Timeout: m.cfg.timeout}
@@ -242,8 +233,8 @@ func (m *Manager) Status() Status {
 	return out
 }
 
-// AddTrace adds hooks behind those of [WithTrace], for a package that is given a manager and watches its locks. They
-// are not told how a thing ends that had begun before. The first call of a State hook tells the present state.
+// AddTrace adds hooks behind those of [WithTrace], for a package that is given a manager. They do not see the end of
+// what has begun before. The first call of a State hook tells the present state.
 func (m *Manager) AddTrace(t Trace) {
 	m.check().trace.add(t)
 	if t.State != nil {
@@ -251,12 +242,11 @@ func (m *Manager) AddTrace(t Trace) {
 	}
 }
 
-// Trace returns the hooks to call at present, for packages that make locks. It is never nil, and nobody may change it.
+// Trace returns the hooks to call, for packages that make locks. It is never nil. Nobody may change it.
 func (m *Manager) Trace() *Trace { return m.check().trace.now.Load() }
 
-// TellLoss has a goroutine of the manager call f, behind the functions of earlier calls. It returns at once. Packages
-// that make locks call the hooks of a loss by it. If f blocks, a bounded number of calls waits, and further ones are
-// dropped, which the log tells. A nil f panics.
+// TellLoss calls f on a goroutine of the manager, in order, for packages that make locks. It returns at once. If f
+// blocks, a bounded number of calls waits, and further ones are dropped and logged. A nil f panics.
 func (m *Manager) TellLoss(f func()) {
 	m.check()
 	if f == nil {
@@ -267,24 +257,23 @@ func (m *Manager) TellLoss(f func()) {
 	}
 }
 
-// Logger returns the logger of [WithLogger], behind the queue that all lines go through.
+// Logger returns the logger of [WithLogger], behind a queue, so that it never blocks.
 func (m *Manager) Logger() *slog.Logger { return m.check().cfg.log }
 
-// Backoff returns the bounds of the waits between tries: those of [WithBackoff], or the default.
+// Backoff returns the bounds of [WithBackoff].
 func (m *Manager) Backoff() (first, most time.Duration) {
 	return m.check().cfg.waits.First, m.cfg.waits.Most
 }
 
-// MaxNodes returns the number of nodes of [WithNodeLimits], or the default.
+// MaxNodes returns the number of nodes of [WithNodeLimits].
 func (m *Manager) MaxNodes() int { return m.check().cfg.maxNodes }
 
-// Chroot returns the path of the connect string below which all nodes lie, or "/" if it has none.
+// Chroot returns the path of the connect string, or "/" if it has none.
 func (m *Manager) Chroot() string { return m.check().cfg.outward("/") }
 
 // Close gives up everything held under the session, closes the session on the servers, and ends all goroutines of the
-// manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by then,
-// it returns an error, and the servers free the locks when they expire the session. Further calls return the same
-// error.
+// manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by
+// then, it returns an error, and so do further calls: the servers free the locks when the session expires.
 func (m *Manager) Close() error {
 	m.check().shut()
 	<-m.stopped
@@ -292,7 +281,6 @@ func (m *Manager) Close() error {
 	return m.closeErr
 }
 
-// mayFollow has the states that each state can change to.
 var mayFollow = map[State][]State{
 	Connecting: {Connected, Closed},
 	Connected:  {Suspended, Lost, Closed},
@@ -300,14 +288,14 @@ var mayFollow = map[State][]State{
 	Lost:       {Connecting, Closed},
 }
 
-// transition is the only function that changes the state. It refuses late news of a session that is gone.
+// transition is the only function that changes the state. It ignores late news of an old session.
 func (m *Manager) transition(to State, s *Session, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case !slices.Contains(mayFollow[m.state], to):
 		return
-	case to == Connected && s.Err() != nil, to == Suspended && s != m.session: // the loop can be at the next session already
+	case to == Connected && s.Err() != nil, to == Suspended && s != m.session: // the loop may be at the next session
 		return
 	}
 	c := Change{From: m.state, To: to, Err: why, At: time.Now()}
@@ -321,7 +309,7 @@ func (m *Manager) transition(to State, s *Session, why error) {
 	for one := range m.subs {
 		one.put(c)
 	}
-	if to == Closed { // the last change
+	if to == Closed {
 		clear(m.subs)
 	}
 	m.wakeLocked()
@@ -332,16 +320,15 @@ func (m *Manager) wakeLocked() {
 	m.changed = make(chan struct{})
 }
 
-// unusable notes why a session that the servers have opened is of no use.
 func (m *Manager) unusable(s *Session, err error) {
 	why := reasonOf(err)
-	if !errors.Is(why, zk.ErrAuthFailed) && !errors.Is(why, ErrInvalid) { // the lease is too short
+	if !errors.Is(why, zk.ErrAuthFailed) && !errors.Is(why, ErrInvalid) {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	level := slog.LevelWarn
-	if m.refused != nil && m.refused.Error() == why.Error() { // the log has this
+	if m.refused != nil && m.refused.Error() == why.Error() { // it is in the log
 		level = slog.LevelDebug
 	}
 	m.cfg.log.Log(context.Background(), level, "zookeeper session cannot be used", "server", s.server().String(), "cause", why)

@@ -16,34 +16,34 @@ import (
 	"github.com/turnstile-go/turnstile/internal/dial"
 )
 
-// outage is a time without a connection that has the session. It keeps why there is none, and the log tells that after
-// a while, and again after gaps that grow.
+// outage is a time without a usable connection. It keeps why, and logs that after a while, and again after growing
+// gaps.
 type outage struct {
 	cfg        *config
-	unresolved func() error // what is wrong with names
+	unresolved func() error // what is wrong with names of servers
 
 	mu      sync.Mutex
 	began   time.Time // zero: there is a connection
 	why     map[string]error
 	last    error
 	dials   int
-	gap     time.Duration // to the next warning
+	gap     time.Duration
 	timer   *time.Timer
-	breaks  int // connections that have broken since countAt
+	breaks  int // since countAt
 	countAt time.Time
-	granted time.Duration // of the last warning about a timeout
-	margin  time.Duration // of the last warning about a margin
+	granted time.Duration // of the last warning, like margin
+	margin  time.Duration
 }
 
 const (
-	firstWarning = 2 * time.Second // enough to get past servers that are down if another is not
+	firstWarning = 2 * time.Second // enough to get past dead servers to one that is up
 	leastGap     = 4 * time.Second
 	mostGap      = 10 * time.Minute
 	mostBreaks   = 10 // are told in breaksIn
 	breaksIn     = 10 * time.Minute
 )
 
-// breakLevel takes that a connection has broken, and returns the level of the lines about that.
+// breakLevel counts a connection that broke. A connection that keeps breaking must not fill the log.
 func (o *outage) breakLevel() slog.Level {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,7 +65,7 @@ func (o *outage) begin() {
 	}
 }
 
-// waits takes that a server has accepted a connection. A warning says so if the server has not greeted by then.
+// waits notes that a server has accepted a connection. A warning says so if the server does not greet.
 func (o *outage) waits(to dial.Target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +74,6 @@ func (o *outage) waits(to dial.Target) {
 	}
 }
 
-// failed takes why an attempt to get a connection has failed, or why one has ended.
 func (o *outage) failed(to dial.Target, why error) {
 	o.cfg.log.Debug("zookeeper dial failed", "err", why)
 	o.mu.Lock()
@@ -85,7 +84,6 @@ func (o *outage) failed(to dial.Target, why error) {
 	}
 }
 
-// failure returns why there is no connection, as far as that is known, or nil.
 func (o *outage) failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,10 +110,8 @@ func (o *outage) warn() {
 	o.gap = min(2*o.gap, mostGap)
 }
 
-// rounded is for lines of the log.
 func rounded(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-// connected ends the outage, and has the log tell of a session that is opened or reconnected.
 func (o *outage) connected(s *Session, again bool) {
 	attrs := []any{"session", hex(s.ID()), "server", s.server().String(), "timeout", s.Timeout().String()}
 	took := o.end()
@@ -134,7 +130,6 @@ func (o *outage) connected(s *Session, again bool) {
 	o.cfg.log.Log(context.Background(), level, "zookeeper session reconnected", attrs...)
 }
 
-// end returns how long the outage was.
 func (o *outage) end() (took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,8 +141,7 @@ func (o *outage) end() (took time.Duration) {
 	return took
 }
 
-// terms warns of a timeout other than the one asked for, and of a margin that it leaves no room for: once for each
-// value.
+// terms warns of a timeout or a margin other than the one asked for, once for each value.
 func (o *outage) terms(session int64, to dial.Target, granted, margin time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,44 +12,41 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// Get returns the data of a node, and its stat.
-//
-// It returns when the server has answered, ctx has ended or the session has ended. It is repeated if the connection is
-// lost. Errors are those of go-zookeeper, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
+// Get returns the data of a node, and its stat, when the server has answered, ctx has ended or the session has ended.
+// It is repeated if the connection is lost. Errors are those of go-zookeeper, ctx's, or match [ErrLost], [ErrClosed]
+// or [ErrInvalid].
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Get")
 	r, err := s.read(ctx, path, s.check().cfg.reading(getData, path, false))
 	return r.Data, r.Stat, err
 }
 
-// Children returns the names of a node's children, in no order, and the node's stat. It returns and fails as Get does.
+// Children returns the names of a node's children, in no order, and its stat. It returns and fails as Get does.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Children")
 	r, err := s.read(ctx, path, s.check().cfg.reading(getChildren, path, false))
 	if err != nil {
 		return nil, nil, err
 	}
-	return slices.Clone(r.Names), copyStat(r.Stat), nil // others may share the answer
+	return slices.Clone(r.Names), copyStat(r.Stat), nil
 }
 
-// Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get does.
+// Exists returns the stat of a node, or nil if there is none. It returns and fails as Get does.
 func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Exists")
 	r, err := s.read(ctx, path, s.check().cfg.reading(exists, path, false))
 	return r.Stat, ignoreNoNode(err)
 }
 
-// ACL returns the access control list of a node. To a client without the right ADMIN to the node, servers show "x" in place
-// of the hash of a digest. It returns and fails as Get does, with [zk.ErrNoAuth] for a client that has neither the right
-// READ nor ADMIN.
+// ACL returns the access control list of a node, without the hashes of digests unless the client has the right ADMIN.
+// It returns and fails as Get does.
 func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 	misuse.Context(ctx, "session: Session.ACL")
 	r, err := s.read(ctx, path, legOf("getACL", path, s.check().cfg.head(codec.OpGetACL, path)))
 	return r.ACL, err
 }
 
-// Sync returns when the server that the session is connected to has caught up with the leader. It returns and fails as
-// Get does.
+// Sync returns when the server of the session has caught up with the leader. It returns and fails as Get does.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	misuse.Context(ctx, "session: Session.Sync")
 	_, err := s.read(ctx, path, s.check().cfg.syncing(path))
@@ -71,39 +68,38 @@ func copyStat(s *zk.Stat) *zk.Stat {
 	return &own
 }
 
-// ListOptions says what [Session.List] does beside the listing, in one flight with it.
+// ListOptions says what [Session.List] asks for beside the listing.
 type ListOptions struct {
-	// Sync asks for a sync ahead of the listing. So the listing shows everything that the servers had agreed to when List was
-	// called, unless the leader has been cut off from the others and does not know that yet.
+	// Sync asks for a sync ahead of the listing, which then shows what the servers had agreed to when List was
+	// called, unless the leader has been cut off and does not know that yet.
 	Sync bool
-	// Data asks for the data of the directory too. It is read behind the sync and before the listing.
+	// Data asks for the data of the directory, ahead of the listing.
 	Data bool
-	// Watch asks, with Data, for a watch on the data of the directory. It is shared as that of [Session.Watch] is.
+	// Watch asks, with Data, for a watch on it, shared as that of [Session.Watch].
 	Watch bool
-	// Children asks for a watch on the children of the directory, for this call alone.
+	// Children asks for a watch on the children, for this call alone.
 	Children bool
 }
 
-// Listing is what a directory was at a moment.
+// Listing is a directory at a moment.
 type Listing struct {
-	// Names has the names of the children, in no order.
+	// Names are those of the children, in no order.
 	Names []string
-	// Stat is the stat of the directory that came with Names.
+	// Stat came with Names.
 	Stat *zk.Stat
-	// Data and DataStat are the data of the directory and the stat that came with it, if they were asked for. They can be
-	// older than the listing. They are of its time if Mzxid of DataStat is that of Stat.
+	// Data and DataStat are the directory's. They are of the time of the listing if the Mzxid of both stats is the
+	// same.
 	Data     []byte
 	DataStat *zk.Stat
-	// Directory is a watch on the data of the directory, or nil if it was not asked for. Data came with it.
+	// Directory is a watch on the data, or nil.
 	Directory *Watch
-	// Children is a watch on the children of the directory, or nil if it was not asked for. As long as it is pending, no
-	// child has come or gone since the listing, as far as the server has told. It may have ended by the time at which the
-	// call returns, also by an event that came before the listing.
+	// Children is a watch on the children, or nil. While it is pending, no child has come or gone since the listing.
+	// It may have ended already.
 	Children *Watch
 }
 
-// List lists a directory, with more in the same flight as o asks. All of it comes over one connection, in the order sync,
-// data, listing. If that is lost, all of it is sent again. List returns and fails as Get does.
+// List lists a directory, and asks for more in the same flight, over one connection and in the order sync, data,
+// listing. It returns and fails as Get does.
 func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listing, error) {
 	misuse.Context(ctx, "session: Session.List")
 	s.check()
@@ -119,8 +115,7 @@ func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listin
 	})
 }
 
-// list sends a listing, and ahead of it in one flight other requests, and a read of the data if o asks for it. The listing
-// counts only if the others were answered over the same connection.
+// list sends a listing behind other requests. It counts only if these were answered over the same connection.
 func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions, flight ...*leg) (*Listing, error) {
 	out := new(Listing)
 	var data *leg
@@ -142,7 +137,7 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	err := s.fly(ctx, l, append(flight, last)...)
 	switch {
 	case err != nil:
-		if errors.Is(err, zk.ErrNoNode) && last.reply.Stat != nil { // the directory has been made since it was read
+		if errors.Is(err, zk.ErrNoNode) && last.reply.Stat != nil { // made between the two reads
 			err = zk.ErrConnectionClosed
 		}
 	case out.Directory != nil:
@@ -160,7 +155,7 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	return out, nil
 }
 
-// forget ends the use of the watches of a listing that is not returned. l may be nil.
+// forget gives up the watches of a listing, which may be nil.
 func (l *Listing) forget() {
 	if l == nil {
 		return

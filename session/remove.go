@@ -17,24 +17,24 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// Removal is a delete that is guaranteed, and may be in progress: see [Session.Remove]. All methods may be called by any
-// number of goroutines at once. They panic if no [Session] has made the Removal.
+// Removal is a delete that is guaranteed: see [Session.Remove]. Its methods are safe for concurrent use. They panic
+// if no [Session] has made it.
 type Removal struct {
 	_ misuse.NoCopy
 
 	ctx   context.Context // for hooks
 	path  string
-	place *place // what is counted of the node; may be nil
-	// find, if it is not nil, finds out what there is to delete, and deletes it. It is for nodes of which a reply was lost.
+	place *place
+	// find, if not nil, finds out what there is to delete, and deletes it.
 	find func(context.Context) error
 	cut  <-chan struct{}
 	done chan struct{}
-	err  error // set before done is closed
+	err  error
 
-	// Guarded by the lock of removals.
+	// Guarded by the mutex of removals.
 	told  bool // done is closed
 	waits rounds.Backoff
-	timer *time.Timer // to the next try; nil before the first has failed
+	timer *time.Timer
 }
 
 var closedNow = func() chan struct{} {
@@ -50,18 +50,16 @@ func (r *Removal) check() *Removal {
 	return r
 }
 
-// Done returns a channel that is closed when the servers have said that the node is gone, when they have refused for the
-// first time, or when the session has ended. After a refusal the session goes on trying, more slowly.
+// Done returns a channel that is closed when the servers have said that the node is gone, or have refused, or when
+// the session has ended.
 func (r *Removal) Done() <-chan struct{} { return r.check().done }
 
-// Cut returns a channel that is closed when the connection ends that was there when the removal began, or is closed already
-// if there was none. The next connection sends the delete before the requests of others. So a caller that waits for Done,
-// but not for an outage, waits for Cut too.
+// Cut returns a channel that is closed when the connection ends that was there when the removal began, or at once if
+// there was none. A caller that waits for Done, but not for an outage, waits for Cut too.
 func (r *Removal) Cut() <-chan struct{} { return r.check().cut }
 
-// Err returns nil before Done is closed, and if the servers have said that the node is gone. Otherwise it returns what the
-// servers have refused, such as zk.ErrNoAuth, or the error of the session, which matches [ErrLost] or [ErrClosed]. An
-// ephemeral node goes with its session.
+// Err returns nil before Done is closed, and if the node is gone. Otherwise it returns the servers' refusal, such as
+// zk.ErrNoAuth, or an error that matches [ErrLost] or [ErrClosed].
 func (r *Removal) Err() error {
 	select {
 	case <-r.check().done:
@@ -71,16 +69,16 @@ func (r *Removal) Err() error {
 	}
 }
 
-// Remove deletes the node at path for certain. It returns at once and needs no further call: the session repeats the
-// delete in the background, across reconnects, until the servers say that the node is gone, or the session ends. If there is
-// a connection, what the caller sends next comes after the delete.
+// Remove deletes the node at path for certain. It returns at once: the session repeats the delete, across reconnects,
+// until the servers say that the node is gone, or the session ends. If there is a connection, what the caller sends
+// next comes after the delete.
 //
-// If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that at once. The session goes on to retry
+// If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that. The session goes on trying
 // slowly: first after about a second, later after at most the session timeout or 30 s.
 //
-// A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node ever
-// has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for the hooks of a Trace only, and may have
-// ended. With a path that is not valid, the Removal fails at once with [ErrInvalid].
+// A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node
+// ever has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for hooks only, and may have
+// ended. If path is not valid, the Removal fails with [ErrInvalid].
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	misuse.Context(ctx, "session: Session.Remove")
 	s.check()
@@ -92,30 +90,29 @@ func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	return r
 }
 
-// Removing reports whether this session is removing the node at path, by Remove or [Node.Remove], and the servers have not
-// confirmed that. It sends nothing.
+// Removing reports whether this session is removing the node at path, without a confirmation so far.
 func (s *Session) Removing(path string) bool { return s.check().removals.at(path) != nil }
 
-// removals are the deletes of a session that are under way. When a connection breaks, there can be thousands. So those that
-// fail take no goroutine, and those that have to be found first share one.
+// removals are the deletes of a session that are under way. A broken connection can leave thousands, so they take no
+// goroutine each.
 type removals struct {
 	s        *Session
 	searches lane
 
 	mu   sync.Mutex
 	all  map[string][]*Removal // by path
-	owed []*Removal            // the next connection sends them before anything else
-	over bool                  // the session has ended
+	owed []*Removal            // for the next connection
+	over bool
 
-	refused int // how many of all the servers have refused, and are tried again
+	refused int // of all
 }
 
-// begin returns a removal that counts as begun. start sends the delete, or has the next connection send it. It takes no
-// goroutine, and calls a hook: so its caller holds no mutex.
+// begin returns a removal. start sends the delete, or has the next connection send it. It calls a hook, so its caller
+// must hold no mutex.
 func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) (r *Removal, start func()) {
 	r = &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, find: find, cut: closedNow, waits: q.s.cfg.waits}
 	r.done = make(chan struct{})
-	l, unknown := q.s.link(), find != nil && place == nil // nothing is deleted before it is found
+	l, unknown := q.s.link(), find != nil && place == nil // not deleted before it is found
 	if l != nil && !unknown {
 		r.cut = l.cut
 	}
@@ -150,8 +147,7 @@ func (q *removals) at(path string) *Removal {
 	return nil
 }
 
-// owe has the next connection send a delete, or sends it if there is one. It sends no other: a connection that has just come
-// has those that are owed sent before it goes on.
+// owe has the next connection send a delete, or sends it over a present one, which has had those that were owed.
 func (q *removals) owe(r *Removal) {
 	q.mu.Lock()
 	l := q.s.link()
@@ -164,7 +160,6 @@ func (q *removals) owe(r *Removal) {
 	}
 }
 
-// resume sends the deletes that are owed.
 func (q *removals) resume(l *link) {
 	q.mu.Lock()
 	owed := q.owed
@@ -175,11 +170,10 @@ func (q *removals) resume(l *link) {
 	}
 }
 
-// send sends a delete. It goes ahead of what waits.
 func (q *removals) send(l *link, r *Removal) {
 	s := q.s
 	ended := s.traceRequest(r.ctx, "delete", r.path)
-	failed := false // guarded by the room
+	failed := false
 	one := s.cfg.deleting(r.path, anyVersion)
 	one.First, one.Done = true, func(reply wire.Reply) {
 		err := s.verdict(&reply)
@@ -206,7 +200,6 @@ func (q *removals) send(l *link, r *Removal) {
 	s.room.leave(r.place, &failed)
 }
 
-// search finds out what there is to delete, and deletes it.
 func (q *removals) search(r *Removal) {
 	q.searches.add(math.MaxInt, func() {
 		if err := r.find(r.ctx); err != nil {
@@ -217,7 +210,7 @@ func (q *removals) search(r *Removal) {
 	})
 }
 
-// failed has a removal tried again: slowly after a refusal, because the permission may come back. It reports the first refusal.
+// failed has a removal tried again: slowly after a refusal, because the permission may come back.
 func (q *removals) failed(r *Removal, err error) {
 	if cause := q.s.Err(); cause != nil {
 		q.finish(r, cause)
@@ -240,7 +233,7 @@ func (q *removals) failed(r *Removal, err error) {
 	}
 	least := time.Microsecond // no timer is due at once: see .ci/race
 	if r.told {
-		// Without the second bound a session that is full of such nodes would send its servers 1,600 vain deletes a second.
+		// Without the second bound, a session full of such nodes would send 1,600 vain deletes a second.
 		least = max(min(500*time.Millisecond, most/2), time.Duration(q.refused)*20*time.Millisecond)
 	}
 	r.timer = time.AfterFunc(max(least, r.waits.Next()), func() {
@@ -252,13 +245,13 @@ func (q *removals) failed(r *Removal, err error) {
 	})
 }
 
-// finish ends a removal. err is nil if the servers have said that the node is gone, and else the session's error.
+// finish ends a removal. err is nil if the node is gone.
 func (q *removals) finish(r *Removal, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := q.all[r.path]
 	i := slices.Index(all, r)
-	if i < 0 { // it has ended with the session
+	if i < 0 { // it ended with the session
 		return
 	}
 	if q.all[r.path] = slices.Delete(all, i, i+1); len(all) == 1 {
@@ -275,7 +268,6 @@ func (q *removals) finish(r *Removal, err error) {
 	}
 }
 
-// end ends all removals with the session.
 func (q *removals) end() {
 	q.mu.Lock()
 	q.over, q.owed = true, nil

@@ -17,12 +17,9 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// repeat is the only retry loop. It waits for a connection and tries once over it. It
-//
-//   - returns the server's answer, be it a result or a refusal,
-//   - returns the error of ctx or of the session as soon as that ends; what has not left by then never leaves,
-//   - tries again when the request was not sent, the server asks for that, or the connection was lost before the reply,
-//     unless the error matches ErrUncertain.
+// repeat is the only retry loop. It waits for a connection, and tries once over it. It returns the server's answer or
+// refusal, and the error of ctx or of the session as soon as that ends. It tries again when the request was not sent,
+// the server asks for that, or the connection was lost, unless the error matches ErrUncertain.
 func repeat[T any](ctx context.Context, s *Session, op, path string, try func(*link) (T, error)) (T, error) {
 	var none T
 	for tries, waits := 1, s.cfg.waits; ; tries++ {
@@ -39,7 +36,7 @@ func repeat[T any](ctx context.Context, s *Session, op, path string, try func(*l
 		case errors.Is(err, errNotSent):
 			select {
 			case <-l.cut:
-				continue // ready waits for the next connection
+				continue
 			default: // a watch was shared with a call whose connection had ended
 			}
 		}
@@ -50,23 +47,22 @@ func repeat[T any](ctx context.Context, s *Session, op, path string, try func(*l
 	}
 }
 
-// leg is one request of a flight: of requests that leave together. It can be sent once.
+// leg is one request of a flight: of requests that leave together.
 type leg struct {
 	wire.Call
-	op, path string           // for hooks and errors; the path has no chroot
-	ended    func(wire.Reply) // called with the end, in the order of the stream; must not block; may be nil
-	kept     bool             // others wait for the answer too: when the caller goes, the request stays
+	op, path string           // for hooks and errors; path has no chroot
+	ended    func(wire.Reply) // at the end, in the order of the stream; may not block; may be nil
+	kept     bool             // others wait for the answer too, so it is not withdrawn
 
-	// What became of it, once fly has returned.
-	answered bool       // the end has come in time
+	// Set when fly has returned.
+	answered bool
 	reply    wire.Reply // and err: if answered
-	err      error      // of the server, or why there is no answer
-	doubt    bool       // the servers may have carried it out, or may yet
+	err      error
+	doubt    bool // the servers may have carried it out, or may yet
 	traced   func(error)
 }
 
-// request sends one request until there is an answer, or once if again is false. Then the error matches ErrUncertain if the
-// servers may have carried it out.
+// request sends one request until there is an answer, or once if again is false.
 func (s *Session) request(ctx context.Context, again bool, one *leg) (wire.Reply, error) {
 	return repeat(ctx, s, one.op, one.path, func(l *link) (wire.Reply, error) {
 		try := *one
@@ -78,8 +74,8 @@ func (s *Session) request(ctx context.Context, again bool, one *leg) (wire.Reply
 	})
 }
 
-// fly sends requests once, one right behind the other. It returns when all of them have ended, or ctx or the session has. Then
-// what has not left never leaves. The error is the first of all.
+// fly sends requests one right behind the other. It returns the first error when all have ended, or ctx or the
+// session has: what has not left by then never leaves.
 func (s *Session) fly(ctx context.Context, l *link, flight ...*leg) (err error) {
 	type end struct {
 		*leg
@@ -129,7 +125,7 @@ func (s *Session) fly(ctx context.Context, l *link, flight ...*leg) (err error) 
 	return err
 }
 
-// firstError returns the error of a multi that was refused: that of the operation that failed, and not of the others.
+// firstError returns why a multi was refused: the other operations have an error too.
 func firstError(results []codec.Result) (err error) {
 	for _, r := range results {
 		if r.Code != codec.CodeOK {
@@ -141,8 +137,7 @@ func firstError(results []codec.Result) (err error) {
 	return err
 }
 
-// verdict returns the error of a reply. If the session has ended, that is the cause, even if the event that says so has
-// not come yet.
+// verdict returns the error of a reply. If the session has ended, that is the cause, even before an event says so.
 func (s *Session) verdict(r *wire.Reply) error {
 	err := zk.ErrConnectionClosed
 	switch {
@@ -175,11 +170,11 @@ func (s *Session) verdict(r *wire.Reply) error {
 
 func opError(op, path string, err error) error { return fmt.Errorf("%s %s: %w", op, path, err) }
 
-// The requests. Their paths lie below the chroot, which is added here.
+// The requests. Their paths are below the chroot, which is added here.
 
 func (c *config) head(op int32, path string) *codec.Encoder {
 	e := codec.NewFrame()
-	e.Int32(0) // the number, which the connection fills in
+	e.Int32(0) // the connection fills in the number
 	e.Int32(op)
 	e.String(c.outward(path))
 	return e
@@ -202,7 +197,6 @@ var reads = [...]struct {
 	op   int32
 }{getData: {"getData", codec.OpGetData}, getChildren: {"getChildren", codec.OpGetChildren2}, exists: {"exists", codec.OpExists}}
 
-// reading reads a node, with a watch if that is asked for.
 func (c *config) reading(kind readKind, path string, watch bool) *leg {
 	e := c.head(reads[kind].op, path)
 	e.Bool(watch)
@@ -252,8 +246,8 @@ func (c *config) making(path string, data []byte, acl []zk.ACL, m CreateMode) *l
 	return one
 }
 
-// maxData bounds the data of one request, far below the 1 MiB that servers take by default: a server hangs up on a longer
-// request without a word, and takes all other calls of the connection with it.
+// maxData bounds the data of one request, far below jute.maxbuffer: a server hangs up on a longer one without a word,
+// and all other calls of the connection are lost.
 const maxData = 240<<10 - misuse.MaxPath
 
 func checkData(data []byte) error {
@@ -263,13 +257,13 @@ func checkData(data []byte) error {
 	return nil
 }
 
-// checking checks that a node exists, and changes nothing. A quorum agrees to it.
+// checking checks that a node exists: a quorum agrees, and nothing is changed.
 func (c *config) checking(path string) *leg {
 	return &leg{op: "multi", path: "/", Call: wire.Call{Frame: codec.AgreeFrame(0, c.outward(path))}}
 }
 
-// checkMade returns what is wrong with the path of a node that the server has made. If we believed it, we could hold, or
-// delete, another client's node.
+// checkMade guards against a server that has made another path. If we believed it, we could hold, or delete, another
+// client's node.
 func checkMade(asked string, numbered bool, made string) error {
 	rest, ok := strings.CutPrefix(made, asked)
 	if numbered {
@@ -284,7 +278,7 @@ func checkMade(asked string, numbered bool, made string) error {
 	return nil
 }
 
-// checkResults returns what is wrong with the results of a multi. In one that was refused each result is an error.
+// checkResults returns what is wrong with the results of a multi. If it was refused, all are errors.
 func checkResults(kinds []int32, results []codec.Result) error {
 	if len(results) != len(kinds) {
 		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(kinds))
@@ -298,7 +292,7 @@ func checkResults(kinds []int32, results []codec.Result) error {
 	return nil
 }
 
-// checkNames returns what is wrong with the names of children: a name with a slash, or a relative one, leads elsewhere.
+// checkNames fails if a child's name leads out of the directory.
 func checkNames(a *codec.Answer) error {
 	if i := slices.IndexFunc(a.Names, func(n string) bool {
 		return n == "" || n == "." || n == ".." || strings.IndexByte(n, '/') >= 0

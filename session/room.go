@@ -6,31 +6,28 @@ import (
 	"sync/atomic"
 )
 
-// room counts the ephemeral nodes of a session, and the bytes of their paths. When a session ends, a server deletes its
-// nodes in one transaction, and one that is too large has brought ensembles down.
+// room counts the ephemeral nodes of a session, and the bytes of their paths: see WithNodeLimits.
 type room struct {
 	mostNodes, mostBytes int
 
-	there atomic.Int64 // how many nodes there are, as far as that is known
-	all   atomic.Int64 // these, and the creates in flight or in doubt
+	there atomic.Int64 // nodes that are known to be there
+	all   atomic.Int64 // and the creates in flight or in doubt
 
 	mu           sync.Mutex
-	nodes, bytes int // all, less those whose delete has left on the present connection
+	nodes, bytes int // all, less those whose delete is in flight
 	byPath       map[string]*place
 }
 
-// place is the room of one node, from before its create is sent until the node is certain to be gone. A nil place is
-// that of a node which nobody counts.
+// place is the room of one node, from before its create is sent until it is certain to be gone. It may be nil.
 type place struct {
 	bytes   int
-	path    string // "" while that is not known
+	path    string // "" if not known
 	gone    bool
-	leaving bool // its delete has left
-	refused bool // and it was refused: the next one makes no room, since each of many would
+	leaving bool // its delete is in flight
+	refused bool // further deletes make no room until they are answered
 }
 
-// take takes the room of a node that is to be created. full has the chroot. The transaction that ends the session has
-// the length of each path in four bytes.
+// take takes the room of a new node. In the transaction, a path has four bytes for its length.
 func (r *room) take(full string, sequential bool) (*place, error) {
 	p := &place{bytes: 4 + len(full)}
 	if sequential {
@@ -49,7 +46,6 @@ func (r *room) take(full string, sequential bool) (*place, error) {
 	return p, nil
 }
 
-// made notes that the node is there.
 func (r *room) made(p *place, path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,9 +59,8 @@ func (r *room) made(p *place, path string) {
 	r.there.Add(1)
 }
 
-// leave notes that a connection has taken the delete of a node: what is created behind it there finds the room. A
-// create that found the room before could get ahead of the delete. If the delete has failed meanwhile, leave does
-// nothing.
+// leave gives the room of a node, whose delete a connection has taken, to creates behind it. Any earlier, a create
+// could get ahead of the delete. If the delete has failed meanwhile, leave does nothing.
 func (r *room) leave(p *place, failed *bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +70,7 @@ func (r *room) leave(p *place, failed *bool) {
 	}
 }
 
-// stay takes leave back, because the delete was refused, or its connection has ended before the answer.
+// stay takes leave back: the delete was refused, or its answer was lost.
 func (r *room) stay(p *place, failed *bool, refused bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +85,7 @@ func (r *room) stay(p *place, failed *bool, refused bool) {
 	}
 }
 
-// end notes that a node is gone, or never was. A node that was created at the same path since then stays.
+// end notes that a node is gone. A later node at its path stays.
 func (r *room) end(p *place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +105,6 @@ func (r *room) end(p *place) {
 	}
 }
 
-// at returns the node at a path, or nil.
 func (r *room) at(path string) *place {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,35 +8,31 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// SASLMechanism is a way to prove to servers who the client is. Several goroutines may call its methods at once.
+// SASLMechanism is a way to prove to servers who the client is. It has to be safe for concurrent use.
 type SASLMechanism interface {
-	// Name is the name of the mechanism, for logs and errors. It is not sent.
+	// Name is for logs and errors.
 	Name() string
-	// Start begins an exchange with a server, which has this host in the connect string. first is what the client says
-	// first, or nil if the server speaks first. Start must return when ctx ends, which is after a part of the time for
-	// the handshake. If it fails, the manager goes on to another server as if this one did not answer.
+	// Start begins an exchange with a server. host is from the connect string. first is what the client says first,
+	// or nil if the server speaks first. Start must return when ctx ends. If it fails, the manager tries another
+	// server.
 	Start(ctx context.Context, host string) (x SASLExchange, first []byte, err error)
 }
 
 // SASLExchange is one exchange with one server.
 type SASLExchange interface {
-	// Challenge takes what the server says, and returns the client's response. said is nil if the server has accepted
-	// the client's last step and says nothing. done ends the exchange: a response that is not nil is sent still, and
-	// then the server must accept it. An error ends the exchange too: the identity counts as refused. Challenge must
-	// not block.
+	// Challenge takes what the server says, and returns the response. said is nil if the server accepts the last step
+	// and says nothing. done ends the exchange: a response that is not nil is still sent, and the server must accept
+	// it. An error means that the identity is refused. Challenge must not block.
 	Challenge(said []byte) (response []byte, done bool, err error)
 }
 
-// WithSASL proves to the servers who the client is, on every connection. Nodes can then have ACLs of the scheme "sasl",
-// and servers can insist on it (sessionRequireClientSASLAuth). There is [DigestMD5], and Kerberos in the module
-// saslkrb5.
+// WithSASL proves to the servers who the client is, on every connection. Nodes can then have ACLs of the scheme
+// "sasl", and servers can insist on it (sessionRequireClientSASLAuth). There is [DigestMD5], and Kerberos in the
+// module saslkrb5.
 //
-// If a server refuses the client, or does not prove that it is the right server where the mechanism asks for that,
-// Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost. A server that hangs up, as those
-// before 3.6 do to refuse, counts as one that cannot be reached. An exchange has 20 steps at most, a round trip each,
-// and has to end in the time for the handshake: a quarter of the session timeout, or of what remains of the session.
-//
-// The exchange protects nothing that follows: use [WithTLS] too. Default: none.
+// If a server refuses the client, or the mechanism the server, Connect fails with [zk.ErrAuthFailed], and an existing
+// session is lost. Servers before 3.6 just hang up, and count as down. An exchange has at most 20 steps, within a
+// quarter of the session timeout. It protects nothing that follows: use [WithTLS] too. Default: none.
 func WithSASL(mechanism SASLMechanism) Option {
 	return option(func(c *config) error {
 		switch {
@@ -61,10 +57,9 @@ func WithSASL(mechanism SASLMechanism) Option {
 	})
 }
 
-// DigestMD5 is a SASL mechanism with a user and a password (RFC 2831). ZooKeeper's servers find them in the section
-// Server of their JAAS file, as user_shop="secret". An ACL names the user: sasl:shop. The password does not cross the
-// network, but MD5 is weak, and someone who listens can try passwords: use [WithTLS]. From ZooKeeper 3.9 on, servers
-// know the mechanism only if they are set to fips-mode=false.
+// DigestMD5 is a SASL mechanism with a user and a password (RFC 2831), which the servers have in the section Server
+// of their JAAS file, as user_shop="secret". An ACL names the user: sasl:shop. Someone who listens can try passwords:
+// use [WithTLS]. From ZooKeeper 3.9 on, servers need fips-mode=false.
 func DigestMD5(user, password string) SASLMechanism { return digestMD5{user, password} }
 
 type digestMD5 struct{ user, password string }
@@ -75,8 +70,7 @@ func (d digestMD5) Start(context.Context, string) (SASLExchange, []byte, error) 
 	return digestmd5.NewClient(d.user, d.password), nil, nil
 }
 
-// String keeps the password out of logs.
+// String keeps the password out of logs, as GoString does.
 func (d digestMD5) String() string { return digestmd5.Name + " as " + d.user }
 
-// GoString keeps the password out of logs.
 func (d digestMD5) GoString() string { return d.String() }

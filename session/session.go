@@ -12,8 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/dial"
 )
 
-// Session is exactly one ZooKeeper session, which [Manager.Session] returns once it is live. A session that has ended
-// stays ended. Methods panic if no Manager has made the Session.
+// Session is exactly one ZooKeeper session. Once it has ended, it stays ended. Methods panic if [Manager.Session] has
+// not returned it.
 type Session struct {
 	m           *Manager
 	cfg         *config
@@ -22,28 +22,28 @@ type Session struct {
 	watches     watches
 	removals    removals
 	fixed       fixedNames
-	directories shared[string, error]    // that are being made, by path with the chroot
-	searches    shared[searchKey, found] // listings behind a write that are under way
-	latest      atomic.Int64             // transaction of an answer that came through the leader; 0 before
-	seen        atomic.Int64             // see wire.Config
+	directories shared[string, error] // by path with the chroot
+	searches    shared[searchKey, found]
+	latest      atomic.Int64 // transaction of an answer through the leader
+	seen        atomic.Int64 // see wire.Config
 
 	life    context.Context
-	endLife context.CancelCauseFunc // with why the session has ended
-	timer   *time.Timer             // of look
+	endLife context.CancelCauseFunc
+	timer   *time.Timer
 
 	mu       sync.Mutex
 	greeting codec.Greeting
-	live     bool          // a server has greeted the session and has accepted its identities, once
-	now      *link         // the connection that has the session, or nil
-	isUp     bool          // requests may be sent over it: deletes that are owed have gone ahead
+	live     bool          // the session was of use once
+	now      *link         // nil without a connection
+	isUp     bool          // owed deletes have gone ahead
 	up       chan struct{} // closed while isUp
-	to       dial.Target   // the server of the present or last connection
-	cutAt    time.Time     // the clock's Latest when a connection was last cut
-	lookAt   time.Time     // when the next look is due
-	err      error         // why the session has ended, or nil
-	gone     bool          // a server has confirmed closeSession, or the expiry
+	to       dial.Target   // of the present or last connection
+	cutAt    time.Time
+	lookAt   time.Time
+	err      error
+	gone     bool // the servers say so
 
-	unidentified bool // the servers have refused an identity of a connection that was to close the session
+	unidentified bool // refused to close the session with identities
 }
 
 func newSession(m *Manager) *Session {
@@ -53,9 +53,9 @@ func newSession(m *Manager) *Session {
 	s.removals.s = s
 	s.mu.Lock() // until timer is set
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(time.Hour, s.look) // until the first greeting there is no clock to look at
+	s.timer = time.AfterFunc(time.Hour, s.look) // for the time before the first greeting
 	stop := context.AfterFunc(m.open, func() { _ = s.mark(fmt.Errorf("session %s: %w", hex(s.ID()), ErrClosed)) })
-	context.AfterFunc(s.life, func() { stop() }) // the manager does not keep it in memory
+	context.AfterFunc(s.life, func() { stop() }) // frees s
 	return s
 }
 
@@ -66,7 +66,7 @@ func (s *Session) check() *Session {
 	return s
 }
 
-// ID returns the session id that ZooKeeper gave.
+// ID returns the id that ZooKeeper gave the session.
 func (s *Session) ID() int64 {
 	s.check()
 	s.mu.Lock()
@@ -74,7 +74,7 @@ func (s *Session) ID() int64 {
 	return s.greeting.Session
 }
 
-// Timeout returns the session timeout as negotiated with the server.
+// Timeout returns the session timeout that the servers granted.
 func (s *Session) Timeout() time.Duration {
 	s.check()
 	s.mu.Lock()
@@ -82,8 +82,7 @@ func (s *Session) Timeout() time.Duration {
 	return s.greeting.Timeout()
 }
 
-// Remaining returns how long the locks of this session stay held if no server answers from now on, and 0 once the
-// session has ended.
+// Remaining returns how long locks stay held if no server answers from now on, and 0 once the session has ended.
 func (s *Session) Remaining() time.Duration {
 	if s.Err() != nil {
 		return 0
@@ -91,12 +90,11 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, s.remaining())
 }
 
-// Done returns a channel that is closed when the session was lost, or closed with its manager. [Session.Err] can report
-// the end earlier.
+// Done returns a channel that is closed when the session has ended. [Session.Err] can report that earlier.
 func (s *Session) Done() <-chan struct{} { return s.check().life.Done() }
 
-// AfterEnd calls f in a goroutine of its own when the session has ended. Until then it takes no goroutine. stop cancels
-// that, and reports whether f will not be called. It does not wait for f. A nil f panics.
+// AfterEnd calls f in a goroutine of its own when the session has ended. stop cancels that, and reports whether f
+// will not be called. It does not wait for f. A nil f panics.
 func (s *Session) AfterEnd(f func()) (stop func() bool) {
 	s.check()
 	if f == nil {
@@ -105,8 +103,8 @@ func (s *Session) AfterEnd(f func()) (stop func() bool) {
 	return context.AfterFunc(s.life, f)
 }
 
-// Err returns nil while the session is certain, and after that an error that matches [ErrLost] or [ErrClosed]. It reads
-// the clock at the time of the call. It calls no hook, and waits for nothing.
+// Err returns nil while the session is certain, and after that an error that matches [ErrLost] or [ErrClosed]. It
+// reads the clock when it is called, and does not block.
 func (s *Session) Err() error {
 	s.check()
 	s.mu.Lock()
@@ -114,7 +112,7 @@ func (s *Session) Err() error {
 	s.mu.Unlock()
 	if err == nil && id != 0 && s.remaining() <= 0 {
 		why := lossClock
-		if late := clock.Now().Sub(lookAt); late > timeout/stillPerTimeout { // a look was due: nothing in this process ran
+		if late := clock.Now().Sub(lookAt); late > timeout/stillPerTimeout { // nothing in this process ran
 			why = stoodStill(late)
 		}
 		return s.mark(&endError{id, why})
@@ -122,14 +120,12 @@ func (s *Session) Err() error {
 	return err
 }
 
-// remaining reads the clock. A session whose nodes are there has to prove more. A create in flight does not count: its
-// answer is the proof.
+// remaining reads the clock. A create in flight does not make the session own nodes yet: its answer is the proof.
 func (s *Session) remaining() time.Duration {
 	return s.clock.Remaining(clock.Now(), s.room.there.Load() > 0)
 }
 
-// mark notes why the session has ended. The first cause stays, and mark returns it. Its line in the log goes before
-// those of locks, because nobody knows of the end before.
+// mark notes why the session has ended, and returns the first cause. Its log line comes before those of locks.
 func (s *Session) mark(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,17 +136,15 @@ func (s *Session) mark(cause error) error {
 			s.cfg.log.Warn("zookeeper session lost", "session", hex(s.greeting.Session), "server", s.to.String(), "cause", reasonOf(cause))
 		}
 		go func() { // callers may hold locks
-			s.watches.breakAll() // first: a session that is closed deletes its nodes, which is news of no lock
+			s.watches.breakAll() // first: that the nodes go must not look like a release
 			s.endLife(cause)
 		}()
 	}
 	return s.err
 }
 
-// lose marks the end of the session for a reason that the server or the network gave.
 func (s *Session) lose(why error) { _ = s.mark(&endError{s.ID(), why}) }
 
-// isGone reports whether the servers have said that the session is gone, or it never was there.
 func (s *Session) isGone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +157,7 @@ func (s *Session) wasLive() bool {
 	return s.live
 }
 
-// stake returns for how long the session is certain without a connection, or 0 if there is no session yet.
+// stake returns how long a session without a connection lives; 0 before the first greeting.
 func (s *Session) stake() time.Duration {
 	if s.ID() == 0 {
 		return 0
@@ -171,21 +165,18 @@ func (s *Session) stake() time.Duration {
 	return s.Remaining()
 }
 
-// server returns the server of the present or last connection.
 func (s *Session) server() dial.Target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.to
 }
 
-// link returns the connection that has the session, or nil.
 func (s *Session) link() *link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-// ready waits for a connection that has the session, and returns it.
 func (s *Session) ready(ctx context.Context) (*link, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -206,10 +197,9 @@ func (s *Session) ready(ctx context.Context) (*link, error) {
 	}
 }
 
-// await waits until something is done, or until ctx or the session ends. Then it returns their error.
 func (s *Session) await(ctx context.Context, done <-chan struct{}) error {
 	select {
-	case <-done: // also if the others have ended
+	case <-done: // even if the others have ended too
 		return nil
 	default:
 	}
@@ -223,7 +213,7 @@ func (s *Session) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// shared are calls that are under way, each for all that want the same.
+// shared runs one call for all that want the same thing.
 type shared[K comparable, V any] struct {
 	mu sync.Mutex
 	m  map[K]*sharedCall[V]
@@ -232,10 +222,9 @@ type shared[K comparable, V any] struct {
 type sharedCall[V any] struct {
 	ended  chan struct{}
 	result V    // and gaveUp: read once ended is closed
-	gaveUp bool // its caller has gone, so another one calls
+	gaveUp bool // a caller that waits runs its own then
 }
 
-// do returns the result of f, or that of a call with the same key that is under way.
 func (all *shared[K, V]) do(ctx context.Context, s *Session, key K, f func() V) (result V, err error) {
 	for {
 		all.mu.Lock()
@@ -267,16 +256,15 @@ func (all *shared[K, V]) do(ctx context.Context, s *Session, key K, f func() V) 
 }
 
 const (
-	shortPerTimeout  = 3  // the remaining time is short if it is less than this part of a timeout
-	silentPerTimeout = 4  // a connection may be cut if an answer is due and nothing was heard for this part of a timeout
-	dialPerTimeout   = 10 // one on which a long answer arrives is cut only when less than this part remains
+	shortPerTimeout  = 3  // time is short with less than this part of a timeout:
+	silentPerTimeout = 4  // then a connection that is silent for this part is cut
+	dialPerTimeout   = 10 // with less than this part left, even while an answer arrives
 	looksPerTimeout  = 20
-	stillPerTimeout  = 4 // if a look is late by this part of a timeout, this process has stood still
+	stillPerTimeout  = 4 // a look this late means that the process stood still
 )
 
-// look is the watchdog, which the timer calls. It marks the end of the session when the clock has run out. Before that,
-// it cuts a connection that has fallen silent, because another server may be in touch with the leader: once for each
-// time the clock has advanced. It does no I/O.
+// look is the watchdog, called by the timer. It ends a session whose clock has run out. Before that it cuts a silent
+// connection, since another server may be in touch with the leader: once for each time the clock has advanced.
 func (s *Session) look() {
 	if s.Err() != nil {
 		return
@@ -296,7 +284,7 @@ func (s *Session) look() {
 		}
 		if why != nil {
 			s.cutAt = last
-			go s.now.conn.Cut(why) // with TLS that can take its time
+			go s.now.conn.Cut(why)
 		}
 	}
 	if s.err == nil {

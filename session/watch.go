@@ -20,22 +20,22 @@ type WatchEvent int32
 const (
 	// WatchPending: the watch has not ended.
 	WatchPending WatchEvent = iota
-	// WatchDeleted: the node was deleted. All earlier events of the connection were reported before.
+	// WatchDeleted: the node was deleted. Earlier events were reported before.
 	WatchDeleted
-	// WatchChanged: the node's data was changed. Of a watch on children: a child was created or deleted, or the node itself
-	// was created.
+	// WatchChanged: the node's data was changed. Of a watch on children: a child came or went, or the node was
+	// created.
 	WatchChanged
-	// WatchBroken: the connection or the session was lost. The event of the watch may have been missed.
+	// WatchBroken: the connection or the session was lost, and perhaps an event.
 	WatchBroken
 )
 
-// Watch reports once what happens next to a node, or to its children. All methods may be called by any number of goroutines
-// at once. They panic if no [Session] has made the Watch.
+// Watch reports once what happens next to a node, or to its children. Its methods are safe for concurrent use. They
+// panic if no [Session] has made the Watch.
 type Watch struct {
 	of    *Session
 	key   watchKey
-	alone bool // for one call, and not shared
-	users int  // calls that share it and have not forgotten it; guarded by the lock of watches
+	alone bool
+	users int // guarded by the mutex of watches
 
 	reply struct { // and err: read once ready is closed
 		Names []string
@@ -46,9 +46,9 @@ type Watch struct {
 
 	event atomic.Int32
 	mu    sync.Mutex    // guards the rest
-	ready chan struct{} // closed when the request that sets it was answered
+	ready chan struct{} // closed when the request was answered
 	done  chan struct{} // nil until somebody asks
-	calls []*func()     // to be made when the watch ends
+	calls []*func()
 }
 
 func (w *Watch) check() *Watch {
@@ -58,7 +58,7 @@ func (w *Watch) check() *Watch {
 	return w
 }
 
-// Done returns a channel that is closed when the watch has ended. Event then returns why.
+// Done returns a channel that is closed when the watch has ended.
 func (w *Watch) Done() <-chan struct{} {
 	w.check()
 	w.mu.Lock()
@@ -74,8 +74,8 @@ func (w *Watch) Done() <-chan struct{} {
 // Event returns what has ended the watch, or WatchPending.
 func (w *Watch) Event() WatchEvent { return WatchEvent(w.check().event.Load()) }
 
-// AfterEvent calls f in a goroutine of its own when the watch has ended, or at once if it has ended. Until then it takes no
-// goroutine. stop cancels that, and reports whether f will not be called. It does not wait for f. A nil f panics.
+// AfterEvent calls f in a goroutine of its own when the watch has ended. stop cancels that, and reports whether f
+// will not be called. A nil f panics.
 func (w *Watch) AfterEvent(f func()) (stop func() bool) {
 	w.check()
 	if f == nil {
@@ -99,8 +99,8 @@ func (w *Watch) AfterEvent(f func()) (stop func() bool) {
 	}
 }
 
-// Data returns the data and the stat with which the watch was set, or nil if there was no node, or no answer yet, and for a
-// watch on children. Goroutines share both, so nobody may change them.
+// Data returns the data and the stat with which the watch was set, or nil if there is none, or no answer yet. Nobody
+// may change them.
 func (w *Watch) Data() ([]byte, *zk.Stat) {
 	select {
 	case <-w.check().answered():
@@ -112,14 +112,13 @@ func (w *Watch) Data() ([]byte, *zk.Stat) {
 	return nil, nil
 }
 
-// Forget says that the call that has returned the watch does not need it any more. It must be called at most once for each
-// such call, and waits for nothing. When all calls that share a pending watch have said so, the session asks the server to
-// remove it, and it ends as [WatchBroken]. A watch that nobody forgets stays on the server until it has something to tell,
-// or the connection ends.
+// Forget says that the call that returned the watch does not need it any more. It must be called at most once for
+// each such call. When all calls that share a pending watch have said so, the session removes it from the server, and
+// it ends as [WatchBroken]. Otherwise it stays until it fires, or the connection ends.
 func (w *Watch) Forget() {
 	s := w.check().of
 	t := &s.watches
-	t.mu.Lock() // a request that sets a watch at the path again is queued after it was added, so it is behind this one
+	t.mu.Lock() // so a request that sets the watch again is queued behind this one
 	defer t.mu.Unlock()
 	if w.users--; w.users > 0 || w.Event() != WatchPending {
 		return
@@ -141,15 +140,14 @@ func (w *Watch) Forget() {
 	}
 }
 
-// answered returns a channel that is closed when the request that sets the watch was answered. reply and err do not change
-// from then on.
+// answered returns a channel that is closed when reply and err are final.
 func (w *Watch) answered() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ready
 }
 
-// share notes that one more call returns the watch, which may be nil.
+// share counts one more user of the watch, which may be nil.
 func (w *Watch) share() {
 	if w != nil {
 		w.of.watches.mu.Lock()
@@ -158,18 +156,17 @@ func (w *Watch) share() {
 	}
 }
 
-// land takes the answer to the request that sets the watch.
 func (w *Watch) land(r wire.Reply) {
 	err := w.of.verdict(&r)
 	if w.key.set == exists {
 		err = ignoreNoNode(err)
 	}
-	if err == nil { // a session that ends later ends the watch: it is in the table
+	if err == nil { // a session that ends later breaks the watch itself
 		err = w.of.Err()
 	}
 	w.reply.Names, w.reply.Data, w.reply.Stat, w.err = r.Names, r.Data, r.Stat, err
 	if err != nil {
-		why := WatchBroken // it was not set, or may not have been
+		why := WatchBroken // it may not have been set
 		if errors.Is(err, zk.ErrNoNode) {
 			why = WatchDeleted
 		}
@@ -181,7 +178,7 @@ func (w *Watch) land(r wire.Reply) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.ready)
-	w.ready = closedNow // which takes no memory, as long as the watch may be pending
+	w.ready = closedNow // takes no memory while the watch is pending
 }
 
 func (w *Watch) end(e WatchEvent) {
@@ -199,23 +196,20 @@ func (w *Watch) end(e WatchEvent) {
 	w.calls = nil
 }
 
-// watches are the pending watches of a session.
-//
-// A watch is added before its request is sent. So it ends with the next event at the path, even if the event belongs to an
-// earlier watch and comes before the answer. A watch that is pending after the answer has missed nothing since.
+// watches are the pending watches of a session. A watch is added before its request is sent, and ends with the next
+// event at the path, even one before the answer. So if it is pending, it has missed nothing since the answer.
 type watches struct {
 	mu sync.Mutex
-	m  map[watchKey][]*Watch // one shared watch at most, and others
+	m  map[watchKey][]*Watch // at most one is shared
 }
 
 type watchKey struct {
-	set  readKind // by which request
-	path string   // without the chroot
+	set  readKind
+	path string // without the chroot
 }
 
-// join returns a watch, and the request that sets it, or nil if another call has sent that. alone asks for a watch that is
-// not shared. If there is no node, only exists sets one: that watch stays until the node is created, which for a contender's
-// node is never.
+// join returns a watch, and the request that sets it, or nil if another call has sent that. Without a node, only
+// exists sets a watch, and that stays until the node is created: for a contender's node, for ever.
 func (s *Session) join(kind readKind, path string, alone bool) (*Watch, *leg) {
 	t, key := &s.watches, watchKey{kind, path}
 	t.mu.Lock()
@@ -236,7 +230,6 @@ func (s *Session) join(kind readKind, path string, alone bool) (*Watch, *leg) {
 	return w, one
 }
 
-// dropLocked ends a watch that was not set, or that its callers do not want any more.
 func (t *watches) dropLocked(w *Watch, e WatchEvent) {
 	t.m[w.key] = slices.DeleteFunc(t.m[w.key], func(one *Watch) bool { return one == w })
 	if len(t.m[w.key]) == 0 {
@@ -245,8 +238,7 @@ func (t *watches) dropLocked(w *Watch, e WatchEvent) {
 	w.end(e)
 }
 
-// fired takes an event of the server, which has no watch of that kind on the node any more, however often it was set. A
-// watch on an absent node is one of data if the node was there after all.
+// fired takes an event. The server then has no watch of that kind on the node any more, however often it was set.
 func (t *watches) fired(event int32, path string) {
 	why, sets := WatchChanged, []readKind{}
 	switch event {
@@ -270,7 +262,7 @@ func (t *watches) fired(event int32, path string) {
 	}
 }
 
-// breakAll ends every watch, because its connection or session is gone: a server keeps watches no longer than that.
+// breakAll ends every watch: a server keeps watches no longer than the connection.
 func (t *watches) breakAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,10 +274,9 @@ func (t *watches) breakAll() {
 	clear(t.m)
 }
 
-// Watch returns a node's data and stat, and a watch that reports what happens to the node next. If another goroutine has
-// got them already, the watch is shared and nothing is sent. Data and stat are then those with which it was set, and hold
-// as long as it is pending. If there is no node, the error matches [zk.ErrNoNode] and there is no watch. Otherwise Watch
-// returns and fails as Get does.
+// Watch returns a node's data and stat, and a watch that reports what happens to the node next. A pending watch of
+// another goroutine is shared, with its data and stat, and nothing is sent. If there is no node, the error matches
+// [zk.ErrNoNode]. Otherwise Watch returns and fails as Get does.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
 	misuse.Context(ctx, "session: Session.Watch")
 	s.check()
@@ -296,15 +287,13 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return slices.Clip(slices.Clone(w.reply.Data)), copyStat(w.reply.Stat), w, nil // the caller may change them
+	return slices.Clip(slices.Clone(w.reply.Data)), copyStat(w.reply.Stat), w, nil
 }
 
 // WatchChildren returns the names of a node's children, in no order, the node's stat, and a watch that reports when a
-// child is created or deleted next, or the node is deleted. Changes of data do not end it. It is shared as that of Watch is.
-//
-// If there is no node, WatchChildren returns no names and a nil stat, and the watch ends as [WatchChanged] when the node is
-// created. It may have ended by the time at which WatchChildren returns. Otherwise WatchChildren returns and fails as Get
-// does.
+// child comes or goes next, or the node is deleted. It is shared as that of Watch is. If there is no node, the stat
+// is nil, and the watch ends as [WatchChanged] when the node is created, perhaps already. Otherwise WatchChildren
+// returns and fails as Get does.
 func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
 	misuse.Context(ctx, "session: Session.WatchChildren")
 	s.check()
@@ -321,7 +310,7 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 	if w, err = s.watch(ctx, exists, path); err != nil {
 		return nil, nil, nil, err
 	}
-	if w.reply.Stat != nil { // the node has been created since, so the watch is on its data
+	if w.reply.Stat != nil { // created since, so this watch is on its data
 		w.Forget()
 		w = &Watch{of: s, ready: closedNow}
 		w.end(WatchChanged)
@@ -329,13 +318,12 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 	return nil, nil, w, nil
 }
 
-// WatchNodes sets watches on the data of several nodes, and returns them in the order of paths. The requests leave in that
-// order and in one flight. Each watch is shared as that of Watch is. [Watch.Data] tells what the nodes were.
+// WatchNodes sets watches on the data of several nodes, in one flight, and returns them in the order of paths, when
+// all requests are answered, ctx has ended or the session has ended. [Watch.Data] tells what the nodes were. Watches
+// are shared as that of Watch is.
 //
-// WatchNodes waits for a connection, and returns when all requests are answered, ctx has ended or the session has ended. It
-// repeats none of them. The watch of a node that is not there has ended as [WatchDeleted], and one whose answer was lost
-// with the connection as [WatchBroken]. Neither is an error. Errors are those of go-zookeeper (zk.ErrNoAuth …) for one of
-// the nodes, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
+// WatchNodes repeats nothing. The watch of a node that is not there has ended as [WatchDeleted], and one whose answer
+// was lost as [WatchBroken]. Neither is an error. Otherwise WatchNodes fails as Get does.
 func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, error) {
 	misuse.Context(ctx, "session: Session.WatchNodes")
 	s.check()
@@ -358,7 +346,7 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 			flight = append(flight, one)
 		}
 	}
-	_ = s.fly(ctx, l, flight...) // each watch tells
+	_ = s.fly(ctx, l, flight...)
 	for i, w := range all {
 		err := s.isSet(ctx, w)
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
@@ -366,7 +354,7 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 		}
 		if lost := s.Err(); lost != nil {
 			err = lost
-		} else if outcomeOf(err) != answered && ctx.Err() == nil { // the watch is broken
+		} else if outcomeOf(err) != answered && ctx.Err() == nil {
 			continue
 		}
 		for _, w := range all {
@@ -385,7 +373,7 @@ func (s *Session) isSet(ctx context.Context, w *Watch) error {
 	return w.err
 }
 
-// watch returns the shared watch of a path once it is set. It asks again if the answer was lost.
+// watch returns the shared watch of a path once it is set.
 func (s *Session) watch(ctx context.Context, kind readKind, path string) (*Watch, error) {
 	return repeat(ctx, s, reads[kind].name, path, func(l *link) (*Watch, error) {
 		w, one := s.join(kind, path, false)

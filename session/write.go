@@ -16,40 +16,38 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// CreateMode is a kind of node that stays when the session ends. The zero value is Persistent. [Session.Enter] makes ephemeral
-// nodes.
+// CreateMode is a kind of node that stays when the session ends.
 type CreateMode struct {
-	op       int32 // of nodes with a TTL, and otherwise 0
+	op       int32 // 0 without a TTL
 	flag     int32
 	numbered bool
 	ttl      time.Duration
 }
 
-// The kinds of node without a TTL. See [PersistentTTL] and [PersistentSequentialTTL] for the others.
+// The kinds of node without a TTL. The zero value is Persistent.
 var (
 	Persistent           = CreateMode{flag: zk.FlagPersistent}
 	PersistentSequential = CreateMode{flag: zk.FlagSequence, numbered: true}
 	Container            = CreateMode{flag: zk.FlagContainer}
 )
 
-// PersistentTTL is a persistent node that the server removes once it has had no children and no changes for ttl, which must
-// be at least 1 ms. If the server has not enabled such nodes (extendedTypesEnabled), a create fails with [ErrUnimplemented].
+// PersistentTTL is a persistent node that the server removes once it has had no children and no changes for ttl, at
+// least 1 ms. The server must have it enabled (extendedTypesEnabled).
 func PersistentTTL(ttl time.Duration) CreateMode {
 	return CreateMode{op: codec.OpCreateTTL, flag: zk.FlagTTL, ttl: ttl}
 }
 
-// PersistentSequentialTTL is a [PersistentTTL] node with a sequence number.
+// PersistentSequentialTTL is PersistentTTL with a sequence number.
 func PersistentSequentialTTL(ttl time.Duration) CreateMode {
 	return CreateMode{op: codec.OpCreateTTL, flag: zk.FlagPersistentSequentialWithTTL, numbered: true, ttl: ttl}
 }
 
-// The kinds that Enter makes.
 var (
 	ephemeral           = CreateMode{flag: zk.FlagEphemeral}
 	ephemeralSequential = CreateMode{flag: zk.FlagEphemeralSequential, numbered: true}
 )
 
-// validateCreate allows a path that ends with a slash for a numbered node, whose name is then the number alone: "/dir/".
+// validateCreate allows "/dir/" for a node that is called by its number alone.
 func validateCreate(path string, mode CreateMode) error {
 	if mode.op == codec.OpCreateTTL && mode.ttl < time.Millisecond {
 		return misuse.Invalidf("TTL %v is below 1 ms", mode.ttl)
@@ -60,12 +58,12 @@ func validateCreate(path string, mode CreateMode) error {
 	return misuse.ValidatePath(path)
 }
 
-// Create makes a node that stays when the session ends, and returns its path, which ends with a number in a sequential mode.
-// It makes missing nodes above it as containers.
+// Create makes a node that stays when the session ends, and returns its path, which ends with a number in a
+// sequential mode. It makes missing nodes above it as containers.
 //
-// Create waits for a connection, and returns when the server has answered, ctx has ended or the session has ended. It is sent
-// once: if the reply was lost, or ctx ends before it, the error matches [ErrUncertain]. Otherwise errors are those of
-// go-zookeeper (zk.ErrNodeExists, zk.ErrNoAuth …), ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
+// Create waits for a connection, and returns when the server has answered, ctx has ended or the session has ended. It
+// is sent once: if it may have been sent and was not answered, the error matches [ErrUncertain]. Otherwise errors are
+// those of go-zookeeper, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
 func (s *Session) Create(ctx context.Context, at string, data []byte, mode CreateMode) (string, error) {
 	misuse.Context(ctx, "session: Session.Create")
 	s.check()
@@ -94,8 +92,8 @@ func (s *Session) Create(ctx context.Context, at string, data []byte, mode Creat
 	}
 }
 
-// Set replaces the data of a node if the node has the given version (-1: any), and returns the new stat. It is sent once, as
-// Create is, and returns and fails as Create does.
+// Set replaces the data of a node if the node has the given version (-1: any), and returns the new stat. It returns
+// and fails as Create does.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	misuse.Context(ctx, "session: Session.Set")
 	s.check()
@@ -106,8 +104,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	return r.Stat, err
 }
 
-// Delete removes a node if it has the given version (-1: any). It is sent once, as Create is, and returns and fails as Create
-// does. [Session.Remove] is repeated.
+// Delete removes a node if it has the given version (-1: any). It returns and fails as Create does.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	misuse.Context(ctx, "session: Session.Delete")
 	s.check()
@@ -120,9 +117,9 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// erased takes the end of a request of the user that deletes nodes, some of which may be the session's own. gone says that an
-// answer means that they are gone. If there is none, the session finds out what counts. A node that is created at a path later
-// is not there yet, since answers come in order.
+// erased takes the end of a user's request that deletes nodes, some of which may be the session's own. gone: an
+// answer means that they are gone. Without an answer, the session finds out. Answers come in order, so no later node
+// of the same path is there yet.
 func (s *Session) erased(r *wire.Reply, gone bool, paths ...string) {
 	for _, path := range paths {
 		p := s.room.at(path)
@@ -141,12 +138,12 @@ func (s *Session) erased(r *wire.Reply, gone bool, paths ...string) {
 	}
 }
 
-// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest], *[zk.SetDataRequest], *[zk.DeleteRequest]
-// or *[zk.CheckVersionRequest] with a path below the chroot. A create without an ACL gets that of [WithACL]. Multi creates
-// neither ephemeral nodes nor containers, nor nodes with a TTL.
+// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest] of a persistent node, with or without
+// a number, a *[zk.SetDataRequest], *[zk.DeleteRequest] or *[zk.CheckVersionRequest]. A create without an ACL gets
+// that of [WithACL].
 //
-// Multi returns the result of each operation, and the error of the one that failed. It is sent once, as Create is, and
-// otherwise returns and fails as Create does.
+// Multi returns the result of each operation, and the error of the one that failed. Otherwise it returns and fails as
+// Create does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	misuse.Context(ctx, "session: Session.Multi")
 	s.check()
@@ -196,7 +193,6 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	return all, err
 }
 
-// operation returns the request that would do the same as an operation of a multi alone.
 func (s *Session) operation(op any) (frame []byte, err error) {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
@@ -220,12 +216,11 @@ func (s *Session) operation(op any) (frame []byte, err error) {
 	return nil, misuse.Invalidf("%T is not an operation of a multi", op)
 }
 
-// bare makes requests for paths with the chroot: missing directories of the chroot are made too.
+// bare makes requests without the chroot, since that may have to be made too.
 var bare = new(config)
 
-// makeDirectory makes a directory, or waits for another call that is making it: when a directory of many contenders is missing,
-// all of them find that out at once. full has the chroot. made says that this call has made it. A caller that then puts nothing
-// into it should give it back.
+// makeDirectory makes a directory, or waits for another call that is making it: many contenders find at once that it
+// is missing. full has the chroot. A caller that puts nothing into a directory that it made gives it back.
 func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, err error) {
 	failed, err := s.directories.do(ctx, s, full, func() (err error) {
 		made, err = s.buildDirectory(ctx, full)
@@ -237,11 +232,11 @@ func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, er
 	return made, failed
 }
 
-// buildDirectory makes a directory and every missing node above it, as containers. It begins with the leaf: a client that may
-// create nodes in a directory need not have that right further up. If it fails, it gives back what it has made.
+// buildDirectory makes a directory and every missing node above it. It begins with the leaf, since the client may
+// have no rights further up. If it fails, it gives back what it has made.
 func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, err error) {
 	at, parent := s.cfg.inward(full), full[:strings.LastIndexByte(full, '/')]
-	above := false // the parent was made, and nothing in it as far as is known
+	above := false // the parent was made, and may be empty
 	defer func() {
 		switch {
 		case err == nil:
@@ -266,7 +261,7 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 			return true, nil
 		case errors.Is(err, zk.ErrNodeExists):
 			return made, nil
-		case errors.Is(err, zk.ErrNoAuth): // a server checks the right to create before it checks whether the node exists
+		case errors.Is(err, zk.ErrNoAuth): // servers check the right to create before they look for the node
 			if r, _ := s.request(ctx, true, bare.reading(exists, full, false)); r.Stat != nil {
 				return false, nil
 			}
@@ -284,7 +279,7 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 	}
 }
 
-// missing names in an error the right that is missing, the directory, and the identities.
+// missing names the missing right, the directory and the identities.
 func (s *Session) missing(right, at string, err error) error {
 	who := []string{}
 	for _, id := range s.cfg.auths {
@@ -301,10 +296,10 @@ func (s *Session) missing(right, at string, err error) error {
 	return fmt.Errorf("no right to %s in %s for %s: %w", right, path.Dir(at), strings.Join(who, ", "), err)
 }
 
-// giveBack removes directories that a call has made, one after the other, if they are not in use after a session timeout: a
-// caller that tries again finds them until then. Servers before 3.10 remove a container only if it has had a child.
+// giveBack removes directories after a session timeout, if they are not in use: a caller that tries again finds them
+// until then. Servers before 3.10 keep a container that never had a child.
 func (s *Session) giveBack(all ...string) {
-	const asMade = 0 // the version of a node whose data nobody has set
+	const asMade = 0
 	time.AfterFunc(s.Timeout(), func() {
 		ctx, cancel := context.WithTimeout(s.life, s.Timeout())
 		defer cancel()
