@@ -53,12 +53,12 @@
 // # What is not guaranteed
 //
 //   - The lease clock assumes that this machine's clock runs at the rate of the leader's, to within the margin. It
-//     counts suspensions on Linux, macOS and Windows. Elsewhere, and in a virtual machine that its host stops, a holder
-//     may believe in its lock for too long. Where that must not do harm, use a fencing token: see package
+//     counts suspensions on Linux, macOS and Windows. Elsewhere, and in a virtual machine that its host stops, a
+//     holder may believe in its lock for too long. Where that must not do harm, use a fencing token: see package
 //     [github.com/turnstile-go/turnstile/fence].
 //   - It assumes that minSessionTimeout is two ticks or more, as it is by default, or that [WithTickTime] is set.
-//   - It assumes that tickTime and the bounds of session timeouts do not change under running clients. "What operators
-//     have to know" in docs/reliability.md has the rest.
+//   - It assumes that tickTime and the bounds of session timeouts do not change under running clients. "What
+//     operators have to know" in docs/reliability.md has the rest.
 //
 // # Concurrency
 //

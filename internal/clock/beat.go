@@ -5,51 +5,41 @@ import (
 	"time"
 )
 
-// Heartbeats. A session that owns nodes needs three things, often and one soon after the other.
-// lease.go says why.
+// Heartbeats. A session that owns nodes needs three things, often and one soon after the other (lease.go says why):
+// frames that are answered (pings), a request through the leader (a sync, which costs no disk write), and a write
+// that a quorum agrees to.
 //
-//   - Frames that are answered: pings, which the server we are connected to answers alone.
-//   - A request through the leader: a sync, which costs no disk write.
-//   - A write that a quorum agrees to. docs/clock.md says why the writes of other clients do not do instead.
+// A session that owns nothing needs a sync now and then, and a ping in the middle between two of these. They prove
+// something together only if more than half a tick lies between ping and sync.
 //
-// A session that owns nothing needs one request through the leader now and then, and a ping in the middle
-// between two of these. A ping proves something together with a later sync only if more than half a tick
-// lies between the two. If the tick is shorter than a third of the session timeout, the next sync is late enough.
-// Otherwise it is the one after it, and the syncs come more often.
-//
-// docs/measured/outages.md has the table from which the intervals were chosen.
+// The intervals were chosen from the table in docs/measured/outages.md.
 const (
-	// tickPerTimeout is how many times in a timeout the schedule is checked. A ping is due if
-	// nothing was sent for that part of a timeout.
+	// tickPerTimeout is how often the schedule is checked. A ping is due after as long without a frame.
 	tickPerTimeout = 20
-	// roundPerTimeout is how many rounds a session that owns nodes begins in a timeout. A round
-	// is a sync and then a write. A round does not wait for the one before it. If answers are
-	// slow, several rounds are in flight.
+	// roundPerTimeout is how many rounds, a sync and then a write each, a session that owns nodes begins in a
+	// timeout. A round does not wait for the one before it.
 	roundPerTimeout = 5
-	// idlePerTimeout is how many syncs a session that owns nothing sends in a timeout, and how many
-	// pings.
+	// idlePerTimeout is how many syncs and pings a session that owns nothing sends in a timeout.
 	idlePerTimeout = 3
-	// slowPerTimeout: if an answer takes longer than this part of a timeout, a session that owns
-	// nothing sends as many pings and syncs as one that owns nodes, for the next timeout.
-	// Otherwise its first lock would begin with a proof that is too old.
+	// slowPerTimeout: after an answer that takes longer than this part of a timeout, a session that owns nothing
+	// sends as many frames as one that owns nodes, for a timeout. Otherwise the proof for its first lock would be too
+	// old.
 	slowPerTimeout = 50
 )
 
-// beat is the schedule of one connection. It decides, and sends nothing.
+// beat is the schedule of one connection.
 type beat struct {
 	timeout time.Duration
-	round   time.Time   // when the last round began
+	round   time.Time
 	reach   time.Time   // the most that the last round could prove
-	syncs   []int32     // the syncs of rounds that are in flight
+	syncs   []int32     // of rounds in flight
 	agree   []time.Time // when the writes of rounds are due
-	pinged  bool        // a ping was sent since the last round, in the middle of the time to the next or later
+	pinged  bool        // since the last round, in the middle of the time to the next or later
 }
 
-// Aside keeps the schedule apart from what others do at round times after a greeting. It would matter which of
-// two comes first, and only virtual time can tell.
+// Aside keeps the schedule apart from what others do at round times: only virtual time can tell which comes first.
 const Aside = time.Millisecond
 
-// Duty is a heartbeat that is due.
 type Duty int
 
 const (
@@ -58,29 +48,26 @@ const (
 	Agree
 )
 
-// facts is the input of the schedule.
 type facts struct {
 	owns     bool
-	slow     bool // answers were slow within the last timeout
+	slow     bool // within the last timeout
 	lastSent time.Time
 	proven   time.Time
-	reach    time.Time     // the most that a round that begins now can prove
+	reach    time.Time     // the most that a round can prove now
 	half     time.Duration // h in lease.go
 }
 
-// Needed returns how long a lease (timeout − margin) has to be, so that heartbeats keep a session that
-// owns nodes alive on healthy servers. half is half a tick.
+// Needed returns how long a lease (timeout − margin) has to be, so that heartbeats keep a session that owns nodes
+// alive on healthy servers. half is half a tick.
 //
-// A session that holds: just before the write of a round is answered, the clock counts from the frame that
-// the round before it has proven. That frame is up to h and two pings older than the sync of that round,
-// because a ping can be late by one look at the schedule. The next sync goes a round later, and its write
-// a gap after that. A round that finds the session proven well enough waits for one more look.
+// Holding: just before the write of a round is answered, the clock counts from a frame that is up to h and two pings
+// older than the sync of the round before: a ping can be late by one look at the schedule. The next sync goes a round
+// later, or a look after that, and its write a gap later.
 //
-// A session that was idle: its first node is created just before the next sync, or within the gap after
-// it. So the latest sync that counts is a third of the timeout old, and the ping that counts with it half
-// of that time older. The next sync goes one look later.
+// Idle: the first node is created just before the next sync, or within the gap after it. So the latest sync that
+// counts is a third of the timeout old, and its ping half of that older. The next sync goes a look later.
 //
-// The rest is for the answers to a sync and to the write after it: if they take longer, they count as slow.
+// The rest is for answers: slower ones count as slow.
 func Needed(timeout, half time.Duration) time.Duration {
 	round, look := timeout/roundPerTimeout, timeout/tickPerTimeout
 	holding := slowHalf(half) + gap + round + max(2*look, gap+look)
@@ -88,10 +75,9 @@ func Needed(timeout, half time.Duration) time.Duration {
 	return max(holding, idle) + 2*timeout/slowPerTimeout
 }
 
-// Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the
-// heartbeats need some of the configured margin, it is shorter, but not shorter than the default. ok is
-// false if the heartbeats need more than that: a session that owns a node would be lost, although the
-// servers are healthy.
+// Margin returns what to subtract from a granted timeout. configured is 0 for the default. What the heartbeats need
+// makes it shorter, but not shorter than the default. ok is false if they need more: a session that owns a node would
+// be lost on healthy servers.
 func Margin(configured, timeout, half time.Duration) (margin time.Duration, ok bool) {
 	least := standardMargin(timeout)
 	if configured == 0 {
@@ -105,10 +91,8 @@ func standardMargin(timeout time.Duration) time.Duration {
 	return timeout / 10
 }
 
-// begin is called with the greeting, and reports whether a write is due at once. On a new
-// connection of a session that owns nodes, that write proves that the leader took the handshake.
-//
-// If the session owns nothing, its first sync comes early, since the greeting may have come late.
+// begin is called with the greeting, and reports whether a write is due at once, to prove that the leader took the
+// handshake. If the session owns nothing, its first sync comes early, since the greeting may have come late.
 func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
 	b.round, b.reach = now.Add(Aside), now
@@ -118,19 +102,15 @@ func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	return owns
 }
 
-// idleEvery returns how long after the last round an idle session begins the next one. In the middle of that
-// time it pings.
-//
-// The sync comes early if the last round could prove less than one that comes after a ping in the middle of the
-// longest time. That happens after a short time with nodes, which moves the rounds, and always if half a tick is longer
-// than the time from that ping to the sync.
+// idleEvery returns how long after the last round an idle session begins the next one. Half way it pings. The sync
+// comes early if the last round could prove less than a later one: after a short time with nodes, and always if half
+// a tick is longer than the time from ping to sync.
 func (b *beat) idleEvery() time.Duration {
 	longest := b.timeout / idlePerTimeout
 	provesLess := b.reach.Add(longest + longest/2).Sub(b.round)
 	return min(max(provesLess, b.timeout/roundPerTimeout), longest)
 }
 
-// due returns the heartbeats that are due now.
 func (b *beat) due(now time.Time, f facts) []Duty {
 	var out []Duty
 	writes := len(b.agree)
@@ -149,7 +129,6 @@ func (b *beat) due(now time.Time, f facts) []Duty {
 	return out
 }
 
-// pingDue reports whether a ping is due, if nothing else is.
 func (b *beat) pingDue(now time.Time, f facts) bool {
 	if f.owns || f.slow {
 		return now.Sub(f.lastSent) >= b.timeout/tickPerTimeout
@@ -157,11 +136,8 @@ func (b *beat) pingDue(now time.Time, f facts) bool {
 	return !b.pinged && now.Sub(b.round) >= b.idleEvery()/2
 }
 
-// roundDue reports whether a round is due. None is due while the requests of the user prove as
-// much.
-//
-// A round is due early if several answers, held up by a slow request, have come together. The
-// last round was sent too soon to count them.
+// roundDue reports whether a round is due: not while the user's requests prove as much, and early if several answers
+// have come together, held up by a slow request, since the last round was sent too soon to count them.
 func (b *beat) roundDue(now time.Time, f facts) bool {
 	since, every := now.Sub(b.round), b.timeout/roundPerTimeout
 	caughtUp := f.reach.Sub(b.reach) >= since+every/2
@@ -174,9 +150,8 @@ func (b *beat) roundDue(now time.Time, f facts) bool {
 	return since >= b.idleEvery()
 }
 
-// answered takes the answer to a request. byLeader says whether the leader gave the answer. If
-// the answer is the leader's to the sync of a round, the write of that round is due after the
-// gap, and answered returns true.
+// answered takes the answer to a request. If it is the leader's to the sync of a round, it returns true: the write of
+// that round is due after the gap.
 func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 	i := slices.Index(b.syncs, xid)
 	if i < 0 {

@@ -1,6 +1,5 @@
-// Package clock is the lease clock: until when the ensemble cannot have expired a session (lease.go has the whole
-// derivation), what the frames of a connection prove of it (link.go), and when heartbeats are due so that it reaches far
-// enough (beat.go). It decides, and sends nothing.
+// Package clock is the lease clock: until when the ensemble cannot have expired a session (lease.go), what the frames
+// of a connection prove of it (link.go), and when heartbeats are due (beat.go). It decides, and sends nothing.
 package clock
 
 import (
@@ -10,53 +9,44 @@ import (
 
 // # The lease clock
 //
-// A session must know, without being told, until when the ensemble cannot have expired it.
-// A client can learn of an expiry only from a server, when it reaches one again. By then other
-// clients may have held its locks for a long time. This comment is the whole derivation, and
-// every other place refers to it. Facts about the servers are from ZooKeeper 3.8 and 3.9:
-// SessionTrackerImpl, ExpiryQueue, LearnerHandler, Leader, Learner, LearnerSessionTracker.
+// A session must know, without being told, until when the ensemble cannot have expired it. This comment is the whole
+// derivation. Facts about the servers are from ZooKeeper 3.8 and 3.9: SessionTrackerImpl, ExpiryQueue,
+// LearnerHandler, Leader, Learner, LearnerSessionTracker.
 //
 // # How a leader counts
 //
-// The leader counts the timeout of a session from the last time the session was touched, and
-// rounds the end up to its next tick. It touches a session
+// The leader counts the timeout of a session from the last time the session was touched, and rounds the end up to its
+// next tick. It touches a session
 //
 //   - at once, for any request but an identity, if the client is connected to the leader;
 //   - at once, for the handshake of any connection, which a follower passes on;
-//   - for all other requests to a follower, only when it receives the follower's list of the
-//     sessions that the follower has heard of since its last list. The follower sends the list
-//     as its answer to the leader's ping. A leader pings twice a tick.
+//   - for all other requests to a follower, only when it receives the follower's list of the sessions that the
+//     follower has heard of since its last list: the answer to the leader's ping. A leader pings twice a tick.
 //
-// A request that a follower forwards touches nothing. That is true of a sync and of a write. So
-// if a follower is cut off just before it sends a list, up to half a tick of touches is lost
-// with it, although writes were answered in that time.
+// A sync or a write that a follower forwards touches nothing. If a follower is cut off just before it sends a list,
+// up to half a tick of touches is lost, although writes were answered.
 //
-// A new leader gives every session its whole timeout from its election on. A leader that has
-// lost the other servers still answers pings, reads and syncs, for up to syncLimit ticks. A
-// server that loses its leader closes its clients' connections. So one connection knows one
-// leader, and what passes between that leader and the server is two ordered streams.
+// A new leader gives every session its whole timeout from its election on. A leader that has lost the other servers
+// still answers pings, reads and syncs, for up to syncLimit ticks. A server that loses its leader closes its clients'
+// connections. So one connection knows one leader, and what passes between leader and server is two ordered streams.
 //
 // # What an answer proves
 //
-// Write h for half a tick of a leader whose clock is slow, and g for the constant gap below. Take
-// three things that happened on one connection, from the latest to the earliest:
+// Write h for half a tick of a leader whose clock is slow, and g for the constant gap below. Take three things that
+// happened on one connection, from the latest to the earliest:
 //
-//  1. A write that we sent at S, and that a quorum agreed to. At S or later, the leader that
-//     took the write was the leader. It had not expired the session, or else it would have refused
-//     the write. Before it took the write, it had taken every list that our server had sent before
-//     it forwarded the write. No later leader expires the session before its own election plus the
-//     timeout, and that election came after the write.
-//  2. A request through the leader (a sync, a write or the handshake) that we sent at S″, and
-//     whose answer we had at S − g or before. The leader was running at some moment between the
-//     two. It had queued the last ping before that moment at most h earlier: at S″ − h or later.
-//     A server answers that ping before it passes on the leader's answer, which is behind it.
-//     The exception is a leader that had just been standing still (garbage collection, a stopped
-//     machine), or whose pinging thread is late. Then it queued the overdue ping within g. Either
-//     way, before our server forwarded the write of S, it answered a ping that was queued at
-//     S″ − h or later. The list in that answer was made after S″ − h.
-//  3. A frame that we sent at F, and whose answer we had at S″ − h or before. The server notes
-//     that it has heard of the session before it answers. So the session was on that list, or on
-//     an earlier one.
+//  1. A write that we sent at S, and that a quorum agreed to. The leader that took it was the leader at S or later.
+//     It had not expired the session, or else it would have refused the write. Before it took the write, it had taken
+//     every list that our server had sent before it forwarded the write. No later leader expires the session before
+//     its own election plus the timeout, and that election came after the write.
+//  2. A request through the leader (a sync, a write or the handshake) that we sent at S″, and whose answer we had at
+//     S − g or before. The leader was running at some moment between the two. It had queued the last ping before that
+//     moment at S″ − h or later. A server answers that ping before it passes on the leader's answer, which is behind
+//     it. The exception is a leader that had just been standing still (garbage collection, a stopped machine), or
+//     whose pinging thread is late: it queued the overdue ping within g. Either way, before our server forwarded the
+//     write of S, it answered a ping that was queued at S″ − h or later, with a list that was made after S″ − h.
+//  3. A frame that we sent at F, and whose answer we had at S″ − h or before. The server notes that it has heard of
+//     the session before it answers. So the session was on that list, or on an earlier one.
 //
 // Hence, when the write of S is answered, the leader has touched the session at F or later:
 //
@@ -65,51 +55,41 @@ import (
 //	          or when we sent the handshake, if that is later
 //	certain until  touched + timeout − margin
 //
-// S″ and touched depend only on what was answered before S. So they are computed when a request
-// is sent, and kept with it while it is in flight. They count when its answer shows that a quorum
-// agreed.
+// S″ and touched depend only on what was answered before S. So they are computed when a request is sent, and count
+// when its answer shows that a quorum agreed.
 //
-// The timeout is the smallest that any connection of the session was granted: followers touch
-// the session with the timeout of the connection, and a new leader counts by the first.
+// The timeout is the smallest that any connection of the session was granted: followers touch the session with that
+// of the connection, and a new leader counts by the first.
 //
-// The rates of two clocks may differ by a fiftieth. If the leader's clock is fast, its timeout ends
-// earlier by that: the margin covers it. If it is slow, its half tick takes longer, and h is a
-// fiftieth longer than half a tick. Without that fiftieth, a list could lack the frame F, and the
-// one before F can be old: when a server has been held up, it answers many frames at once.
+// The rates of two clocks may differ by a fiftieth. If the leader's clock is fast, its timeout ends earlier by that:
+// the margin covers it. If it is slow, its half tick takes longer, and h is a fiftieth longer than half a tick.
+// Otherwise a list could lack the frame F.
 //
-// The margin is a tenth of the timeout unless the user sets it. Beside the clocks it covers threads
-// that run late, this client's and the server's. When a server makes a list, it can lose a frame
-// that it notes in that very instant. If the session has owned nodes for a while, the frame before
-// it was sent a twentieth of a timeout earlier (beat.go), and the margin covers that as well.
+// The margin is a tenth of the timeout unless the user sets it. It also covers threads that run late.
 //
-// Half a tick is half of what session.WithTickTime says, or what the manager has learned, or a
-// quarter of the timeout: servers grant no less than two ticks unless they are configured to.
+// Half a tick is half of what session.WithTickTime says, or what the manager has learned, or a quarter of the
+// timeout: servers grant no less than two ticks unless they are configured to.
 //
-// docs/clock.md has the same as a theorem, which a solver proves, and docs/measured/clock.md what
-// would happen without each of the assumptions.
+// docs/clock.md has this as a theorem, which a solver proves. docs/measured/clock.md has what would happen without
+// each assumption.
 //
 // # A session that owns nothing
 //
-// No client waits for such a session to end, so it needs no proof. It counts as alive for
-// timeout − margin after it sent its last answered request through a leader. Its first lock is a
-// write, which proves touched as above. For that proof to reach far enough there have to be
-// syncs before it (beat.go).
+// No client waits for such a session to end, so it needs no proof. It counts as alive for timeout − margin after it
+// sent its last answered request through a leader. Its first lock is a write, which proves touched as above.
 //
 // # What this assumes
 //
-//   - minSessionTimeout is not set below two ticks, unless the tick is told. Ticks, and the
-//     bounds of session timeouts, do not change under running clients: a manager learns the tick
-//     once, and a greeting that grants less than the one before can be lost.
-//   - The leader's pinging thread does not stand still alone for longer than g, and it goes on
-//     within g of a standstill of the whole leader, before the next standstill. (With TLS between
-//     servers it can hang on the socket of a dead follower, unless leader.closeSocketAsync is set.)
-//   - On its way to our server, that overdue ping falls behind the answer sent just before it by
-//     no more than the rest of g and our own round trip. In that time the server answers it. To do
-//     without this assumption, one more request through the leader would be needed between the two
-//     above. That would shorten the lease by another round trip, which slow networks do not have.
-//   - A frame that a server notes in the very instant in which it makes a list is on that list or
-//     the next one. It can be lost if a thread of the server is interrupted between two
-//     instructions. Only a session that has owned no node until now depends on this assumption.
+//   - minSessionTimeout is not set below two ticks, unless the tick is told. Ticks, and the bounds of session
+//     timeouts, do not change under running clients: a manager learns the tick once, and a greeting that grants less
+//     can be lost.
+//   - The leader's pinging thread does not stand still alone for longer than g, and it goes on within g of a
+//     standstill of the whole leader, before the next standstill.
+//   - On its way to our server, that overdue ping falls behind the answer sent just before it by no more than the
+//     rest of g and our own round trip. In that time the server answers it.
+//   - A frame that a server notes in the very instant in which it makes a list is on that list or the next one.
+//     Only a session that has owned no node until now depends on this: any other has sent the frame before at most a
+//     twentieth of a timeout earlier (beat.go), and the margin covers that.
 //   - There are no observers behind observer masters: they would add another half tick.
 //   - Time that this machine was suspended counts: see [Now].
 
@@ -121,13 +101,13 @@ func slowHalf(half time.Duration) time.Duration { return half + half/50 }
 
 // Clock is the lease clock of a session. It is safe for concurrent use.
 type Clock struct {
-	start time.Time // the other times count from here
+	start time.Time
 
-	// In nanoseconds since start. They only move forward.
+	// Nanoseconds since start. They only move forward.
 	proven atomic.Int64 // touched above
 	heard  atomic.Int64 // when the latest answered request through a leader was sent
 
-	lease atomic.Int64 // timeout − margin, in nanoseconds
+	lease atomic.Int64 // timeout − margin
 }
 
 // New returns a clock that has run out until SetLease is called.
@@ -144,14 +124,13 @@ func (c *Clock) Prove(touched time.Time) { c.advance(&c.proven, touched) }
 
 // Answered is what the answer to a request through the leader proves.
 type Answered struct {
-	Sent time.Time // when the request was sent
-	// Quorum reports whether a quorum agreed. If so, the leader has touched the session at
-	// Touched or later.
+	Sent time.Time
+	// If a quorum agreed, the leader has touched the session at Touched or later.
 	Quorum  bool
 	Touched time.Time
 }
 
-// Take notes what the answer to a request through a leader proves.
+// Take notes what an answer proves.
 func (c *Clock) Take(a Answered) {
 	c.advance(&c.heard, a.Sent)
 	if a.Quorum {
@@ -169,8 +148,7 @@ func (c *Clock) advance(to *atomic.Int64, t time.Time) {
 	}
 }
 
-// Proven returns the latest time at which the leader has touched the session, as far as that is
-// proven.
+// Proven returns the latest time at which the leader has certainly touched the session.
 func (c *Clock) Proven() time.Time { return c.start.Add(time.Duration(c.proven.Load())) }
 
 // Latest returns the latest time that Heard or Prove has noted.
@@ -178,9 +156,8 @@ func (c *Clock) Latest() time.Time {
 	return c.start.Add(time.Duration(max(c.proven.Load(), c.heard.Load())))
 }
 
-// Remaining returns for how long, from now on, the session is certain. The result is zero or less
-// if the session is not certain. owns says whether the session owns nodes. A session that owns
-// nodes goes by Prove alone.
+// Remaining returns for how long the session is certain: zero or less if it is not. owns: the session owns nodes, and
+// only Prove counts.
 func (c *Clock) Remaining(now time.Time, owns bool) time.Duration {
 	last := c.proven.Load()
 	if !owns {

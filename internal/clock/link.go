@@ -7,18 +7,17 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Link is what one connection means for the lease of its session: what it has shown, and when its heartbeats are due. It
-// decides, and sends nothing.
+// Link is what one connection means for the lease of its session: what it has shown, and when heartbeats are due.
 type Link struct {
 	timeout   time.Duration
 	trail     trail
 	beat      beat
 	lastSent  time.Time
-	slowUntil time.Time // until then answers count as slow
+	slowUntil time.Time // answers count as slow until then
 }
 
-// Begin notes the handshake and its answer. It reports whether a write is due at once. half is half a tick, or more. owns
-// says whether the session owns nodes.
+// Begin notes the handshake and its answer, and reports whether a write is due at once. half is half a tick, or more.
+// owns: the session owns nodes.
 func (l *Link) Begin(hello, greeted time.Time, timeout, half time.Duration, owns bool) bool {
 	l.timeout, l.lastSent, l.trail.half = timeout, hello, slowHalf(half)
 	l.trail.begin(hello, greeted, timeout)
@@ -31,8 +30,7 @@ func (l *Link) Sends(xid, op int32, at time.Time) Sending {
 	return l.trail.sends(xid, op, at)
 }
 
-// Takes notes an answer that came now, and returns what it proves. byLeader says whether it proves anything: whether the
-// leader has answered. agrees says whether a write is due after the gap, so that Due has to be called again.
+// Takes notes an answer that came now, and returns what it proves, if byLeader. agrees: call Due again after the gap.
 func (l *Link) Takes(s Sending, code int32, now time.Time) (a Answered, byLeader, agrees bool) {
 	if now.Sub(s.At) > l.timeout/slowPerTimeout {
 		l.slowUntil = now.Add(l.timeout)
@@ -43,8 +41,8 @@ func (l *Link) Takes(s Sending, code int32, now time.Time) (a Answered, byLeader
 	return a, byLeader, l.beat.answered(s.Xid, byLeader, now)
 }
 
-// Due returns the heartbeats that are due now, and when to look again. half is half a tick, or more, and never more than it was
-// before. proven is [Clock.Proven]. Began has to be called with the number of a Sync.
+// Due returns the heartbeats that are due now, and when to look again. half must never grow. proven is
+// [Clock.Proven]. Call Began for each Sync.
 func (l *Link) Due(now time.Time, half time.Duration, owns bool, proven time.Time) (due []Duty, next time.Time) {
 	l.trail.half = slowHalf(half)
 	due = l.beat.due(now, facts{
@@ -54,31 +52,28 @@ func (l *Link) Due(now time.Time, half time.Duration, owns bool, proven time.Tim
 	return due, l.beat.next(now)
 }
 
-// Began notes the sync of a round.
+// Began notes the number of the sync of a round.
 func (l *Link) Began(xid int32) { l.beat.syncs = append(l.beat.syncs, xid) }
 
-// Sending is a frame in flight: a request or a ping.
+// Sending is a frame in flight.
 type Sending struct {
 	Xid, Op int32
 	At      time.Time
 	proof   time.Time // touched in lease.go, if a quorum answers
 }
 
-// evidence is what an answer shows about the ensemble: see lease.go.
 type evidence int
 
 const (
-	evidenceNone   evidence = iota // the server may have answered alone
-	evidenceLeader                 // the leader has answered
-	evidenceQuorum                 // a quorum has agreed to the answer
+	evidenceNone evidence = iota // the server may have answered alone
+	evidenceLeader
+	evidenceQuorum
 )
 
-// shows returns what an answer to a request shows. The leader answers a sync alone, and does so
-// for seconds after it was cut off from the other servers. A quorum agrees to each write, also to
-// one that is refused because of the nodes that exist. Other refusals a follower can give alone:
-// for lack of rights or for a bad ACL (enableEagerACLCheck), because it is overloaded, or because
-// it is read-only. A multi that was refused because of one of its operations has CodeOK in its header, and
-// each operation's code in its body. Only the leader tries the operations, and a quorum agrees to the refusal.
+// shows returns what an answer shows. The leader answers a sync alone, even for seconds after it was cut off. A
+// quorum agrees to each write, and to each refusal because of the nodes that exist. Other refusals a follower can
+// give alone: for lack of rights, for a bad ACL (enableEagerACLCheck), or because it is overloaded or read-only. A
+// multi has CodeOK in its header even if it was refused because of an operation: only the leader tries those.
 func shows(op, code int32) evidence {
 	switch op {
 	case codec.OpSync:
@@ -94,17 +89,14 @@ func shows(op, code int32) evidence {
 	return evidenceNone
 }
 
-// trail is what one connection has shown so far. It is enough to say what a write that is sent
-// now will prove. What another connection has shown does not count, because that connection may
-// know another leader.
+// trail is what one connection has shown so far. Another one may know another leader, and does not count.
 type trail struct {
 	half    time.Duration // h in lease.go
-	hello   time.Time     // when the handshake was sent
-	frames  history       // all frames
-	through history       // requests through the leader, including the handshake
+	hello   time.Time
+	frames  history
+	through history // requests through the leader, and the handshake
 }
 
-// begin notes the handshake and its answer.
 func (t *trail) begin(hello, greeted time.Time, timeout time.Duration) {
 	res := timeout / 500
 	t.hello = hello
@@ -114,7 +106,6 @@ func (t *trail) begin(hello, greeted time.Time, timeout time.Duration) {
 	t.through.add(hello, greeted)
 }
 
-// sends returns a frame that is sent at the given time, with what a quorum's answer to it will prove.
 func (t *trail) sends(xid, op int32, at time.Time) Sending {
 	s := Sending{Xid: xid, Op: op, At: at}
 	if shows(op, codec.CodeOK) == evidenceQuorum {
@@ -123,20 +114,15 @@ func (t *trail) sends(xid, op int32, at time.Time) Sending {
 	return s
 }
 
-// takes notes an answer that came now, and returns what it shows.
 func (t *trail) takes(s Sending, code int32, now time.Time) evidence {
 	e := shows(s.Op, code)
 	t.answered(s.At, now, e != evidenceNone)
 	return e
 }
 
-// answered notes an answer that came now. byLeader says whether the request went through the leader.
-//
-// It forgets what no later proof can need. S″ of a write is the later, the later the write is sent. So S″
-// of all writes to come is at least S″ of a write that would be sent now, and of the frames whose answers
-// came h before that only the latest can count. A session that is not lost has had an answer through the
-// leader within a timeout, whether it writes or not. So what is kept is no older than a timeout, h and the
-// gap together.
+// answered notes an answer that came now, and forgets what no later proof can need. S″ of writes to come is at least
+// S″ of a write that would be sent now, and of the frames whose answers came h before that only the latest can count.
+// So what is kept is no older than a timeout, h and the gap together.
 func (t *trail) answered(sent, now time.Time, byLeader bool) {
 	added := t.frames.add(sent, now)
 	if byLeader && t.through.add(sent, now) {
@@ -151,7 +137,7 @@ func (t *trail) answered(sent, now time.Time, byLeader bool) {
 	}
 }
 
-// proof returns touched, as defined in lease.go, for a write that is sent at the given time.
+// proof returns touched of lease.go for a write that is sent at the given time.
 func (t *trail) proof(write time.Time) time.Time {
 	request, ok := t.through.sent(write.Add(-gap)) // S″
 	if !ok {
@@ -160,7 +146,7 @@ func (t *trail) proof(write time.Time) time.Time {
 	return t.reach(request)
 }
 
-// reach returns touched, as defined in lease.go, if S″ is the given time.
+// reach returns touched of lease.go if S″ is the given time.
 func (t *trail) reach(at time.Time) time.Time {
 	touched, ok := t.frames.sent(at.Add(-t.half))
 	if !ok || touched.Before(t.hello) {
@@ -169,16 +155,15 @@ func (t *trail) reach(at time.Time) time.Time {
 	return touched
 }
 
-// history has the times when things were sent and when their answers came. Both are in order.
+// history has the times when things were sent and answered, both in order.
 type history struct {
 	all []exchange
-	res time.Duration // the least time between two entries
+	res time.Duration
 }
 
 type exchange struct{ sent, answered time.Time }
 
-// add notes an answer, and reports whether it did. It leaves out what was sent before the last entry, or hardly
-// later. That bounds the entries of a time, and can only make a proof weaker.
+// add notes an answer, unless it was sent before the last entry or hardly later: that can only make a proof weaker.
 func (h *history) add(sent, answered time.Time) bool {
 	if n := len(h.all); n > 0 && sent.Before(h.all[n-1].sent.Add(h.res)) {
 		return false
@@ -196,16 +181,16 @@ func (h *history) sent(by time.Time) (time.Time, bool) {
 	return h.all[i-1].sent, true
 }
 
-// after returns how many entries, from the beginning, were answered by the given time.
+// after returns how many entries were answered by then.
 func (h *history) after(by time.Time) int {
 	return sort.Search(len(h.all), func(i int) bool { return h.all[i].answered.After(by) })
 }
 
-// historyRoom is for how many entries a history keeps room, even if it has less.
+// historyRoom is how many entries a history has room for at least.
 const historyRoom = 16
 
-// prune removes the entries that no later call of sent can return: all before the latest that was
-// answered by the given time. Once most of the room is not needed any more, it lets that go.
+// prune removes the entries that no later call of sent can return: all before the latest that was answered by the
+// given time. It gives up room that is mostly unused.
 func (h *history) prune(by time.Time) {
 	keep := h.after(by) - 1
 	if keep <= len(h.all)/2 {
