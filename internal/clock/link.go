@@ -30,7 +30,8 @@ func (l *Link) Sends(xid, op int32, at time.Time) Sending {
 	return l.trail.sends(xid, op, at)
 }
 
-// Takes notes an answer that came now, and returns what it proves, if byLeader. agrees: call Due again after the gap.
+// Takes notes an answer that came now, and returns what it proves, if byLeader. agrees: a write is due soon, so call
+// Due again.
 func (l *Link) Takes(s Sending, code int32, now time.Time) (a Answered, byLeader, agrees bool) {
 	if now.Sub(s.At) > l.timeout/slowPerTimeout {
 		l.slowUntil = now.Add(l.timeout)

@@ -9,13 +9,12 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// defaultPort is used for a server without a port.
 const defaultPort = "2181"
 
-// Parse splits "h1:2181,h2:2181/chroot" into servers and chroot. There may be no server. The chroot is "" or
-// a path without a trailing slash.
+// Parse splits "h1:2181,h2:2181/chroot" into servers and chroot. There may be no server. The chroot is "" or a path
+// without a trailing slash.
 //
-// The chroot has no comma: it nearly always means that the user has written the chroot after each server. If we took that
+// A comma in the chroot nearly always means that the user has written the chroot after each server. If we took that
 // for a path, this client would lock other nodes than its neighbours. So it is with semicolons and question marks.
 func Parse(s string) (servers []Server, chroot string, err error) {
 	switch {
@@ -54,7 +53,7 @@ func Parse(s string) (servers []Server, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-// respell returns the connect string as it should be written, with the first chroot behind the last server.
+// respell returns the connect string as it should be written.
 func respell(s string) string {
 	var servers []string
 	var chroot string
@@ -112,7 +111,7 @@ func parseHostPort(item string) (Server, error) {
 	return Server{Host: host, Port: port}, nil
 }
 
-// looksLikePort reports whether the last part of an IPv6 address without brackets may be meant as a port.
+// looksLikePort reports whether the end of an IPv6 address without brackets may be meant as a port.
 func looksLikePort(part string) bool {
 	return len(part) == 4 && strings.Trim(part, "0123456789") == ""
 }

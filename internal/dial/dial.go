@@ -1,5 +1,5 @@
-// Package dial makes connections to the servers of a connect string, one after another. It knows no session but by how
-// long one is still certain.
+// Package dial makes connections to the servers of a connect string, one after another. Of a session it knows only
+// for how long it is certain.
 package dial
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// Config says where to dial, and how. The functions are the program's: they run under no lock, on goroutines that are left
-// behind if they do not honour their contexts.
+// Config says where to dial, and how. The functions are the program's: they run under no lock, on goroutines that are
+// left behind if they hang.
 type Config struct {
 	Servers []Server
-	Resolve func(ctx context.Context) ([]string, error)                       // the servers of each round; nil: Servers stay
-	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // gets host:port; nil: that of package net
-	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: that of package net, unless Dial is set
+	Resolve func(ctx context.Context) ([]string, error)                       // the servers of each round; nil: Servers
+	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // gets host:port; nil: net.Dialer
+	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: net.DefaultResolver, unless Dial is set
 	TLS     *tls.Config                                                       // nil: plain TCP
 	Timeout time.Duration                                                     // of the session that is asked for
-	Waits   rounds.Backoff                                                    // between dials
+	Waits   rounds.Backoff
 }
 
-// Dialer makes all connections of a manager. It outlives sessions, so that a manager whose sessions are lost as soon as
-// they are opened does not open them in a tight loop.
+// Dialer makes all connections of a manager. It outlives sessions, so that sessions which are lost at once are not
+// opened in a tight loop.
 type Dialer struct {
 	cfg   Config
 	hosts hosts
@@ -38,32 +38,31 @@ type Dialer struct {
 	turn   rotation // of the session's connections
 	aside  rotation // of others
 	slots  chan struct{}
-	waited bool // Waits was used since the last useful connection
+	waited bool // since the last useful connection
 
-	// useful says that the last connection was of use: an answer came through the leader a while after the greeting. Some
-	// servers hang up on the first request, and some proxies after one answer.
+	// useful: an answer came through the leader a while after the last greeting. Some servers hang up on the first
+	// request, and some proxies after one answer.
 	useful atomic.Bool
 
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup // goroutines of lookups and dials
+	running sync.WaitGroup
 }
 
 const (
-	// firstLimit bounds the dials of the first round. Each further round has twice as long, up to mostLimit, and never more
-	// than a third of what remains of a session.
+	// firstLimit bounds the dials of the first round. Each further round has twice as long, up to mostLimit, and
+	// never more than a third of what remains of a session.
 	firstLimit = time.Second
 	mostLimit  = 16 * time.Second
-	// usefulAfter is how long after its greeting a connection must still give answers to count as useful.
+	// usefulAfter is how long after its greeting a useful connection still gives answers.
 	usefulAfter = time.Second
-	// tlsCloseTimeout bounds how long Close waits to send the TLS alert. In crypto/tls that is 5 s, or for ever without
+	// tlsCloseTimeout bounds how long Close waits to send the TLS alert: in crypto/tls 5 s, or for ever without
 	// deadlines.
 	tlsCloseTimeout = 100 * time.Millisecond
-	// mostDeaf bounds the dials that run on after their time, because a dialer does not honour its context.
+	// mostDeaf bounds the dials whose dialer ignores the end of its context.
 	mostDeaf = 8
 )
 
-// errNoAnswer is why a dial or a lookup has failed that has run out of time.
 var errNoAnswer = errors.New("no answer")
 
 // Remaining returns for how long a session is certain without a connection, or 0 if there is none to lose.
@@ -86,7 +85,7 @@ func New(cfg Config) *Dialer {
 	return d
 }
 
-// run runs f in a goroutine, for which Close waits, or reports false if the dialer is closed.
+// run runs f in a goroutine for which Close waits. It reports false if the dialer is closed.
 func (d *Dialer) run(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,8 +95,7 @@ func (d *Dialer) run(f func()) bool {
 	return !d.closed
 }
 
-// Close ends the lookups, and further dials fail. It waits for all of them, or until ctx ends: not every dialer honours its
-// context.
+// Close ends the lookups, and further dials fail. It waits for all of them, or until ctx ends.
 func (d *Dialer) Close(ctx context.Context) {
 	d.end()
 	d.mu.Lock()
@@ -114,9 +112,9 @@ func (d *Dialer) Close(ctx context.Context) {
 	}
 }
 
-// Dial dials the next server, once. It does that at once after a connection that was of use, and otherwise after growing
-// waits, which are short while a session can be lost. It returns ctx.Err() if ctx has ended, and otherwise why there is no
-// connection: then the caller dials again. Only one goroutine at a time may call it.
+// Dial dials the next server, once: at once after a connection that was of use, and otherwise after growing waits,
+// which are short while a session can be lost. It returns ctx.Err() if ctx has ended, and otherwise why there is no
+// connection: then the caller dials again. It is for one goroutine at a time.
 func (d *Dialer) Dial(ctx context.Context, left Remaining) (net.Conn, Target, error) {
 	useful := d.useful.Swap(false)
 	if useful {
@@ -139,7 +137,7 @@ func (d *Dialer) Dial(ctx context.Context, left Remaining) (net.Conn, Target, er
 	return d.dial(ctx, to, limit)
 }
 
-// DialNow dials a server once and at once, for something other than the session: first, or the next one if that has no
+// DialNow dials once and at once, for something other than the session: first, or the next server if first has no
 // address.
 func (d *Dialer) DialNow(ctx context.Context, first Target) (net.Conn, Target, error) {
 	if first.Addr != "" {
@@ -152,17 +150,16 @@ func (d *Dialer) DialNow(ctx context.Context, first Target) (net.Conn, Target, e
 	return d.dial(ctx, to, min(firstLimit<<min(round, 6), mostLimit))
 }
 
-// Unresolved returns what is wrong with the names of servers, and with the answer of the resolver, or nil. Other servers
-// can be known all the same.
+// Unresolved returns what is wrong with the names of servers, and with the answer of the resolver, or nil.
 func (d *Dialer) Unresolved() error {
 	d.hosts.mu.Lock()
 	defer d.hosts.mu.Unlock()
 	return d.hosts.failureLocked()
 }
 
-// HandshakeLimit returns how long the server of the last dial may take for its greeting: a quarter of what remains of the
-// session in the first round, since a server that stands still accepts connections too, and later half. Without a session to
-// lose, it is a part of the timeout that is asked for, and all of it from the third round on.
+// HandshakeLimit returns how long the server of the last dial may take for its greeting: a quarter of what remains of
+// the session in the first round, since a stopped server accepts connections too, and then half. Without a session to
+// lose, it is a part of the timeout, and all of it from the third round on.
 func (d *Dialer) HandshakeLimit(left Remaining) time.Duration {
 	d.hosts.mu.Lock()
 	round := d.turn.round
@@ -181,14 +178,14 @@ func (d *Dialer) Answered(since time.Duration) {
 	}
 }
 
-// Useful takes note that the last connection was of use: the next dial does not wait.
+// Useful says that the last connection was of use: the next dial does not wait.
 func (d *Dialer) Useful() { d.useful.Store(true) }
 
-// Distrust is the opposite of Useful: a server has sent something wrong, and the next dial waits.
+// Distrust says that the server has sent something wrong: the next dial waits.
 func (d *Dialer) Distrust() { d.useful.Store(false) }
 
-// hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains of it. It keeps some
-// jitter: the clients of a server that went down should not all come back at the same time.
+// hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains. It keeps some
+// jitter, so that the clients of a dead server do not all come at once.
 func hurried(wait, atStake time.Duration) time.Duration {
 	most := max(20*time.Millisecond, min(time.Second, atStake/8))
 	if atStake <= 0 || wait <= most {
@@ -197,7 +194,7 @@ func hurried(wait, atStake time.Duration) time.Duration {
 	return most/2 + wait%(most/2)
 }
 
-// dial dials an address, with its TLS handshake. A dialer that does not return in time is left behind.
+// dial dials an address, with its TLS handshake.
 func (d *Dialer) dial(ctx context.Context, to Target, limit time.Duration) (net.Conn, Target, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -224,10 +221,10 @@ func (d *Dialer) dial(ctx context.Context, to Target, limit time.Duration) (net.
 	return nil, to, err
 }
 
-// errDeaf is why nothing is dialled while mostDeaf dials have not returned in time.
+// errDeaf is why nothing is dialled while mostDeaf dials hang.
 var errDeaf = fmt.Errorf("the dialer has not returned from %d calls whose contexts have ended", mostDeaf)
 
-// connect takes a slot, which it gives back when the dialer has returned.
+// connect uses a slot, which it gives back when the dialer has returned.
 func (d *Dialer) connect(ctx context.Context, to Target) (net.Conn, error) {
 	type end struct {
 		net.Conn
@@ -235,7 +232,7 @@ func (d *Dialer) connect(ctx context.Context, to Target) (net.Conn, error) {
 	}
 	ended := make(chan end)
 	ok := d.run(func() {
-		e := end{nil, errors.New("the dialer has not returned")} // but has called runtime.Goexit
+		e := end{nil, errors.New("the dialer has not returned")} // or has called runtime.Goexit
 		defer func() {
 			<-d.slots
 			select {
@@ -285,7 +282,6 @@ func (d *Dialer) open(ctx context.Context, to Target) (net.Conn, error) {
 	return &tlsConn{Conn: secure, under: c}, nil
 }
 
-// tlsConn is a TLS connection whose Close takes no longer than tlsCloseTimeout.
 type tlsConn struct {
 	*tls.Conn
 	under net.Conn

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Failure is why there is no connection to a server. Its text names the step that has failed, the server, and the reason,
+// Failure is why there is no connection to a server. Its text has the step that failed, the server, and the reason,
 // in the words of an operator:
 //
 //	dial zk1:2181 (10.0.0.1:2181): connection refused
@@ -18,10 +18,8 @@ type Failure struct {
 	Err  error
 }
 
-// Step is a step on the way to a session.
 type Step string
 
-// The steps, in their order.
 const (
 	StepDial      Step = "dial"
 	StepTLS       Step = "TLS handshake with"
@@ -32,7 +30,8 @@ const (
 func (f *Failure) Error() string { return string(f.Step) + " " + f.To.String() + ": " + f.Reason() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Reason is the text without step and server. Servers that do not serve only hang up, and package net repeats addresses.
+// Reason is the text without step and server. Servers that do not serve only hang up, and package net repeats
+// addresses.
 func (f *Failure) Reason() string {
 	if isEnd := hungUp(f.Err); isEnd && f.Step == StepTLS {
 		return "the server hung up; is this its port for TLS?"
@@ -57,7 +56,6 @@ func (f *Failure) Reason() string {
 	return err.Error()
 }
 
-// hungUp reports whether the server has closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

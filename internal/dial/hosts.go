@@ -19,10 +19,9 @@ type Server struct{ Host, Port string }
 
 func (s Server) String() string { return net.JoinHostPort(s.Host, s.Port) }
 
-// Target is an address of a server.
 type Target struct {
 	Server
-	Addr string // ip:port, or the server itself for a dialer of the user
+	Addr string // ip:port, or what the user named for a dialer of the user
 }
 
 // Name returns the host and port as the user named them, or "".
@@ -41,8 +40,7 @@ func (t Target) String() string {
 }
 
 const (
-	// lookupDelay is how long a round waits for names, and for the resolver of the user, if other addresses are known
-	// already. So a name that hangs costs as much once in lookupLimit.
+	// lookupDelay is how long a round waits for names and for the user's resolver, if other addresses are known.
 	lookupDelay = 500 * time.Millisecond
 	// lookupLimit bounds a lookup. The resolver of package net asks again after 5 s.
 	lookupLimit = 10 * time.Second
@@ -50,41 +48,39 @@ const (
 	roundLasts = 10 * time.Second
 )
 
-// hosts knows the servers and their addresses. It resolves the names for each round anew, because the addresses of servers
-// in containers change. If the resolver does not answer, the addresses of earlier rounds are dialled: an outage often affects
-// the resolver too. net.Dialer does not do it: it stays with the first address of a name that accepts a connection, even if
-// the server there serves nobody.
+// hosts knows the servers and their addresses. It resolves names for each round, because the addresses of servers in
+// containers change. If the resolver does not answer, the last addresses are dialled, since an outage often affects
+// it too. net.Dialer does not do: it stays with the first address of a name that accepts connections, even if the
+// server there serves nobody.
 type hosts struct {
 	lookup  func(ctx context.Context, host string) ([]string, error) // nil: names are addresses
-	resolve func(ctx context.Context) ([]string, error)              // of the user; nil: servers stay
-	run     func(func()) bool                                        // runs a goroutine, unless the dialer is closed
+	resolve func(ctx context.Context) ([]string, error)              // of the user, or nil
+	run     func(func()) bool                                        // false if the dialer is closed
 	life    context.Context                                          // of lookups
 
 	mu      sync.Mutex
 	servers []Server
-	names   map[string]*lookup // by host; "" is the resolver of the user
+	names   map[string]*lookup // by host; "" is the user's resolver
 	news    chan struct{}      // closed and replaced when a lookup has ended
 }
 
-// lookup is what came of asking for a name.
 type lookup struct {
-	found  []string  // the addresses, as last resolved
-	err    error     // of the last lookup
-	asking bool      // one is under way
-	began  time.Time // when the last one began
+	found  []string
+	err    error
+	asking bool
+	began  time.Time
 }
 
-// rotation goes through the addresses, one after another, in rounds. Each round is in random order, so that clients spread
-// over the servers. The lock of hosts guards it.
+// rotation goes through the addresses in rounds, each in random order, so that clients spread over the servers. The
+// lock of hosts guards it.
 type rotation struct {
-	left  []Target // of the round
-	round int      // counts the rounds since renew
+	left  []Target
+	round int // since renew
 	began time.Time
 	last  Target // begins no round, if there is another
 }
 
-// next returns the next address of a rotation, and in which round it is, counted from 0. It fails if ctx ends, or if no
-// address is known.
+// next returns the next address, and its round, counted from 0. It fails if ctx ends, or if no address is known.
 func (h *hosts) next(ctx context.Context, r *rotation) (Target, int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +121,6 @@ func (h *hosts) renew(r *rotation) {
 	r.left, r.round = nil, 0
 }
 
-// knownLocked returns all addresses that are known.
 func (h *hosts) knownLocked() (all []Target) {
 	for _, s := range h.servers {
 		if h.isAddress(s.Host) {
@@ -147,8 +142,8 @@ func (h *hosts) isAddress(host string) bool {
 	return err == nil
 }
 
-// awaitLocked waits for the lookups that are under way, not long if an address is known, and no longer than lookupLimit: not
-// every resolver honours its context. It releases the lock while it waits.
+// awaitLocked waits for lookups, not long if an address is known, and no longer than lookupLimit: a resolver may
+// hang. It releases the lock while it waits.
 func (h *hosts) awaitLocked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
@@ -179,7 +174,7 @@ func (h *hosts) awaitLocked(ctx context.Context) {
 	}
 }
 
-// askLocked begins to ask for a name, or for the servers, unless that is being asked for.
+// askLocked begins to ask for a name, or for the servers.
 func (h *hosts) askLocked(name string, ask func(context.Context) ([]string, error)) {
 	n := h.names[name]
 	if n == nil {
@@ -192,7 +187,7 @@ func (h *hosts) askLocked(name string, ask func(context.Context) ([]string, erro
 	n.began = time.Now()
 	n.asking = h.run(func() {
 		var found []string
-		err := errors.New("it has not returned") // but has called runtime.Goexit
+		err := errors.New("it has not returned") // or has called runtime.Goexit
 		defer func() { h.answer(name, n, found, err) }()
 		ctx, cancel := context.WithTimeout(h.life, lookupLimit)
 		defer cancel()
@@ -200,7 +195,6 @@ func (h *hosts) askLocked(name string, ask func(context.Context) ([]string, erro
 	})
 }
 
-// answer takes the end of a lookup.
 func (h *hosts) answer(name string, n *lookup, found []string, err error) {
 	var servers []Server
 	if err == nil && name == "" {
@@ -215,21 +209,20 @@ func (h *hosts) answer(name string, n *lookup, found []string, err error) {
 	switch {
 	case len(servers) > 0:
 		h.servers = servers
-		for name := range h.names { // of those that are gone
+		for name := range h.names {
 			if name != "" && !slices.ContainsFunc(servers, func(s Server) bool { return s.Host == name }) {
 				delete(h.names, name)
 			}
 		}
 	case err == nil:
 		n.found = found
-	case errors.As(err, &dns) && dns.IsNotFound: // another service may have the old addresses by now
+	case errors.As(err, &dns) && dns.IsNotFound: // another service may have the addresses by now
 		n.found = nil
 	}
 	close(h.news)
 	h.news = make(chan struct{})
 }
 
-// failureLocked returns what is wrong with the names, or nil.
 func (h *hosts) failureLocked() error {
 	var errs []error
 	for name, n := range h.names {

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// unsent is how many bytes of a connection the kernel takes before it can send them. Without a bound it takes hundreds
-	// of kB, and heartbeats wait behind them. See the bounds of package wire.
+	// unsent is how many bytes of a connection the kernel holds back. Otherwise it takes hundreds of kB, and
+	// heartbeats wait behind them: see package wire.
 	unsent = 16 << 10
-	// mostWraps is through how many connections one is looked for that is TCP. Some return themselves.
+	// mostWraps bounds the search for the TCP connection. Some return themselves.
 	mostWraps = 8
 )
 
 // notsentLowat is TCP_NOTSENT_LOWAT, which package syscall does not have.
 var notsentLowat = map[string]int{"linux": 25, "darwin": 0x201}[runtime.GOOS]
 
-// boundUnsent bounds the bytes that the kernel holds back. A connection of a dialer of the user can wrap that of TCP, and
-// has a method NetConn then, as a tls.Conn has. For others, boundUnsent does nothing, and only the window bounds them.
+// boundUnsent bounds the bytes that the kernel holds back. A dialer's connection can wrap that of TCP, with a method
+// NetConn like that of tls.Conn. For others, boundUnsent does nothing.
 func boundUnsent(c net.Conn) {
 	for range mostWraps {
 		outer, ok := c.(interface{ NetConn() net.Conn })

@@ -4,5 +4,5 @@ package dial
 
 import "net"
 
-// boundUnsent does nothing: this system has no such bound, and only the window of package wire bounds what waits.
+// boundUnsent does nothing: this system has no such bound.
 func boundUnsent(net.Conn) {}

@@ -11,17 +11,16 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Call is a request of the session. It needs no goroutine. It may be started once.
+// Call is a request of the session. It may be started once.
 type Call struct {
 	// Frame is the request. The Conn fills in its number.
 	Frame []byte
-	// Check, if it is not nil, returns what is wrong with an answer that is well-formed and cannot be true. The connection
-	// ends then. Calls that share a listing share one Check.
+	// Check, if not nil, returns what is wrong with a well-formed answer: then the connection ends. Calls that share
+	// a listing share one Check.
 	Check func(*codec.Answer) error
-	// First has the call leave ahead of others. It is for deletes of the session's own nodes: these come to an end.
+	// First has the call leave ahead of others. It is for deletes of the session's own nodes.
 	First bool
-	// Done is called once, unless Withdraw has returned true. It must not block. News.End calls it, in the order of the
-	// stream, or Forsake, or Start if the connection has ended.
+	// Done is called once, unless Withdraw has returned true, and in the order of the stream. It must not block.
 	Done func(Reply)
 
 	entry *entry
@@ -31,45 +30,43 @@ type Call struct {
 
 // Reply is the end of a [Call].
 type Reply struct {
-	codec.Answer       // zero if Code is not CodeOK; several calls may share what it points to, and nobody may change it
-	Code         int32 // of the server
-	Zxid         int64 // the latest transaction that the server had carried out
-	Err          error // not nil if there was no answer
+	codec.Answer // zero unless Code is CodeOK; calls may share what it points to
+	Code         int32
+	Zxid         int64 // the server's latest transaction
+	Err          error // why there is no answer
 }
 
 var (
-	// ErrNotSent is the error for a call that was not sent, because the connection has ended. It matches net.ErrClosed.
+	// ErrNotSent means that the connection ended before the call was sent. It matches net.ErrClosed.
 	ErrNotSent = fmt.Errorf("not sent: %w", net.ErrClosed)
 	// ErrTooLong means that an answer is longer than [codec.MaxFrame].
 	ErrTooLong = errors.New("too long")
-	// ErrLongest is matched by the end of a call without an answer that was long, and the longest in flight.
+	// ErrLongest is matched by the end of a long call that was the longest in flight.
 	ErrLongest = errors.New("the longest in flight, and servers hang up on a request that is longer than jute.maxbuffer")
 )
 
-// entry is a request that waits or is in flight, with the calls that want its answer. The connection's own have none.
+// entry is a request, with the calls that want its answer: none for the connection's own.
 type entry struct {
 	frame []byte
 	check func(*codec.Answer) error
 	calls []*Call
-	key   string        // of a listing that others may share
-	in    *list.List    // where it waits; nil: it has left, or never will
-	at    *list.Element // its place there
+	key   string     // of a listing, to share it
+	in    *list.List // where it waits, or nil
+	at    *list.Element
 }
 
-// waiting has the requests that have not left, in lists of entries. Those of the connection go ahead of all. Deletes of our own
-// nodes go before others: they make directories shorter, and let other clients in.
+// waiting has the requests that have not left. The connection's own go first, and then deletes of our nodes: they
+// make directories shorter, and let other clients in.
 type waiting struct {
 	own, deletes, others list.List
 	listings             map[string]*entry
 }
 
-// addOwn adds a request of the connection.
 func (w *waiting) addOwn(frame []byte) {
 	e := &entry{frame: frame, in: &w.own}
 	e.at = w.own.PushBack(e)
 }
 
-// take removes an entry, which leaves, or never will.
 func (w *waiting) take(e *entry) {
 	e.in.Remove(e.at)
 	if w.listings[e.key] == e {
@@ -78,11 +75,11 @@ func (w *waiting) take(e *entry) {
 	e.in, e.at = nil, nil
 }
 
-// Start sends calls, one right behind the other, when there is room for them. It does not block. Calls that come before
-// the greeting wait for it.
+// Start sends calls, one right behind the other, when there is room for them. It does not block. Before the greeting,
+// calls wait for it.
 //
-// Callers that want the same listing share the next one that has not left. A caller may have sent a create just before,
-// and wants to see its node. So a listing goes behind all that waits when another caller joins it.
+// Callers share a listing that has not left. A caller may have sent a create just before, and wants to see its node.
+// So a listing goes behind all that waits when another caller joins it.
 func (w *Conn) Start(calls ...*Call) {
 	w.mu.Lock()
 	if w.over {
@@ -134,8 +131,8 @@ func (w *Conn) Withdraw(c *Call) bool {
 	return true
 }
 
-// nextLocked returns the request that may leave next, or nil. Those of the connection's own always may, and so may one call,
-// whatever its length.
+// nextLocked returns the request that may leave next: one of the connection's own always may, and one call whatever
+// its length.
 func (w *Conn) nextLocked() *entry {
 	at := cmp.Or(w.waiting.own.Front(), w.waiting.deletes.Front(), w.waiting.others.Front())
 	if at == nil {

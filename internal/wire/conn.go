@@ -1,6 +1,5 @@
-// Package wire is one connection of a session: the handshake, one goroutine that writes, the frames that are read, and the
-// calls that wait or are in flight. It has no watches and no retries: those are the session's, which serves a connection
-// like this:
+// Package wire is one connection of a session: the handshake, one goroutine that writes, and the calls that wait or
+// are in flight. Watches and retries are the session's, which serves a connection like this:
 //
 //	conn := wire.New(socket, config)
 //	greeting, sent, err := conn.Greet()
@@ -42,58 +41,57 @@ import (
 // Config is what a [Conn] needs to know.
 type Config struct {
 	Hello      codec.Hello
-	Seen       *atomic.Int64 // the last transaction that a caller has seen; keeps away a server that lags behind it
-	Owned      *atomic.Int64 // how many nodes the session owns, or may own: with nodes it has more to prove
+	Seen       *atomic.Int64 // last transaction seen; keeps away servers that lag behind
+	Owned      *atomic.Int64 // nodes that the session owns, or may own
 	Identities []codec.Identity
-	SASL       *SASL                                     // nil: none
-	Host       string                                    // of the server, for SASL
-	Limit      time.Duration                             // for Greet and Open together
-	Half       func(timeout time.Duration) time.Duration // half a tick, or more, and never more than before; called with a lock held
+	SASL       *SASL
+	Host       string
+	Limit      time.Duration
+	Half       func(timeout time.Duration) time.Duration // half a tick or more, which never grows; called under a lock
 	Clock      *clock.Clock
 }
 
-// Conn is one connection of a session. Greet, Open, Next and Close are for one goroutine, in that order. All other methods
-// may be called by any number of goroutines at once.
+// Conn is one connection of a session. Greet, Open, Next and Close are for one goroutine, in that order. All other
+// methods are safe for concurrent use.
 type Conn struct {
 	net      net.Conn
 	cfg      Config
-	in       *bufio.Reader    // the reader's, and so are the next five
+	in       *bufio.Reader    // the reader's, as the next five are
 	body     []byte           // of short frames
-	ids      []codec.Identity // whose answers are due
-	due      bool             // the writer is to be woken
-	proof    proof            // of Greet for Open
-	patience *time.Timer      // ends the handshake
+	ids      []codec.Identity // not answered yet
+	due      bool
+	proof    proof
+	patience *time.Timer
 
-	wake    chan struct{}           // there may be something to write
-	life    context.Context         // until the connection ends
-	end     context.CancelCauseFunc // with why
+	wake    chan struct{}
+	life    context.Context
+	end     context.CancelCauseFunc
 	writer  sync.WaitGroup
-	writing []byte // the writer's buffer
+	writing []byte
 
 	mu      sync.Mutex
-	sent    time.Time // the handshake
-	greeted time.Time // its answer
-	open    bool      // the handshake is over
+	sent    time.Time
+	greeted time.Time
+	open    bool
 	timeout time.Duration
 	link    clock.Link
-	beatAt  time.Time // when to look for heartbeats that are due
+	beatAt  time.Time
 	waiting waiting
-	flight  []sending // in order
-	flying  int       // calls in flight, and load: their bytes
+	flight  []sending
+	flying  int // calls in flight, and load: their bytes
 	load    int
-	number  int32 // of the last request
-	over    bool  // nothing more is sent
+	number  int32
+	over    bool
 	heardAt time.Time
 	bytesAt time.Time
 }
 
-// sending is a frame in flight.
 type sending struct {
 	clock.Sending
 	*entry
 }
 
-// New makes a connection on a socket that has just been opened. Call Greet next, or Cut.
+// New makes a connection on a socket. Call Greet next, or Cut.
 func New(c net.Conn, cfg Config) *Conn {
 	w := &Conn{net: c, cfg: cfg, ids: cfg.Identities, wake: make(chan struct{}, 1)}
 	w.life, w.end = context.WithCancelCause(context.Background())
@@ -101,7 +99,7 @@ func New(c net.Conn, cfg Config) *Conn {
 	return w
 }
 
-// socket notes when bytes come, also in the middle of a long answer.
+// socket notes when bytes come, even in the middle of a long answer.
 type socket struct{ *Conn }
 
 func (s socket) Read(b []byte) (int, error) {
@@ -122,8 +120,8 @@ func (s socket) Read(b []byte) (int, error) {
 // ErrNoSession means that the server does not know the session that was asked for.
 var ErrNoSession = errors.New("the server has no such session")
 
-// Greet asks for the session. It returns the server's answer, and when the request was sent. The error matches ErrNoSession
-// if the session has expired. A timer bounds the handshake: not every dialer's connections have deadlines.
+// Greet asks for the session, and returns the server's answer, and when the request was sent. The error matches
+// ErrNoSession if the session has expired. A timer bounds the handshake, since a connection may have no deadlines.
 func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
 	began := time.Now()
 	if w.proof, err = w.cfg.SASL.begin(w.life, w.cfg.Host, w.cfg.Limit/2); err != nil {
@@ -150,8 +148,8 @@ func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
 	return g, sent, err
 }
 
-// Open proves who the client is by SASL, if there is any, and presents the identities. From then on calls leave. The error
-// is a [SASLError] if the server refuses the client, or the mechanism refuses the server.
+// Open proves by SASL who the client is, and presents the identities. From then on calls leave. A refusal by the
+// server or the mechanism is a [SASLError].
 func (w *Conn) Open() error {
 	if err := w.proof.run(w.life, w.nextNumber, w.write, w.frame); err != nil {
 		return err
@@ -172,8 +170,8 @@ func (w *Conn) Open() error {
 	return nil
 }
 
-// Close ends the connection, and waits until nothing more is written. It returns the first reason why the connection has
-// ended. The calls without an answer stay for Forsake.
+// Close ends the connection, waits until nothing more is written, and returns the first reason for the end. Call
+// Forsake next.
 func (w *Conn) Close(why error) error {
 	if w.patience != nil {
 		w.patience.Stop()
@@ -185,8 +183,8 @@ func (w *Conn) Close(why error) error {
 
 func (w *Conn) owns() bool { return w.cfg.Owned.Load() > 0 }
 
-// numberLocked returns the next number of a request. Servers count only requests with positive numbers, towards a limit that
-// the operator has set.
+// numberLocked returns the next number of a request. Servers count only positive ones, towards a limit of their
+// operator's.
 func (w *Conn) numberLocked() int32 {
 	w.number = w.number%math.MaxInt32 + 1
 	return w.number
@@ -198,7 +196,7 @@ func (w *Conn) nextNumber() int32 {
 	return w.numberLocked()
 }
 
-// CloseSession asks the server to close the session. What waits is not sent any more.
+// CloseSession asks the server to close the session. Calls that wait are not sent any more.
 func (w *Conn) CloseSession() {
 	w.mu.Lock()
 	if w.open {
@@ -209,8 +207,8 @@ func (w *Conn) CloseSession() {
 	w.poke()
 }
 
-// Forsake ends the calls that have no answer: those that were sent, in order, and then those that wait. It must be called
-// when Close has returned, or will not be called.
+// Forsake ends the calls without an answer: those that were sent, in order, and then those that wait. Close must have
+// returned.
 func (w *Conn) Forsake() {
 	w.mu.Lock()
 	flight := w.flight
@@ -232,7 +230,6 @@ func (w *Conn) Forsake() {
 	w.stop()
 }
 
-// stop ends the calls that wait, and all that come from now on.
 func (w *Conn) stop() {
 	w.mu.Lock()
 	w.over = true
@@ -251,7 +248,7 @@ func (w *Conn) stop() {
 // Err returns why the connection has ended, or nil.
 func (w *Conn) Err() error { return context.Cause(w.life) }
 
-// Cut ends the connection for a reason. The first reason stays: the others follow from it. With TLS, Cut can take a moment.
+// Cut ends the connection. The first reason stays. With TLS, Cut can block for a moment.
 func (w *Conn) Cut(why error) {
 	w.end(why)
 	_ = w.net.Close()
@@ -280,12 +277,11 @@ func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 	return since(w.bytesAt), since(w.heardAt)
 }
 
-// Replaced returns the error for a connection on which another session answers.
+// Replaced returns the error for another session's answer.
 func Replaced(session int64) error {
 	return fmt.Errorf("the server answered with another session: 0x%x", uint64(session))
 }
 
-// write writes to the network. If it fails, it has ended the connection.
 func (w *Conn) write(b []byte) error {
 	n, err := w.net.Write(b)
 	if err == nil && n < len(b) {

@@ -13,29 +13,28 @@ import (
 
 // News is what one frame from the server says.
 type News struct {
-	Kind int32  // of a watch's event, such as codec.EventDeleted; 0 if it is none
-	Path string // of that event
+	Kind int32 // of a watch's event, or 0
+	Path string
 
-	ByLeader bool           // an answer came through the leader
-	Proof    clock.Answered // what that proves
-	Zxid     int64          // its transaction
-	Since    time.Duration  // the time since the greeting
+	ByLeader bool           // an answer came through the leader,
+	Proof    clock.Answered // which proves this
+	Zxid     int64
+	Since    time.Duration // since the greeting
 
-	Accepted bool   // the server has taken the last identity
-	Refused  string // the scheme of an identity that the server has refused, or ""
-	Expired  bool   // the session has expired
-	Closed   bool   // the server has confirmed closeSession; it ends the connection now
+	Accepted bool   // the server has accepted all identities
+	Refused  string // scheme of an identity that was refused
+	Expired  bool
+	Closed   bool // the server has closed the session, and now ends the connection
 
 	ending
 }
 
-// ending is the end of calls.
 type ending struct {
 	calls []*Call
 	reply Reply
 }
 
-// End ends the calls whose answer this is. It must be called, after what the news proves was taken.
+// End ends the calls whose answer this is. It must be called, when what the news proves was taken.
 func (e ending) End() {
 	for _, c := range e.calls {
 		c.Done(e.reply)
@@ -55,8 +54,8 @@ func (w *Conn) Next() (News, error) {
 	return w.take(frame)
 }
 
-// buffered reports whether the next frame has come already. Then the writer is woken after it: so the calls that several
-// answers make room for leave in one write.
+// buffered reports whether the next frame has come already. Then the writer is woken after it, so that calls leave
+// together.
 func (w *Conn) buffered() bool {
 	if w.in.Buffered() < 4 {
 		return false
@@ -80,7 +79,7 @@ func (w *Conn) frame() ([]byte, error) {
 	w.heardAt = clock.Now()
 	w.mu.Unlock()
 	body := w.body[:0]
-	for len(body) < n { // room is made as bytes come: a server can lie about the length
+	for len(body) < n { // a server can lie about the length
 		have := len(body)
 		body = slices.Grow(body, min(n-have, max(have, readBuffer)))
 		body = body[:min(n, cap(body))]
@@ -96,9 +95,8 @@ func (w *Conn) frame() ([]byte, error) {
 	return body, nil
 }
 
-// badLength returns why a frame of an impossible length ends the connection. If it is an answer that is too long for this
-// client, it ends the call: that would be repeated, and end every connection. A server answers in order, so it is the
-// answer to the oldest request in flight, if that is a read.
+// badLength returns why a frame of an impossible length ends the connection. An answer that is too long also ends its
+// call, the oldest one in flight: repeated, that would end every connection.
 func (w *Conn) badLength(n int, head [4]byte) error {
 	if text := string(head[:]); !slices.ContainsFunc(head[:], func(b byte) bool { return b < ' ' || b > '~' }) {
 		return fmt.Errorf("%w: it begins with %q, so this is no ZooKeeper server", codec.ErrBadFrame, text)
@@ -117,8 +115,7 @@ func (w *Conn) badLength(n int, head [4]byte) error {
 	return why
 }
 
-// take takes one frame. Only what was decoded is believed, by callers and by the clock: a malformed answer proves nothing,
-// and its transaction could be any number.
+// take takes one frame. Only what was decoded is believed: a malformed answer proves nothing.
 func (w *Conn) take(frame []byte) (n News, err error) {
 	d := codec.Decoder{Rest: frame}
 	xid, zxid, code := d.Int32(), d.Int64(), d.Int32()
@@ -143,7 +140,7 @@ func (w *Conn) take(frame []byte) (n News, err error) {
 			return News{}, fmt.Errorf("%w: the answer to %s: %w", codec.ErrBadFrame, codec.OpName(one.Op), err)
 		}
 	}
-	if len(one.calls) > 0 && zxid > 0 { // what the answers to heartbeats show nobody has seen
+	if len(one.calls) > 0 && zxid > 0 { // nobody has seen what heartbeats show
 		w.cfg.Seen.Store(zxid)
 	}
 	w.mu.Lock()
@@ -171,7 +168,7 @@ func (w *Conn) take(frame []byte) (n News, err error) {
 	return n, nil
 }
 
-// identified takes the answer to an identity. A server answers them in order, and hangs up after a refusal.
+// identified takes the answer to an identity. Servers answer them in order.
 func (w *Conn) identified(code int32) (n News, err error) {
 	switch {
 	case len(w.ids) == 0:
@@ -185,8 +182,8 @@ func (w *Conn) identified(code int32) (n News, err error) {
 	return n, nil
 }
 
-// find returns the frame in flight that an answer is for. A server answers in order. Of frames that were sent at the same
-// instant, which only the clock of testing/synctest has, any may come first.
+// find returns the frame in flight that an answer is for. Servers answer in order, but testing/synctest can have
+// several frames sent at one instant: of these, any may come first.
 func (w *Conn) find(xid, code int32) (int, sending, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,8 +195,8 @@ func (w *Conn) find(xid, code int32) (int, sending, error) {
 	return 0, sending{}, fmt.Errorf("%w: an answer to request %d, which is not due", codec.ErrBadFrame, xid)
 }
 
-// hasty reports whether a server may give this answer before others that are due: with enableEagerACLCheck it refuses
-// single writes before it queues them, and it refuses at once what it does not know.
+// hasty reports whether a server may give this answer out of order: it refuses some writes (enableEagerACLCheck), and
+// what it does not know, before it queues them.
 func hasty(op, code int32) bool {
 	switch op {
 	case codec.OpCreate, codec.OpCreate2, codec.OpDelete, codec.OpSetData, codec.OpSetACL:

@@ -10,18 +10,18 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// SASL proves to a server who the client is. Some servers refuse all other requests before that, heartbeats too. So it is a
-// part of the handshake, and the clock takes nothing from its answers. The functions of the mechanism are the program's: they
-// run under no lock, on a goroutine that is left behind if the connection ends before they return. All connections of a
-// manager share one SASL, so that they leave few behind.
+// SASL proves to a server who the client is. Some servers refuse everything else before that, so it is part of the
+// handshake, and proves nothing to the clock. The mechanism is the program's: it runs under no lock, on a goroutine
+// that is left behind if the connection ends first. The connections of a manager share one SASL, so that few are
+// left.
 type SASL struct {
-	Name  string // of the mechanism
+	Name  string
 	Start func(ctx context.Context, host string) (x Exchange, first []byte, err error)
 
-	running atomic.Int32 // calls of the mechanism
+	running atomic.Int32
 }
 
-// Exchange is one exchange with a server. See session.SASLExchange.
+// Exchange is a session.SASLExchange.
 type Exchange interface {
 	Challenge(said []byte) (response []byte, done bool, err error)
 }
@@ -35,14 +35,13 @@ type SASLError struct {
 func (e *SASLError) Error() string { return fmt.Sprintf("SASL by %s: %v", e.Mechanism, e.Why) }
 func (e *SASLError) Unwrap() error { return e.Why }
 
-// proof is an exchange that has begun. Without one, Exchange is nil.
+// proof is an exchange that has begun, or none.
 type proof struct {
 	Exchange
 	*SASL
-	next []byte // what to say next
+	next []byte
 }
 
-// step is what a function of the mechanism has returned.
 type step struct {
 	Exchange
 	say  []byte
@@ -50,7 +49,7 @@ type step struct {
 	err  error
 }
 
-// call calls a function of the mechanism. It does not wait longer than until ctx ends.
+// call calls a function of the mechanism, and waits for it until ctx ends.
 func (s *SASL) call(ctx context.Context, f func() step) step {
 	if s.running.Add(1) > mostDeaf {
 		s.running.Add(-1)
@@ -69,8 +68,8 @@ func (s *SASL) call(ctx context.Context, f func() step) step {
 	}
 }
 
-// begin begins an exchange, before anything is sent: if that fails, no server has made a session in vain. Nobody has
-// refused the client then, so its error is no SASLError. s may be nil.
+// begin begins an exchange, before anything is sent, so that no session is made in vain. Nobody refuses the client in
+// that, so the error is no SASLError. s may be nil.
 func (s *SASL) begin(ctx context.Context, host string, limit time.Duration) (proof, error) {
 	if s == nil {
 		return proof{}, nil
@@ -90,7 +89,6 @@ func (s *SASL) begin(ctx context.Context, host string, limit time.Duration) (pro
 	return proof{got.Exchange, s, got.say}, nil
 }
 
-// run makes the exchange, in frames with the numbers that number returns.
 func (p proof) run(ctx context.Context, number func() int32, write func([]byte) error, read func() ([]byte, error)) error {
 	if p.Exchange == nil {
 		return nil
@@ -120,7 +118,7 @@ func (p proof) run(ctx context.Context, number func() int32, write func([]byte) 
 		})
 		switch p.next, last = got.say, got.last; {
 		case ctx.Err() != nil:
-			return context.Cause(ctx) // nobody has refused
+			return context.Cause(ctx)
 		case got.err != nil:
 			return failed(got.err)
 		case last && p.next == nil:

@@ -10,29 +10,28 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Visit is a connection of its own that closes a session. It sends the handshake, the identities and closeSession together:
-// so it never prolongs a session's life without ending it, and needs no answer. With SASL it has to wait for those of that
-// exchange.
+// Visit is a connection of its own that closes a session. It sends the handshake, the identities and closeSession
+// together: so it never prolongs a session's life without ending it. Only with SASL it has to wait for answers.
 type Visit struct {
 	Hello      codec.Hello
-	Identities []codec.Identity // some servers refuse all requests without
-	SASL       *SASL            // the same; nil: none
-	Host       string           // of the server, for SASL
-	Limit      time.Duration    // for the begin of SASL, which is done without if it takes longer
+	Identities []codec.Identity // some servers refuse requests without
+	SASL       *SASL
+	Host       string
+	Limit      time.Duration // for the begin of SASL, which is left out if it takes longer
 }
 
 // Outcome is the result of a visit.
 type Outcome struct {
 	Greeted  bool
 	Greeting codec.Greeting
-	Gone     bool // the server says that the session is gone
-	Refused  bool // the server refused an identity, or SASL has failed: and all that follows it
+	Gone     bool
+	Refused  bool // the server refused an identity, or SASL failed
 }
 
 const visitXid = 1
 
-// Run makes the visit. It returns when the server has confirmed closeSession, when the connection has ended, or when ctx
-// has ended. It closes the connection.
+// Run makes the visit. It returns when the server has confirmed closeSession, or the connection or ctx has ended, and
+// closes the connection.
 func (v Visit) Run(ctx context.Context, c net.Conn) (out Outcome) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() { c.Close() })
@@ -82,7 +81,7 @@ func (v Visit) Run(ctx context.Context, c net.Conn) (out Outcome) {
 	return out
 }
 
-// take takes one frame from the server. The greeting, or the answer to closeSession, says that the session is gone.
+// take takes one frame. The greeting, or the answer to closeSession, says that the session is gone.
 func (v Visit) take(out *Outcome, frame []byte) error {
 	if out.Greeted {
 		d := codec.Decoder{Rest: frame}

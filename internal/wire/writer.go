@@ -8,7 +8,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// writes sends heartbeats, and the calls that wait, until the connection has ended.
 func (w *Conn) writes() {
 	timer := time.NewTimer(clock.Aside)
 	defer timer.Stop()
@@ -20,7 +19,7 @@ func (w *Conn) writes() {
 		if more && w.life.Err() == nil {
 			continue
 		}
-		timer.Reset(max(time.Microsecond, next.Sub(clock.Now()))) // no timer is due at once: see .ci/race
+		timer.Reset(max(time.Microsecond, next.Sub(clock.Now()))) // see .ci/race: no timer is due at once
 		select {
 		case <-w.life.Done():
 			return
@@ -30,8 +29,8 @@ func (w *Conn) writes() {
 	}
 }
 
-// batch returns what to write now: the heartbeats that are due, what else the connection has to say, and the calls that have
-// room. It notes them as sent before the write begins. more says that some with room remain, and next is when to look again.
+// batch returns what to write now: heartbeats that are due, and calls that have room. It notes them as sent before
+// the write begins. more: some with room remain. next is when to look again.
 func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +47,7 @@ func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 			binary.BigEndian.PutUint32(e.frame[4:], uint32(w.numberLocked()))
 			w.flying, w.load = w.flying+1, w.load+len(e.frame)
 		}
-		if xid := codec.Xid(e.frame); xid != codec.XidAuth { // ids keeps track of these, and the answers to them prove nothing
+		if xid := codec.Xid(e.frame); xid != codec.XidAuth { // identities prove nothing
 			w.flight = append(w.flight, sending{w.link.Sends(xid, codec.Op(e.frame), clock.Now()), e}) // each has a time of its own
 		}
 		out = append(out, e.frame...)
@@ -59,7 +58,6 @@ func (w *Conn) batch() (out []byte, more bool, next time.Time) {
 	return out, more, w.beatAt
 }
 
-// beatLocked makes the heartbeats that are due.
 func (w *Conn) beatLocked(now time.Time) {
 	var due []clock.Duty
 	due, w.beatAt = w.link.Due(now, w.cfg.Half(w.timeout), w.owns(), w.cfg.Clock.Proven())
