@@ -13,7 +13,7 @@ import (
 // ErrBadFrame means that a server has sent something that no server sends.
 var ErrBadFrame = errors.New("malformed frame from the server")
 
-// ReplyHeader is the size of what is ahead of each answer and event: number, transaction, error code.
+// ReplyHeader is the size of the header of an answer or an event: number, transaction, error code.
 const ReplyHeader = 16
 
 // Greeting is a server's answer to a [Hello].
@@ -23,14 +23,12 @@ type Greeting struct {
 	Password      [PasswordLength]byte
 }
 
-// Timeout is the session timeout that the server grants.
 func (g Greeting) Timeout() time.Duration { return time.Duration(g.TimeoutMillis) * time.Millisecond }
 
-// connectReply is the size of a greeting: version, timeout, session, password. Servers of 3.4 and later add whether they
-// are read-only.
+// connectReply is the size of version, timeout, session and password. Servers of 3.4 and later add whether they are
+// read-only.
 const connectReply = 36
 
-// ParseGreeting takes a greeting without its length.
 func ParseGreeting(frame []byte) (Greeting, error) {
 	if len(frame) != connectReply && len(frame) != connectReply+1 {
 		return Greeting{}, fmt.Errorf("%w: handshake of %d bytes", ErrBadFrame, len(frame))
@@ -48,8 +46,8 @@ func ParseGreeting(frame []byte) (Greeting, error) {
 	return g, nil
 }
 
-// ParseSASLAnswer takes the answer to the step with that number, without its length. The code is not CodeOK if the
-// server refuses the client. The token is nil if the server says nothing.
+// ParseSASLAnswer takes the answer to the step with that number, without its length. The token is nil if the server
+// says nothing. A code other than CodeOK is a refusal.
 func ParseSASLAnswer(frame []byte, xid int32) (token []byte, code int32, err error) {
 	d := Decoder{Rest: frame}
 	got := d.Int32()
@@ -68,8 +66,7 @@ func ParseSASLAnswer(frame []byte, xid int32) (token []byte, code int32, err err
 	return token, code, nil
 }
 
-// Answer is what a server has answered to a request that it has carried out. It has the fields of that kind of request;
-// the others are zero.
+// Answer is what a server has answered to a request. It has the fields of that kind of request.
 type Answer struct {
 	Path    string   // create, sync
 	Stat    *zk.Stat // exists, getData, getACL, setData, setACL, getChildren2
@@ -79,17 +76,17 @@ type Answer struct {
 	Results []Result // multi
 }
 
-// Result is the result of one operation of a multi.
+// Result is that of one operation of a multi.
 type Result struct {
-	Op   int32    // OpError if the operation was not carried out
+	Op   int32    // OpError: not carried out
 	Code int32    // of an OpError
 	Path string   // OpCreate
 	Stat *zk.Stat // OpSetData
 }
 
-// DecodeAnswer decodes what follows the header of an answer to a request of that kind. It takes nothing that is too
-// short, and nothing with bytes left over: then an earlier number was wrong, and what looks like the names of all
-// children are only some of them. Nothing of an answer points into the frame.
+// DecodeAnswer decodes what follows the header of an answer. It takes nothing that is too short, and nothing with
+// bytes left over: then an earlier number was wrong, and what looks like the names of all children are only some of
+// them. The answer does not point into the frame.
 func DecodeAnswer(op int32, d *Decoder) (a Answer, err error) {
 	switch op {
 	case OpCreate, OpSync:
@@ -116,7 +113,7 @@ func DecodeAnswer(op int32, d *Decoder) (a Answer, err error) {
 	return a, err
 }
 
-// decodeNames takes a list that must be there: one that is null would look like a directory without children.
+// decodeNames does not take a list that is null: it would look like a directory without children.
 func decodeNames(d *Decoder) []string {
 	if head := (Decoder{Rest: d.Rest}); head.Int32() < 0 {
 		d.Bad = true
@@ -146,7 +143,6 @@ func decodeResults(d *Decoder) (all []Result, err error) {
 	}
 }
 
-// DecodeStat takes a stat.
 func DecodeStat(d *Decoder) *zk.Stat {
 	return &zk.Stat{
 		Czxid: d.Int64(), Mzxid: d.Int64(), Ctime: d.Int64(), Mtime: d.Int64(),
@@ -155,10 +151,9 @@ func DecodeStat(d *Decoder) *zk.Stat {
 	}
 }
 
-// DecodeEvent decodes what follows the header of a watch event.
 func DecodeEvent(d *Decoder) (kind int32, path string, err error) {
 	kind = d.Int32()
-	d.Int32() // the state of the session, which the connection tells better
+	d.Int32() // state of the session, which the connection tells better
 	path = d.String()
 	if wrong := d.whole(); wrong != nil {
 		return kind, path, fmt.Errorf("%w: a watch event: %w", ErrBadFrame, wrong)

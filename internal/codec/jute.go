@@ -1,8 +1,8 @@
-// Package codec is ZooKeeper's client protocol: its numbers, its encoding, and the frames of requests and answers. The
-// client (package wire) and the servers of package zktest use it, and nothing else knows the numbers.
+// Package codec is ZooKeeper's client protocol: its numbers, its encoding, and the frames of requests and answers.
+// The client and the servers of package zktest use it.
 //
-// ZooKeeper calls its encoding jute. Numbers are big-endian. Buffers, strings and lists follow their length. A frame is a
-// length of four bytes and a body.
+// ZooKeeper calls its encoding jute: numbers are big-endian, and buffers, strings and lists follow their length. A
+// frame is a length of four bytes and a body.
 package codec
 
 import (
@@ -14,12 +14,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFrame is the longest frame that this module reads. A server's own limit for requests
-// (jute.maxbuffer) is 1 MiB. Replies have no limit: a list of half a million contenders fits.
+// MaxFrame is the longest frame that this module reads: a list of half a million contenders fits. Servers read 1 MiB
+// (jute.maxbuffer).
 const MaxFrame = 64 << 20
 
-// ReadFrame reads one frame and returns it with its length in front, so that one write can pass
-// it on. It fails if the body has more than limit bytes.
+// ReadFrame reads one frame and returns it with its length in front. It fails if the body has more than limit bytes.
 func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -37,26 +36,22 @@ func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	return frame, nil
 }
 
-// Encoder builds a frame. Begin with [NewFrame] and end with [Encoder.Frame]. The zero value
-// encodes a body without a length.
+// Encoder builds a frame, between [NewFrame] and [Encoder.Frame]. The zero value encodes a body without a length.
 type Encoder struct{ B []byte }
 
-// NewFrame returns an encoder that leaves room for the frame's length.
+// NewFrame leaves room for the frame's length.
 func NewFrame() *Encoder { return &Encoder{make([]byte, 4, 128)} }
 
-// Frame fills in the length of a frame begun with [NewFrame] and returns the frame.
+// Frame fills in the length, and returns the frame.
 func (e *Encoder) Frame() []byte {
 	binary.BigEndian.PutUint32(e.B, uint32(len(e.B)-4))
 	return e.B
 }
 
-// Int32 appends a number.
 func (e *Encoder) Int32(n int32) { e.B = binary.BigEndian.AppendUint32(e.B, uint32(n)) }
 
-// Int64 appends a number.
 func (e *Encoder) Int64(n int64) { e.B = binary.BigEndian.AppendUint64(e.B, uint64(n)) }
 
-// Bool appends one byte.
 func (e *Encoder) Bool(v bool) {
 	if v {
 		e.B = append(e.B, 1)
@@ -75,13 +70,11 @@ func (e *Encoder) Buffer(b []byte) {
 	e.B = append(e.B, b...)
 }
 
-// String appends a length and the string.
 func (e *Encoder) String(s string) {
 	e.Int32(int32(len(s)))
 	e.B = append(e.B, s...)
 }
 
-// Strings appends a list.
 func (e *Encoder) Strings(all []string) {
 	e.Int32(int32(len(all)))
 	for _, s := range all {
@@ -102,10 +95,10 @@ type Decoder struct {
 	Bad  bool // something was missing or invalid
 }
 
-// Decode returns a decoder for the bytes after a frame's length.
+// Decode returns a decoder for what follows a frame's length.
 func Decode(frame []byte) Decoder { return Decoder{Rest: frame[4:]} }
 
-// whole returns what is wrong if a body was too short, or has not ended.
+// whole fails if the body was too short, or has not ended.
 func (d *Decoder) whole() error {
 	switch {
 	case d.Bad:
@@ -116,18 +109,16 @@ func (d *Decoder) whole() error {
 	return nil
 }
 
-// Bytes takes the next n bytes.
 func (d *Decoder) Bytes(n int) []byte {
 	if n < 0 || n > len(d.Rest) {
 		d.Rest, d.Bad = nil, true
 		return nil
 	}
-	b := d.Rest[:n:n] // what a caller appends must not reach the rest, which others may share
+	b := d.Rest[:n:n] // an append must not reach the rest, which others may share
 	d.Rest = d.Rest[n:]
 	return b
 }
 
-// Int32 takes a number.
 func (d *Decoder) Int32() int32 {
 	if b := d.Bytes(4); b != nil {
 		return int32(binary.BigEndian.Uint32(b))
@@ -135,7 +126,6 @@ func (d *Decoder) Int32() int32 {
 	return 0
 }
 
-// Int64 takes a number.
 func (d *Decoder) Int64() int64 {
 	if b := d.Bytes(8); b != nil {
 		return int64(binary.BigEndian.Uint64(b))
@@ -143,13 +133,12 @@ func (d *Decoder) Int64() int64 {
 	return 0
 }
 
-// Bool takes one byte.
 func (d *Decoder) Bool() bool {
 	b := d.Bytes(1)
 	return len(b) == 1 && b[0] != 0
 }
 
-// Buffer takes a length and that many bytes. A length of -1 is Java's null: nil.
+// Buffer takes a length and that many bytes. Java's null is nil.
 func (d *Decoder) Buffer() []byte {
 	n := d.Int32()
 	if n == -1 {
@@ -158,8 +147,7 @@ func (d *Decoder) Buffer() []byte {
 	return d.Bytes(int(n))
 }
 
-// String takes a string, which must not be null. Like Java, it turns bytes that are not UTF-8
-// into U+FFFD, which is in no valid path.
+// String takes a string, which must not be null. Like Java, it turns bytes that are not UTF-8 into U+FFFD.
 func (d *Decoder) String() string {
 	n := d.Int32()
 	if n < 0 {
@@ -173,7 +161,7 @@ func (d *Decoder) String() string {
 	return s
 }
 
-// List calls element once for each element of a list. A null list is empty.
+// List calls element once for each element. A null list is empty.
 func (d *Decoder) List(element func()) {
 	n := d.Int32()
 	if n < -1 {
@@ -184,16 +172,14 @@ func (d *Decoder) List(element func()) {
 	}
 }
 
-// Strings takes a list.
 func (d *Decoder) Strings() (all []string) {
 	if n := (&Decoder{Rest: d.Rest}).Int32(); n > 0 {
-		all = make([]string, 0, min(int(n), len(d.Rest)/4)) // at least the length of each is there
+		all = make([]string, 0, min(int(n), len(d.Rest)/4)) // each has a length at least
 	}
 	d.List(func() { all = append(all, d.String()) })
 	return all
 }
 
-// MultiHeader takes the header of one operation of a multi, or of one result.
 func (d *Decoder) MultiHeader() (op int32, done bool) {
 	op, done = d.Int32(), d.Bool()
 	d.Int32() // error

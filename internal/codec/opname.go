@@ -37,7 +37,6 @@ var opNames = map[int32]string{
 	OpWhoAmI:               "whoAmI",
 }
 
-// OpName returns ZooKeeper's own name for a kind of request.
 func OpName(op int32) string {
 	if name, ok := opNames[op]; ok {
 		return name

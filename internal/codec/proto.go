@@ -1,7 +1,6 @@
 package codec
 
-// The kinds of request in ZooKeeper's client protocol. OpConnect and OpNotification are not
-// requests: they stand for the handshake and for a watch event.
+// The kinds of request. OpConnect and OpNotification stand for the handshake and for a watch event.
 const (
 	OpConnect              = -10
 	OpClose                = -11
@@ -38,20 +37,19 @@ const (
 	OpWhoAmI               = 107
 )
 
-// The kinds of watch in OpRemoveWatches. Those that exists has set are of the second kind too.
+// The kinds of watch in OpRemoveWatches. Those of exists are DataWatches.
 const (
 	ChildWatches = 1
 	DataWatches  = 2
 )
 
-// The numbers of frames that do not belong to a numbered request.
+// The numbers of frames that belong to no numbered request.
 const (
-	XidEvent = -1 // a watch event
-	XidPing  = -2 // a ping, and the answer to one
+	XidEvent = -1
+	XidPing  = -2 // and the answer to one
 	XidAuth  = -4 // an identity, and the answer to one
 )
 
-// The kinds of watch event.
 const (
 	EventCreated         = 1
 	EventDeleted         = 2
@@ -59,7 +57,6 @@ const (
 	EventChildrenChanged = 4
 )
 
-// ZooKeeper's result codes.
 const (
 	CodeOK                           = 0
 	CodeSystemError                  = -1

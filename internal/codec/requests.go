@@ -2,18 +2,16 @@ package codec
 
 import "encoding/binary"
 
-// PasswordLength is the length of the password that a server issues with each session.
 const PasswordLength = 16
 
 // Hello is a client's first frame on a connection.
 type Hello struct {
-	LastZxid      int64 // the latest transaction that the client has seen
-	TimeoutMillis int32 // the session timeout to ask for
-	Session       int64 // 0 asks for a new session
+	LastZxid      int64 // latest transaction that the client has seen
+	TimeoutMillis int32
+	Session       int64 // 0: a new session
 	Password      []byte
 }
 
-// Frame returns the hello as a frame.
 func (h Hello) Frame() []byte {
 	password := h.Password
 	if password == nil {
@@ -25,11 +23,10 @@ func (h Hello) Frame() []byte {
 	e.Int32(h.TimeoutMillis)
 	e.Int64(h.Session)
 	e.Buffer(password)
-	e.Bool(false) // do not accept a read-only server
+	e.Bool(false) // no read-only server
 	return e.Frame()
 }
 
-// CloseFrame returns the request that closes the session of its connection.
 func CloseFrame(xid int32) []byte {
 	e := NewFrame()
 	e.Int32(xid)
@@ -37,24 +34,23 @@ func CloseFrame(xid int32) []byte {
 	return e.Frame()
 }
 
-// Identity is what a client presents to the servers: see session.WithAuth.
+// Identity is that of session.WithAuth.
 type Identity struct {
 	Scheme     string
 	Credential []byte
 }
 
-// Frame returns the request that presents the identity.
 func (id Identity) Frame() []byte {
 	e := NewFrame()
 	e.Int32(XidAuth)
 	e.Int32(OpAuth)
-	e.Int32(0) // type: always 0
+	e.Int32(0)
 	e.String(id.Scheme)
 	e.String(string(id.Credential))
 	return e.Frame()
 }
 
-// SASLFrame returns a step of a client in an exchange of SASL.
+// SASLFrame returns a client's step in an exchange of SASL.
 func SASLFrame(xid int32, token []byte) []byte {
 	e := NewFrame()
 	e.Int32(xid)
@@ -63,7 +59,6 @@ func SASLFrame(xid int32, token []byte) []byte {
 	return e.Frame()
 }
 
-// PingFrame returns a ping.
 func PingFrame() []byte {
 	e := NewFrame()
 	e.Int32(XidPing)
@@ -80,8 +75,8 @@ func SyncFrame(xid int32) []byte {
 	return e.Frame()
 }
 
-// AgreeFrame returns a transaction that changes nothing: a check that a node exists. A quorum has
-// to agree to it, whether the node exists or not, and whatever rights the client has.
+// AgreeFrame returns a check that a node exists. It changes nothing, and a quorum has to agree to it, whether the
+// node exists or not, and whatever rights the client has.
 func AgreeFrame(xid int32, path string) []byte {
 	e := NewFrame()
 	e.Int32(xid)
@@ -93,19 +88,17 @@ func AgreeFrame(xid int32, path string) []byte {
 	return e.Frame()
 }
 
-// The sizes of what is ahead of the first field of a request, and of an operation of a multi.
+// The sizes of what is ahead of the first field.
 const (
 	RequestHead = 4 + 8     // length, number and kind
 	PartHead    = 4 + 1 + 4 // kind, end or not, error
 )
 
-// Xid returns the number of a frame.
 func Xid(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
 
-// Op returns the kind of a request.
 func Op(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[8:])) }
 
-// Path returns the path that a request names first, or nil if it names none.
+// Path returns the path that a request names first, or nil.
 func Path(frame []byte) []byte {
 	at := RequestHead // where its length is
 	switch Op(frame) {

@@ -1,5 +1,4 @@
-// Package dial makes connections to the servers of a connect string, one after another. Of a session it knows only
-// for how long it is certain.
+// Package dial makes connections to the servers of a connect string, one after another.
 package dial
 
 import (
@@ -21,10 +20,10 @@ import (
 type Config struct {
 	Servers []Server
 	Resolve func(ctx context.Context) ([]string, error)                       // the servers of each round; nil: Servers
-	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // gets host:port; nil: net.Dialer
+	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil: net.Dialer
 	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: net.DefaultResolver, unless Dial is set
 	TLS     *tls.Config                                                       // nil: plain TCP
-	Timeout time.Duration                                                     // of the session that is asked for
+	Timeout time.Duration                                                     // as asked for
 	Waits   rounds.Backoff
 }
 
@@ -35,8 +34,8 @@ type Dialer struct {
 	hosts hosts
 	end   context.CancelFunc
 
-	turn   rotation // of the session's connections
-	aside  rotation // of others
+	turn   rotation
+	aside  rotation // for others than the session
 	slots  chan struct{}
 	waited bool // since the last useful connection
 
@@ -50,16 +49,14 @@ type Dialer struct {
 }
 
 const (
-	// firstLimit bounds the dials of the first round. Each further round has twice as long, up to mostLimit, and
-	// never more than a third of what remains of a session.
-	firstLimit = time.Second
-	mostLimit  = 16 * time.Second
-	// usefulAfter is how long after its greeting a useful connection still gives answers.
+	// firstLimit bounds the dials of the first round. Each round has twice as long, up to mostLimit, and never more
+	// than a third of what remains of a session.
+	firstLimit  = time.Second
+	mostLimit   = 16 * time.Second
 	usefulAfter = time.Second
-	// tlsCloseTimeout bounds how long Close waits to send the TLS alert: in crypto/tls 5 s, or for ever without
-	// deadlines.
+	// tlsCloseTimeout bounds the TLS alert, which can take crypto/tls 5 s, or for ever without deadlines.
 	tlsCloseTimeout = 100 * time.Millisecond
-	// mostDeaf bounds the dials whose dialer ignores the end of its context.
+	// mostDeaf bounds the dials that hang.
 	mostDeaf = 8
 )
 
@@ -114,7 +111,7 @@ func (d *Dialer) Close(ctx context.Context) {
 
 // Dial dials the next server, once: at once after a connection that was of use, and otherwise after growing waits,
 // which are short while a session can be lost. It returns ctx.Err() if ctx has ended, and otherwise why there is no
-// connection: then the caller dials again. It is for one goroutine at a time.
+// connection: call it again. It is for one goroutine at a time.
 func (d *Dialer) Dial(ctx context.Context, left Remaining) (net.Conn, Target, error) {
 	useful := d.useful.Swap(false)
 	if useful {
@@ -137,8 +134,7 @@ func (d *Dialer) Dial(ctx context.Context, left Remaining) (net.Conn, Target, er
 	return d.dial(ctx, to, limit)
 }
 
-// DialNow dials once and at once, for something other than the session: first, or the next server if first has no
-// address.
+// DialNow dials at once, for something other than the session: first, or the next server if first has no address.
 func (d *Dialer) DialNow(ctx context.Context, first Target) (net.Conn, Target, error) {
 	if first.Addr != "" {
 		return d.dial(ctx, first, firstLimit)
@@ -150,7 +146,7 @@ func (d *Dialer) DialNow(ctx context.Context, first Target) (net.Conn, Target, e
 	return d.dial(ctx, to, min(firstLimit<<min(round, 6), mostLimit))
 }
 
-// Unresolved returns what is wrong with the names of servers, and with the answer of the resolver, or nil.
+// Unresolved returns what is wrong with the names of servers and the resolver's answer, or nil.
 func (d *Dialer) Unresolved() error {
 	d.hosts.mu.Lock()
 	defer d.hosts.mu.Unlock()
@@ -158,8 +154,8 @@ func (d *Dialer) Unresolved() error {
 }
 
 // HandshakeLimit returns how long the server of the last dial may take for its greeting: a quarter of what remains of
-// the session in the first round, since a stopped server accepts connections too, and then half. Without a session to
-// lose, it is a part of the timeout, and all of it from the third round on.
+// the session in the first round, since a stopped server accepts connections too, and then half. Without a session,
+// it is a part of the timeout, and from the third round on all of it.
 func (d *Dialer) HandshakeLimit(left Remaining) time.Duration {
 	d.hosts.mu.Lock()
 	round := d.turn.round
@@ -171,21 +167,21 @@ func (d *Dialer) HandshakeLimit(left Remaining) time.Duration {
 	return max(limit>>(3-max(1, min(round, most))), time.Millisecond)
 }
 
-// Answered takes the time since the greeting of an answer that came through the leader.
+// Answered takes the time from the greeting to an answer that came through the leader.
 func (d *Dialer) Answered(since time.Duration) {
 	if since >= usefulAfter && !d.useful.Load() {
 		d.useful.Store(true)
 	}
 }
 
-// Useful says that the last connection was of use: the next dial does not wait.
+// Useful has the next dial not wait, because the last connection was of use.
 func (d *Dialer) Useful() { d.useful.Store(true) }
 
-// Distrust says that the server has sent something wrong: the next dial waits.
+// Distrust has the next dial wait, because the server has sent something wrong.
 func (d *Dialer) Distrust() { d.useful.Store(false) }
 
-// hurried bounds a wait while a session is at stake: to a second, and to an eighth of what remains. It keeps some
-// jitter, so that the clients of a dead server do not all come at once.
+// hurried bounds a wait while a session is at stake. It keeps some jitter, so that the clients of a dead server do
+// not all come at once.
 func hurried(wait, atStake time.Duration) time.Duration {
 	most := max(20*time.Millisecond, min(time.Second, atStake/8))
 	if atStake <= 0 || wait <= most {
@@ -194,7 +190,6 @@ func hurried(wait, atStake time.Duration) time.Duration {
 	return most/2 + wait%(most/2)
 }
 
-// dial dials an address, with its TLS handshake.
 func (d *Dialer) dial(ctx context.Context, to Target, limit time.Duration) (net.Conn, Target, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -221,10 +216,9 @@ func (d *Dialer) dial(ctx context.Context, to Target, limit time.Duration) (net.
 	return nil, to, err
 }
 
-// errDeaf is why nothing is dialled while mostDeaf dials hang.
 var errDeaf = fmt.Errorf("the dialer has not returned from %d calls whose contexts have ended", mostDeaf)
 
-// connect uses a slot, which it gives back when the dialer has returned.
+// connect gives its slot back when the dialer has returned.
 func (d *Dialer) connect(ctx context.Context, to Target) (net.Conn, error) {
 	type end struct {
 		net.Conn
@@ -232,7 +226,7 @@ func (d *Dialer) connect(ctx context.Context, to Target) (net.Conn, error) {
 	}
 	ended := make(chan end)
 	ok := d.run(func() {
-		e := end{nil, errors.New("the dialer has not returned")} // or has called runtime.Goexit
+		e := end{nil, errors.New("the dialer has not returned")} // stays if the dialer calls runtime.Goexit
 		defer func() {
 			<-d.slots
 			select {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Server is one server of a connect string, as the user named it.
+// Server is a server as the user named it.
 type Server struct{ Host, Port string }
 
 func (s Server) String() string { return net.JoinHostPort(s.Host, s.Port) }
 
 type Target struct {
 	Server
-	Addr string // ip:port, or what the user named for a dialer of the user
+	Addr string // ip:port, or a name for the user's dialer
 }
 
 // Name returns the host and port as the user named them, or "".
@@ -40,23 +40,22 @@ func (t Target) String() string {
 }
 
 const (
-	// lookupDelay is how long a round waits for names and for the user's resolver, if other addresses are known.
+	// lookupDelay is how long a round waits for lookups, if other addresses are known.
 	lookupDelay = 500 * time.Millisecond
-	// lookupLimit bounds a lookup. The resolver of package net asks again after 5 s.
+	// lookupLimit leaves the resolver of package net time to ask again, after 5 s.
 	lookupLimit = 10 * time.Second
-	// roundLasts is the age at which the addresses of a round are resolved again.
-	roundLasts = 10 * time.Second
+	roundLasts  = 10 * time.Second
 )
 
 // hosts knows the servers and their addresses. It resolves names for each round, because the addresses of servers in
-// containers change. If the resolver does not answer, the last addresses are dialled, since an outage often affects
-// it too. net.Dialer does not do: it stays with the first address of a name that accepts connections, even if the
-// server there serves nobody.
+// containers change. If the resolver fails, the last addresses are dialled, since an outage often affects it too.
+// net.Dialer does not do: it stays with the first address that accepts connections, even if the server there serves
+// nobody.
 type hosts struct {
 	lookup  func(ctx context.Context, host string) ([]string, error) // nil: names are addresses
 	resolve func(ctx context.Context) ([]string, error)              // of the user, or nil
 	run     func(func()) bool                                        // false if the dialer is closed
-	life    context.Context                                          // of lookups
+	life    context.Context
 
 	mu      sync.Mutex
 	servers []Server
@@ -142,8 +141,8 @@ func (h *hosts) isAddress(host string) bool {
 	return err == nil
 }
 
-// awaitLocked waits for lookups, not long if an address is known, and no longer than lookupLimit: a resolver may
-// hang. It releases the lock while it waits.
+// awaitLocked waits for lookups, not long if an address is known, and no longer than lookupLimit, since a resolver
+// may hang. It releases the lock meanwhile.
 func (h *hosts) awaitLocked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
@@ -174,7 +173,6 @@ func (h *hosts) awaitLocked(ctx context.Context) {
 	}
 }
 
-// askLocked begins to ask for a name, or for the servers.
 func (h *hosts) askLocked(name string, ask func(context.Context) ([]string, error)) {
 	n := h.names[name]
 	if n == nil {
@@ -187,7 +185,7 @@ func (h *hosts) askLocked(name string, ask func(context.Context) ([]string, erro
 	n.began = time.Now()
 	n.asking = h.run(func() {
 		var found []string
-		err := errors.New("it has not returned") // or has called runtime.Goexit
+		err := errors.New("it has not returned") // stays if ask calls runtime.Goexit
 		defer func() { h.answer(name, n, found, err) }()
 		ctx, cancel := context.WithTimeout(h.life, lookupLimit)
 		defer cancel()

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// unsent is how many bytes of a connection the kernel holds back. Otherwise it takes hundreds of kB, and
-	// heartbeats wait behind them: see package wire.
+	// unsent is how many bytes the kernel holds back. Otherwise these are hundreds of kB, and heartbeats wait behind
+	// them.
 	unsent = 16 << 10
 	// mostWraps bounds the search for the TCP connection. Some return themselves.
 	mostWraps = 8
@@ -19,8 +19,8 @@ const (
 // notsentLowat is TCP_NOTSENT_LOWAT, which package syscall does not have.
 var notsentLowat = map[string]int{"linux": 25, "darwin": 0x201}[runtime.GOOS]
 
-// boundUnsent bounds the bytes that the kernel holds back. A dialer's connection can wrap that of TCP, with a method
-// NetConn like that of tls.Conn. For others, boundUnsent does nothing.
+// boundUnsent bounds what the kernel holds back. A dialer's connection can wrap that of TCP, with a method NetConn
+// like that of tls.Conn. For others, boundUnsent does nothing.
 func boundUnsent(c net.Conn) {
 	for range mostWraps {
 		outer, ok := c.(interface{ NetConn() net.Conn })

@@ -21,11 +21,11 @@ import (
 	"unicode/utf8"
 )
 
-// Name is the mechanism's name.
+// Name is the name of the mechanism.
 const Name = "DIGEST-MD5"
 
 const (
-	// realm and uri are names that ZooKeeper's clients and servers have agreed on, whatever their hosts are called.
+	// realm and uri are what ZooKeeper's clients and servers have agreed on, whatever their hosts are called.
 	realm = "zk-sasl-md5"
 	uri   = "zookeeper/" + realm
 
@@ -46,11 +46,10 @@ func Check(user, password string) error {
 	return nil
 }
 
-// exchange is what both ends know of an exchange, and prove each other.
+// exchange is what both ends know, and prove to each other.
 type exchange struct{ user, realm, password, nonce, cnonce string }
 
-// value returns the response-value of RFC 2831, section 2.1.2.1. The method is AUTHENTICATE for the client's, and empty
-// for the server's.
+// value returns the response-value of RFC 2831, section 2.1.2.1. For the server's proof, method is empty.
 func (x exchange) value(method, uri string) string {
 	secret := md5.Sum([]byte(narrow(x.user) + ":" + narrow(x.realm) + ":" + narrow(x.password)))
 	hash := func(s string) string {
@@ -61,8 +60,7 @@ func (x exchange) value(method, uri string) string {
 	return hash(a1 + ":" + x.nonce + ":" + nonceCount + ":" + x.cnonce + ":auth:" + hash(method+":"+uri))
 }
 
-// narrow returns a string in ISO 8859-1 if that has all of its characters. The hashes want it so, although the charset is
-// UTF-8.
+// narrow returns a string in ISO 8859-1 if that can be. The hashes want it so, although the charset is UTF-8.
 func narrow(s string) string {
 	var b []byte
 	for _, r := range s {
@@ -84,8 +82,8 @@ type Client struct {
 // NewClient begins an exchange. The client has no initial response.
 func NewClient(user, password string) *Client { return &Client{user: user, password: password} }
 
-// Challenge takes what the server says, and returns what to answer. done means that the server has proved that it
-// has the password. nil is an answer of the server that has nothing.
+// Challenge takes what the server says, nil for nothing, and returns what to answer. done means that the server has
+// proved that it has the password.
 func (c *Client) Challenge(said []byte) (response []byte, done bool, err error) {
 	c.step++
 	switch {
@@ -110,7 +108,6 @@ func (c *Client) Challenge(said []byte) (response []byte, done bool, err error) 
 	return nil, true, nil
 }
 
-// respond answers a challenge.
 func (c *Client) respond(d directives) ([]byte, error) {
 	err := d.check([][2]string{{"nonce", ""}, {"algorithm", "md5-sess"}, {"charset", "utf-8"}, {"realm", ""}})
 	if err != nil {
@@ -133,10 +130,10 @@ type Server struct {
 	nonce     string
 }
 
-// NewServer begins an exchange with a server that has these passwords, by user.
+// NewServer returns a server that has these passwords, by user.
 func NewServer(passwords map[string]string) *Server { return &Server{passwords: passwords} }
 
-// Response takes what the client says, and returns what to answer. The user is known once the client has proved it. An
+// Response takes what the client says, and returns what to answer, and the user once the client has proved it. An
 // error ends the exchange.
 func (s *Server) Response(said []byte) (answer []byte, user string, err error) {
 	s.step++

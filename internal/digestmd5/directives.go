@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// longest bounds what either end says. RFC 2831 has 2048 bytes for a challenge and 4096 for a response.
+// longest bounds what either end says: in RFC 2831, a challenge has 2048 bytes and a response 4096.
 const longest = 4096
 
-// directives are what one end says, by name: "realm" is there once for each realm.
+// directives are what one end says, by name. There can be several realms.
 type directives map[string][]string
 
-// check returns what is wrong unless each of these directives is there once, and has that value if one is given.
+// check fails unless each of these directives is there once, with that value if one is given.
 func (d directives) check(want [][2]string) error {
 	for _, w := range want {
 		switch got := d[w[0]]; {
@@ -24,7 +24,6 @@ func (d directives) check(want [][2]string) error {
 	return nil
 }
 
-// parse reads name=value, with commas in between and values that may be quoted.
 func parse(said []byte) (directives, error) {
 	if len(said) > longest {
 		return nil, fmt.Errorf("malformed: %d bytes long", len(said))
@@ -53,7 +52,6 @@ func parse(said []byte) (directives, error) {
 
 const spaces = " \t\r\n"
 
-// parseValue returns the value at the begin of s, and what follows it.
 func parseValue(s string) (value, rest string, err error) {
 	if !strings.HasPrefix(s, `"`) {
 		end := strings.IndexAny(s, ","+spaces)

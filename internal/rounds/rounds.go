@@ -11,8 +11,8 @@
 //		}
 //	}
 //
-// Most loops go round again for a reason that occurs once, for example because an operator deleted a node, and should go
-// round at once. But if a server gives such a reason each time, they should not go round as fast as it answers.
+// Most loops go round again for a reason that occurs once, such as a deleted node, and should do so at once. But they
+// should not go round as fast as a server gives such reasons.
 package rounds
 
 import (
@@ -22,23 +22,22 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Pace spaces the rounds of one loop. The first two rounds follow at once. From then on there is a wait before each, which
-// grows, with jitter. The zero value is ready for use, by one goroutine at a time.
+// Pace spaces the rounds of one loop. Two rounds follow at once. Then there is a wait before each, which grows, with
+// jitter. The zero value is ready for use, by one goroutine at a time.
 type Pace struct {
-	Backoff Backoff // gives the waits
+	Backoff Backoff
 
-	rounds int       // since the last reset
+	rounds int
 	began  time.Time // when the present round began
 }
 
 const (
-	// free is how many rounds follow at once.
 	free = 2
-	// lasting is how long a round takes if the loop does not spin: then the pace is reset. The wait ahead does not count.
+	// lasting is how long a round takes in a loop that does not spin.
 	lasting = 10 * time.Second
 )
 
-// NewPace returns a Pace with waits of a [Backoff] from first to most.
+// NewPace returns a Pace whose waits grow from first to most.
 func NewPace(first, most time.Duration) *Pace {
 	return &Pace{Backoff: Backoff{First: first, Most: most}}
 }
@@ -48,8 +47,8 @@ func BriefPace(first, most time.Duration) *Pace {
 	return NewPace(min(first, longest), min(most, longest))
 }
 
-// Wait waits before the next round, but no longer than until end is closed or ctx ends. It returns
-// ctx's error if ctx has ended, and nil otherwise.
+// Wait waits before the next round, but no longer than until end is closed or ctx ends. It returns ctx's error if ctx
+// has ended.
 func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 	if !p.began.IsZero() && time.Since(p.began) >= lasting {
 		p.Reset()
@@ -61,7 +60,7 @@ func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// Reset makes the next rounds follow at once again. Call it when a round got the loop further. p may be nil.
+// Reset makes the next rounds follow at once, when a round got the loop further. p may be nil.
 func (p *Pace) Reset() {
 	if p != nil {
 		p.rounds = 0
@@ -69,25 +68,23 @@ func (p *Pace) Reset() {
 	}
 }
 
-// Rested tells how long the present round has waited for an event, such as that of a watch. After
-// 50 ms or more the loop does not spin, however often such events come, and the pace is reset. p may be nil.
+// Rested tells how long the round has waited for an event. After 50 ms or more the loop does not spin, and Rested
+// resets the pace. p may be nil.
 func (p *Pace) Rested(d time.Duration) {
 	if d >= shortest {
 		p.Reset()
 	}
 }
 
-// Backoff draws waits between tries that are never given up. Each is between zero and a bound, which grows from First to
-// Most by doubling. With a zero Most, the bound grows from 50 ms to a second. It is for one goroutine at a time. A copy
-// draws on its own if it is made before the first wait.
+// Backoff draws waits, each between zero and a bound, which doubles from First to Most. Zero values mean 50 ms and a
+// second. It is for one goroutine at a time. Copy it before the first wait.
 type Backoff struct {
 	First, Most time.Duration
 
 	waits *backoff.ExponentialBackOff // nil before the first wait
 }
 
-// Jitter is how much of a wait is drawn. A simulation that has to be repeated sets it to 0 before it begins: each wait is half
-// of its bound then.
+// Jitter is how much of a wait is drawn. A simulation that has to be repeated sets it to 0 before it begins.
 var Jitter = 1.0
 
 const (
@@ -95,7 +92,7 @@ const (
 	longest  = time.Second
 )
 
-// Next returns the next wait. (With this factor, ExponentialBackOff draws between zero and twice its interval.)
+// Next returns the next wait. ExponentialBackOff draws between zero and twice its interval.
 func (b *Backoff) Next() time.Duration {
 	if b.waits == nil {
 		first, most := b.First, b.Most
@@ -114,7 +111,7 @@ func (b *Backoff) Reset() { b.waits = nil }
 
 // Until waits for d, or until end is closed. If ctx ends before, it returns the error of ctx.
 func Until(ctx context.Context, end <-chan struct{}, d time.Duration) error {
-	if d <= 0 { // timers that are due at once can crash the race detector: see .ci/race
+	if d <= 0 { // see .ci/race: timers that are due at once can crash the race detector
 		return ctx.Err()
 	}
 	t := time.NewTimer(d)
