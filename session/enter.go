@@ -40,8 +40,8 @@ type Node struct {
 	_ misuse.NoCopy
 
 	Path string
-	// Listing shows the node, and all earlier nodes that still stand. A caller that keeps the Node for long can set
-	// it to nil.
+	// Listing shows the node and all earlier ones that still stand. A caller that keeps the Node for long can set it
+	// to nil.
 	*Listing
 
 	entry   *entry
@@ -80,13 +80,11 @@ const idHead = "_c_"
 //
 // Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has
 // ended or the servers have refused. If the reply to the create is lost, Enter lists the directory behind a write
-// that a quorum agrees to. If the node is there, Enter takes it, and otherwise creates it again.
+// that a quorum agrees to, to find out whether the node is there.
 //
 // If Enter fails, it leaves nothing behind, and needs no further call: what it has made, or may yet make, is removed
-// in the background.
-//
-// An Enter of a fixed name first waits until other Enters and all removals of that path by this session have ended: a
-// delete that is repeated must not hit the new node.
+// in the background. An Enter of a fixed name first waits until other Enters and all removals of that path by this
+// session have ended.
 //
 // Errors are those of go-zookeeper (zk.ErrNoAuth …), ctx's, or match one of these:
 //
@@ -148,7 +146,7 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 // create was lost, Remove also removes further nodes of the same Enter.
 //
 // If the name is fixed and the reply to the delete is lost, the session deletes again only if it still owns the node.
-// It does not check that before the first delete: if another client has replaced the node, that is deleted.
+// The first delete is not checked: if another client has replaced the node, that is deleted.
 func (n *Node) Remove(ctx context.Context) *Removal {
 	misuse.Context(ctx, "session: Node.Remove")
 	if n == nil || n.entry == nil {

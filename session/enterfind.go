@@ -14,7 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// listAgain returns a listing that shows the node. If the node is gone, it returns nothing, and enter begins again.
+// listAgain returns a listing that shows the node, or nothing if it is gone.
 func (e *entry) listAgain(ctx context.Context) (*Listing, error) {
 	listing, err := e.s.List(ctx, e.dir, e.lists)
 	if err == nil && slices.Contains(listing.Names, path.Base(e.node)) {
@@ -27,7 +27,7 @@ func (e *entry) listAgain(ctx context.Context) (*Listing, error) {
 	if e.fixed {
 		e.s.room.end(e.place)
 	} else {
-		e.s.Remove(ctx, e.node) // a server may not list a node that stands: nobody else would delete it
+		e.s.Remove(ctx, e.node) // if a server does not list a node that stands, nobody else would delete it
 	}
 	e.node, e.upTo = "", math.MaxInt64
 	e.place, err = e.s.room.take(e.s.cfg.outward(e.asked), !e.fixed)
@@ -46,9 +46,9 @@ func (e *entry) checkNumber() error {
 	return nil
 }
 
-// What became of a create whose reply was lost, a listing tells behind a write to which a quorum agrees. The session
-// is on another connection by then, and no server carries out what came over an earlier one. So what is not listed
-// will never come.
+// A listing behind a write that a quorum agrees to tells what became of a create whose reply was lost. The session is
+// on another connection by then, and no server carries out what came over an earlier one. So what is not listed will
+// never come.
 //
 // A sync does not do. A leader that has been cut off goes on for several ticks. It answers the sync and the listing
 // of its own client alone, while the create waits for its quorum. When the others are back, the node is made.
@@ -138,8 +138,7 @@ func (e *entry) owns(stat *zk.Stat) bool {
 	return stat != nil && stat.EphemeralOwner == e.s.ID() && (!e.fixed || stat.Czxid > e.after && stat.Czxid <= e.upTo)
 }
 
-// undo has everything removed that a failed entry has made, or may have made. No create is in flight. ctx is for
-// hooks.
+// undo removes all that a failed entry has made, or may have made. No create is in flight. ctx is for hooks.
 func (e *entry) undo(ctx context.Context) {
 	s := e.s
 	if e.founded {
@@ -166,8 +165,8 @@ func (e *entry) undo(ctx context.Context) {
 	}
 }
 
-// erase finds and deletes all nodes of the entry. It does not just repeat a delete whose reply was lost: at a fixed
-// name, another session's node can stand by then.
+// erase finds and deletes all nodes of the entry. It does not just repeat a delete: at a fixed name, another
+// session's node can stand by then.
 func (e *entry) erase(ctx context.Context) error {
 	s := e.s
 	var nodes []string

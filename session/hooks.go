@@ -11,10 +11,9 @@ import (
 
 // Trace is a set of hooks, each of which may be nil. A hook runs in place and must not block: as with
 // [net/http/httptrace], what calls it waits until it returns. Hooks run in any number of goroutines at once, and
-// under no mutex of this module: a hook may look at locks and sessions, but not wait for a lock or a request.
-//
-// The hooks of a lost lock are the exception: one goroutine of the manager calls Loss, and then the function that
-// Hold has returned, in the order of the losses.
+// under no mutex of this module: a hook may look at locks and sessions, but not wait for a lock or a request. Only
+// Loss, and the function that Hold has returned if the hold was lost, are called by a goroutine of the manager, in
+// the order of the losses.
 //
 // A hook that begins something returns the context to go on with, and a function that is called once with the
 // outcome. Either may be nil. The context should end with the one that the hook got.
@@ -77,10 +76,10 @@ type WatchInfo struct {
 	Nodes  int // nodes ahead that are watched, including this one
 	Ahead  int // nodes ahead that the contender waits for
 
-	// Known returns what is known of the node. It may be called at any time.
+	// Known returns what is known of the node. Known and Holds may be called at any time.
 	Known func() (n NodeInfo, ok bool)
 
-	// Holds reports whether the node is known to be a holder's, or to have been. It may be called at any time.
+	// Holds reports whether the node is known to be a holder's, or to have been.
 	Holds func() bool
 }
 
@@ -104,7 +103,7 @@ type AcquireInfo struct {
 	Local  bool
 	Label  string
 
-	// Traceparent is what an earlier Trace's hook has returned, or "". Those of [Manager.AddTrace] come last.
+	// Traceparent is what an earlier Trace's hook has returned, or "".
 	Traceparent string
 }
 
@@ -184,8 +183,8 @@ func (h *traces) add(t Trace) {
 	h.now.Store(&all)
 }
 
-// combine returns hooks that call those of a, and then those of b with a's context. The functions that they return
-// are called in the opposite order. State is not combined: each State hook is a subscriber.
+// combine returns hooks that call those of a, and then those of b with a's context. State is not combined: each State
+// hook is a subscriber.
 func combine(a, b Trace) Trace {
 	acquire := b.Acquire
 	if a.Traceparent != nil && acquire != nil {

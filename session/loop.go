@@ -84,7 +84,7 @@ func (m *Manager) serve(s *Session, c net.Conn, to dial.Target) {
 type tick struct {
 	told     time.Duration
 	learning atomic.Bool
-	shortest atomic.Int64 // that a server grants; 0 if not known
+	shortest atomic.Int64 // least session timeout that is granted; 0 if not known
 }
 
 // shortestHalf bounds what is learned: an operator may have set minSessionTimeout below two ticks.

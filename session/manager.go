@@ -42,21 +42,21 @@ type Manager struct {
 }
 
 const (
-	// closeTime bounds how long Close waits for servers. With functions of the program, that makes 5 s.
+	// closeTime is for servers. With flushTime for functions of the program, Close takes 5 s.
 	closeTime = 5*time.Second - 2*flushTime
-	// flushTime bounds how long Close waits for functions of the program, and for the log.
+	// flushTime is how long Close waits for functions of the program, and for the log.
 	flushTime      = 100 * time.Millisecond
 	mostLosses     = 65_536
 	notableSilence = time.Second
 )
 
 // Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot": hosts with or
-// without ports (default 2181), with IPv6 addresses in brackets, and an optional path, below which all nodes lie. ctx
-// bounds Connect only.
+// without ports (default 2181), with IPv6 addresses in brackets, and an optional path, below which all nodes lie. It
+// returns when the session is live. ctx bounds Connect only.
 //
-// Connect returns when a session is live. It fails when ctx has ended, with an error that matches ctx.Err() and says
-// why there was no session. It fails at once with [ErrInvalid] if servers or an option cannot work, or the granted
-// session timeout is too short, and with [zk.ErrAuthFailed] if the servers refuse an identity.
+// Connect fails when ctx has ended, with an error that matches ctx.Err() and says why there was no session. It fails
+// at once with [ErrInvalid] if servers or an option cannot work, or the granted session timeout is too short, and
+// with [zk.ErrAuthFailed] if the servers refuse an identity.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
@@ -78,7 +78,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 }
 
 // Open is Connect for programs that start without ZooKeeper. It does not wait, and fails only with [ErrInvalid], if
-// servers or an option cannot work. [Manager.Session] and the locks wait for a session.
+// servers or an option cannot work.
 func Open(servers string, opts ...Option) (*Manager, error) {
 	cfg, err := newConfig(servers, opts)
 	if err != nil {
@@ -170,9 +170,8 @@ func (m *Manager) present() (State, *Session) {
 	return state, s
 }
 
-// Subscribe calls f with each change of state, in order, from a goroutine of its own. In the first change From and To
-// are the present state, and the change to Closed is the last. f may block. cancel does not wait for f. A nil f
-// panics.
+// Subscribe calls f with each change of state, in order, from a goroutine of its own. The first change is to the
+// present state, and the one to Closed is the last. f may block. cancel does not wait for f. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.check()
 	if f == nil {
@@ -207,7 +206,7 @@ type Status struct {
 	Failure error         // why there is no connection, or no answer; nil if not known
 }
 
-// Status returns what the manager knows of its connection. It sends nothing, and does not block.
+// Status returns what the manager knows of its connection. It does not block.
 func (m *Manager) Status() Status {
 	state, s := m.check().present()
 	out := Status{State: state, Servers: m.cfg.named, Timeout: m.cfg.timeout}
@@ -233,8 +232,8 @@ func (m *Manager) Status() Status {
 	return out
 }
 
-// AddTrace adds hooks behind those of [WithTrace], for a package that is given a manager. They do not see the end of
-// what has begun before. The first call of a State hook tells the present state.
+// AddTrace adds hooks behind those of [WithTrace]. They do not see the end of what has begun before. The first call
+// of a State hook tells the present state.
 func (m *Manager) AddTrace(t Trace) {
 	m.check().trace.add(t)
 	if t.State != nil {
@@ -272,8 +271,8 @@ func (m *Manager) MaxNodes() int { return m.check().cfg.maxNodes }
 func (m *Manager) Chroot() string { return m.check().cfg.outward("/") }
 
 // Close gives up everything held under the session, closes the session on the servers, and ends all goroutines of the
-// manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds. If no server has confirmed the end by
-// then, it returns an error, and so do further calls: the servers free the locks when the session expires.
+// manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds. It returns an error if no server has
+// confirmed the end by then: the servers free the locks when the session expires.
 func (m *Manager) Close() error {
 	m.check().shut()
 	<-m.stopped

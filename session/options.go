@@ -123,7 +123,7 @@ func WithTimeout(d time.Duration) Option {
 // WithTickTime sets how long a tick of the servers is: tickTime in their configuration. A leader hears of the clients
 // of other servers only twice a tick, so every lease is shorter by half a tick. With a tick that is too short, a
 // session can report itself live after the servers have expired it. Default: the manager learns the tick by a short
-// session of its own, and until then takes a quarter of the session timeout for half a tick.
+// session of its own, and until then assumes half the session timeout.
 func WithTickTime(d time.Duration) Option {
 	return setting(d >= time.Millisecond && d <= time.Hour, func(c *config) { c.tick = d },
 		"tick %v is not between 1 ms and 1 h", d)
@@ -133,8 +133,8 @@ func WithTickTime(d time.Duration) Option {
 // that run at different rates, and threads that run late. Default: a tenth of the granted timeout.
 //
 // It has to leave room for heartbeats: 0.6 of the timeout and 100 ms, or more with ticks longer than half the
-// timeout. If there is too little room by WithTickTime, Connect fails with [ErrInvalid]. Otherwise the margin is made
-// shorter, and logged. If that leaves less than a tenth of the timeout, Connect fails too.
+// timeout. If it does not by WithTickTime, Connect fails with [ErrInvalid]. Otherwise it is made shorter, and logged.
+// If less than a tenth of the timeout is left for it, Connect fails too.
 func WithMargin(d time.Duration) Option {
 	return setting(d > 0, func(c *config) { c.margin = d }, "margin %v is not positive", d)
 }
@@ -142,8 +142,8 @@ func WithMargin(d time.Duration) Option {
 // WithAuth presents an identity to the servers on every connection, such as ("digest", []byte("user:password")). It
 // may be given more than once. Without [WithTLS] the credential crosses the network in the clear. Default: none.
 //
-// Servers do not know which passwords are right: with a wrong one, requests fail with [zk.ErrNoAuth]. If a server
-// refuses the identity itself, Connect fails with [zk.ErrAuthFailed], and an existing session is lost.
+// With a wrong password, requests fail with [zk.ErrNoAuth]. If a server refuses the identity itself, Connect fails
+// with [zk.ErrAuthFailed], and an existing session is lost.
 func WithAuth(scheme string, credential []byte) Option {
 	return option(func(c *config) error {
 		switch {
@@ -178,8 +178,8 @@ func WithACL(acl ...zk.ACL) Option {
 }
 
 // WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect string is verified. A
-// server that fails verification, or refuses our certificate, is tried again like one that does not answer. cfg is
-// copied. To renew certificates, set functions in it, such as GetClientCertificate. Default: plain TCP.
+// server that fails verification, or refuses our certificate, counts as down. cfg is copied. To renew certificates,
+// set functions in it, such as GetClientCertificate. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
 	return setting(cfg != nil, func(c *config) { c.tls = cfg.Clone() }, "nil TLS config")
 }
@@ -187,9 +187,9 @@ func WithTLS(cfg *tls.Config) Option {
 // WithResolver has the manager ask which servers there are, for example in DNS (SRV records) or in a file. Each is a
 // host with or without a port. The connect string may then be empty, or have only a chroot, such as "/app".
 //
-// The manager asks when it begins to dial, and again after it has tried all servers or 10 s. It makes one call at a
-// time, whose context ends after 10 s. If the resolver fails or takes more than half a second, the last known servers
-// are dialled. Default: the servers of the connect string.
+// The manager asks when it begins to dial, and again after it has tried all servers or 10 s. A call's context ends
+// after 10 s. If the resolver fails or takes more than half a second, the last known servers are dialled. Default:
+// the servers of the connect string.
 func WithResolver(resolve func(ctx context.Context) ([]string, error)) Option {
 	return setting(resolve != nil, func(c *config) { c.resolve = resolve }, "nil resolver")
 }
@@ -201,21 +201,16 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 	return setting(dial != nil, func(c *config) { c.dial = dial }, "nil dialer")
 }
 
-// WithLogger sets the logger. Information: a session is opened, reconnected or closed. Warnings: a session is
-// suspended or lost, there has been no connection for 2 s, the servers refuse an identity or grant another timeout.
-// Errors: a server refuses to remove a node, a hook of a lost lock blocks. Debug: each dial that fails, and why each
-// connection ended.
-//
-// A logger that hangs delays nothing: lines are dropped when 1000 wait. No line has a credential. Default:
-// [slog.Default] at the time of Connect or Open.
+// WithLogger sets the logger. Sessions that open, reconnect or close are logged at level info, outages and losses at
+// level warn, refused removals at level error, and dials at level debug. A logger that hangs delays nothing: lines
+// are dropped when 1000 wait. No line has a credential. Default: [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
 	return setting(log != nil && log.Handler() != nil, func(c *config) { c.log = log },
 		"nil logger, or one without a handler")
 }
 
 // WithTrace adds hooks. Those of several options are called in order, each with the context that the one before it
-// returned, and the functions that they return in the opposite order. The first Traceparent hook that returns a word
-// decides. Default: none.
+// returned, and the functions that they return in the opposite order. Default: none.
 func WithTrace(t Trace) Option {
 	return option(func(c *config) error {
 		c.traces = append(c.traces, t)
@@ -224,7 +219,7 @@ func WithTrace(t Trace) Option {
 }
 
 // WithLossOnSuspend makes every disconnection a loss of the session, like Curator's StandardErrorPolicy, for programs
-// that must stop work as soon as they are cut off. Default: a session survives as long as its clock is certain.
+// that must stop work at once. Default: a session survives as long as its clock is certain.
 func WithLossOnSuspend() Option {
 	return option(func(c *config) error {
 		c.lossOnSuspend = true
@@ -241,11 +236,11 @@ func WithBackoff(first, most time.Duration) Option {
 }
 
 // WithNodeLimits bounds the number of ephemeral nodes that one session owns, and the bytes of their paths, with the
-// chroot and four bytes for each. A create beyond a bound fails with [ErrTooManyNodes].
+// chroot and four bytes for each. A create beyond a bound fails with [ErrTooManyNodes]. Default: 8192 nodes and 1
+// MiB.
 //
 // When a session ends, a server deletes its nodes in one transaction, which lists these paths. Longer ones than
 // servers read have brought ensembles down. So bytes must be at most the smallest jute.maxbuffer of any server.
-// Default: 8192 nodes and 1 MiB.
 func WithNodeLimits(nodes, bytes int) Option {
 	return setting(nodes > 0 && bytes > 0, func(c *config) { c.maxNodes, c.maxNodeBytes = nodes, bytes },
 		"limits of %d nodes and %d bytes: both must be positive", nodes, bytes)

@@ -71,7 +71,7 @@ func copyStat(s *zk.Stat) *zk.Stat {
 // ListOptions says what [Session.List] asks for beside the listing.
 type ListOptions struct {
 	// Sync asks for a sync ahead of the listing, which then shows what the servers had agreed to when List was
-	// called, unless the leader has been cut off and does not know that yet.
+	// called, unless a leader that has been cut off does not know that yet.
 	Sync bool
 	// Data asks for the data of the directory, ahead of the listing.
 	Data bool
@@ -83,18 +83,16 @@ type ListOptions struct {
 
 // Listing is a directory at a moment.
 type Listing struct {
-	// Names are those of the children, in no order.
+	// Names are in no order.
 	Names []string
 	// Stat came with Names.
 	Stat *zk.Stat
-	// Data and DataStat are the directory's. They are of the time of the listing if the Mzxid of both stats is the
-	// same.
+	// Data and DataStat are the directory's: of the time of the listing if both stats have the same Mzxid.
 	Data     []byte
 	DataStat *zk.Stat
 	// Directory is a watch on the data, or nil.
 	Directory *Watch
-	// Children is a watch on the children, or nil. While it is pending, no child has come or gone since the listing.
-	// It may have ended already.
+	// Children is a watch on the children, or nil. While it is pending, none has come or gone since the listing.
 	Children *Watch
 }
 
@@ -115,7 +113,7 @@ func (s *Session) List(ctx context.Context, path string, o ListOptions) (*Listin
 	})
 }
 
-// list sends a listing behind other requests. It counts only if these were answered over the same connection.
+// list sends a listing behind other requests, and fails unless these were answered over the same connection.
 func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions, flight ...*leg) (*Listing, error) {
 	out := new(Listing)
 	var data *leg

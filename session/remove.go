@@ -54,8 +54,8 @@ func (r *Removal) check() *Removal {
 // the session has ended.
 func (r *Removal) Done() <-chan struct{} { return r.check().done }
 
-// Cut returns a channel that is closed when the connection ends that was there when the removal began, or at once if
-// there was none. A caller that waits for Done, but not for an outage, waits for Cut too.
+// Cut returns a channel that is closed when the connection ends that was there when the removal began, or at once
+// without one. A caller that waits for Done, but not for an outage, waits for Cut too.
 func (r *Removal) Cut() <-chan struct{} { return r.check().cut }
 
 // Err returns nil before Done is closed, and if the node is gone. Otherwise it returns the servers' refusal, such as
@@ -71,10 +71,8 @@ func (r *Removal) Err() error {
 
 // Remove deletes the node at path for certain. It returns at once: the session repeats the delete, across reconnects,
 // until the servers say that the node is gone, or the session ends. If there is a connection, what the caller sends
-// next comes after the delete.
-//
-// If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that. The session goes on trying
-// slowly: first after about a second, later after at most the session timeout or 30 s.
+// next comes after the delete. If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that, and
+// the session goes on trying slowly, at least each 30 s.
 //
 // A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node
 // ever has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for hooks only, and may have
@@ -90,7 +88,7 @@ func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	return r
 }
 
-// Removing reports whether this session is removing the node at path, without a confirmation so far.
+// Removing reports whether this session is removing the node at path.
 func (s *Session) Removing(path string) bool { return s.check().removals.at(path) != nil }
 
 // removals are the deletes of a session that are under way. A broken connection can leave thousands, so they take no
@@ -104,10 +102,10 @@ type removals struct {
 	owed []*Removal            // for the next connection
 	over bool
 
-	refused int // of all
+	refused int // how many of all
 }
 
-// begin returns a removal. start sends the delete, or has the next connection send it. It calls a hook, so its caller
+// begin returns a removal. start sends the delete, now or over the next connection. It calls a hook, so its caller
 // must hold no mutex.
 func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) (r *Removal, start func()) {
 	r = &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, find: find, cut: closedNow, waits: q.s.cfg.waits}
@@ -147,7 +145,7 @@ func (q *removals) at(path string) *Removal {
 	return nil
 }
 
-// owe has the next connection send a delete, or sends it over a present one, which has had those that were owed.
+// owe has the next connection send a delete, or sends it over the present one, which has had those that were owed.
 func (q *removals) owe(r *Removal) {
 	q.mu.Lock()
 	l := q.s.link()
@@ -210,7 +208,7 @@ func (q *removals) search(r *Removal) {
 	})
 }
 
-// failed has a removal tried again: slowly after a refusal, because the permission may come back.
+// failed tries again: slowly after a refusal, because the permission may come back.
 func (q *removals) failed(r *Removal, err error) {
 	if cause := q.s.Err(); cause != nil {
 		q.finish(r, cause)
@@ -251,7 +249,7 @@ func (q *removals) finish(r *Removal, err error) {
 	defer q.mu.Unlock()
 	all := q.all[r.path]
 	i := slices.Index(all, r)
-	if i < 0 { // it ended with the session
+	if i < 0 { // ended with the session
 		return
 	}
 	if q.all[r.path] = slices.Delete(all, i, i+1); len(all) == 1 {

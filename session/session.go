@@ -33,7 +33,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	greeting codec.Greeting
-	live     bool          // the session was of use once
+	live     bool          // a server has accepted its identities, once
 	now      *link         // nil without a connection
 	isUp     bool          // owed deletes have gone ahead
 	up       chan struct{} // closed while isUp
@@ -41,9 +41,9 @@ type Session struct {
 	cutAt    time.Time
 	lookAt   time.Time
 	err      error
-	gone     bool // the servers say so
+	gone     bool // the servers have confirmed the end
 
-	unidentified bool // refused to close the session with identities
+	unidentified bool // servers refuse to close the session with our identities
 }
 
 func newSession(m *Manager) *Session {
@@ -55,7 +55,7 @@ func newSession(m *Manager) *Session {
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(time.Hour, s.look) // for the time before the first greeting
 	stop := context.AfterFunc(m.open, func() { _ = s.mark(fmt.Errorf("session %s: %w", hex(s.ID()), ErrClosed)) })
-	context.AfterFunc(s.life, func() { stop() }) // frees s
+	context.AfterFunc(s.life, func() { stop() }) // so that m does not keep s
 	return s
 }
 
@@ -222,7 +222,7 @@ type shared[K comparable, V any] struct {
 type sharedCall[V any] struct {
 	ended  chan struct{}
 	result V    // and gaveUp: read once ended is closed
-	gaveUp bool // a caller that waits runs its own then
+	gaveUp bool // its caller has gone, so one that waits runs its own
 }
 
 func (all *shared[K, V]) do(ctx context.Context, s *Session, key K, f func() V) (result V, err error) {

@@ -45,9 +45,9 @@ type Watch struct {
 	err error
 
 	event atomic.Int32
-	mu    sync.Mutex    // guards the rest
+	mu    sync.Mutex
 	ready chan struct{} // closed when the request was answered
-	done  chan struct{} // nil until somebody asks
+	done  chan struct{}
 	calls []*func()
 }
 
@@ -99,8 +99,8 @@ func (w *Watch) AfterEvent(f func()) (stop func() bool) {
 	}
 }
 
-// Data returns the data and the stat with which the watch was set, or nil if there is none, or no answer yet. Nobody
-// may change them.
+// Data returns the data and the stat with which the watch was set, if any, and if there was an answer. Nobody may
+// change them.
 func (w *Watch) Data() ([]byte, *zk.Stat) {
 	select {
 	case <-w.check().answered():
@@ -112,9 +112,8 @@ func (w *Watch) Data() ([]byte, *zk.Stat) {
 	return nil, nil
 }
 
-// Forget says that the call that returned the watch does not need it any more. It must be called at most once for
-// each such call. When all calls that share a pending watch have said so, the session removes it from the server, and
-// it ends as [WatchBroken]. Otherwise it stays until it fires, or the connection ends.
+// Forget says, once for each call that returned the watch, that the caller does not need it any more. When all have
+// said so, the session removes a pending watch from the server, and it ends as [WatchBroken].
 func (w *Watch) Forget() {
 	s := w.check().of
 	t := &s.watches
@@ -178,7 +177,7 @@ func (w *Watch) land(r wire.Reply) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.ready)
-	w.ready = closedNow // takes no memory while the watch is pending
+	w.ready = closedNow // takes no memory
 }
 
 func (w *Watch) end(e WatchEvent) {
@@ -197,7 +196,7 @@ func (w *Watch) end(e WatchEvent) {
 }
 
 // watches are the pending watches of a session. A watch is added before its request is sent, and ends with the next
-// event at the path, even one before the answer. So if it is pending, it has missed nothing since the answer.
+// event at the path, even one before the answer. So a pending watch has missed nothing since the answer.
 type watches struct {
 	mu sync.Mutex
 	m  map[watchKey][]*Watch // at most one is shared
@@ -208,8 +207,8 @@ type watchKey struct {
 	path string // without the chroot
 }
 
-// join returns a watch, and the request that sets it, or nil if another call has sent that. Without a node, only
-// exists sets a watch, and that stays until the node is created: for a contender's node, for ever.
+// join returns a watch, and the request that sets it unless another call has sent that. Without a node, only exists
+// sets a watch, which stays until the node is created: for a contender's node, for ever.
 func (s *Session) join(kind readKind, path string, alone bool) (*Watch, *leg) {
 	t, key := &s.watches, watchKey{kind, path}
 	t.mu.Lock()
@@ -292,8 +291,8 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 
 // WatchChildren returns the names of a node's children, in no order, the node's stat, and a watch that reports when a
 // child comes or goes next, or the node is deleted. It is shared as that of Watch is. If there is no node, the stat
-// is nil, and the watch ends as [WatchChanged] when the node is created, perhaps already. Otherwise WatchChildren
-// returns and fails as Get does.
+// is nil, and the watch ends as [WatchChanged] when the node is created. Otherwise WatchChildren returns and fails as
+// Get does.
 func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
 	misuse.Context(ctx, "session: Session.WatchChildren")
 	s.check()
@@ -322,8 +321,8 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 // all requests are answered, ctx has ended or the session has ended. [Watch.Data] tells what the nodes were. Watches
 // are shared as that of Watch is.
 //
-// WatchNodes repeats nothing. The watch of a node that is not there has ended as [WatchDeleted], and one whose answer
-// was lost as [WatchBroken]. Neither is an error. Otherwise WatchNodes fails as Get does.
+// WatchNodes repeats nothing, and otherwise fails as Get does. The watch of a node that is not there has ended as
+// [WatchDeleted], and one whose answer was lost as [WatchBroken].
 func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, error) {
 	misuse.Context(ctx, "session: Session.WatchNodes")
 	s.check()
@@ -365,7 +364,7 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 	return all, nil
 }
 
-// isSet waits until a watch is set, and returns why it is not.
+// isSet waits until a watch is set.
 func (s *Session) isSet(ctx context.Context, w *Watch) error {
 	if err := s.await(ctx, w.answered()); err != nil {
 		return err

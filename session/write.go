@@ -32,7 +32,7 @@ var (
 )
 
 // PersistentTTL is a persistent node that the server removes once it has had no children and no changes for ttl, at
-// least 1 ms. The server must have it enabled (extendedTypesEnabled).
+// least 1 ms. Servers need extendedTypesEnabled.
 func PersistentTTL(ttl time.Duration) CreateMode {
 	return CreateMode{op: codec.OpCreateTTL, flag: zk.FlagTTL, ttl: ttl}
 }
@@ -62,8 +62,8 @@ func validateCreate(path string, mode CreateMode) error {
 // sequential mode. It makes missing nodes above it as containers.
 //
 // Create waits for a connection, and returns when the server has answered, ctx has ended or the session has ended. It
-// is sent once: if it may have been sent and was not answered, the error matches [ErrUncertain]. Otherwise errors are
-// those of go-zookeeper, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
+// is sent once: if it may have been sent and was not answered, the error matches [ErrUncertain]. Otherwise it fails
+// as Get does.
 func (s *Session) Create(ctx context.Context, at string, data []byte, mode CreateMode) (string, error) {
 	misuse.Context(ctx, "session: Session.Create")
 	s.check()
@@ -119,7 +119,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 
 // erased takes the end of a user's request that deletes nodes, some of which may be the session's own. gone: an
 // answer means that they are gone. Without an answer, the session finds out. Answers come in order, so no later node
-// of the same path is there yet.
+// of the path is there yet.
 func (s *Session) erased(r *wire.Reply, gone bool, paths ...string) {
 	for _, path := range paths {
 		p := s.room.at(path)
@@ -138,12 +138,10 @@ func (s *Session) erased(r *wire.Reply, gone bool, paths ...string) {
 	}
 }
 
-// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest] of a persistent node, with or without
-// a number, a *[zk.SetDataRequest], *[zk.DeleteRequest] or *[zk.CheckVersionRequest]. A create without an ACL gets
-// that of [WithACL].
-//
-// Multi returns the result of each operation, and the error of the one that failed. Otherwise it returns and fails as
-// Create does.
+// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest] of a persistent node, a
+// *[zk.SetDataRequest], *[zk.DeleteRequest] or *[zk.CheckVersionRequest]. A create without an ACL gets that of
+// [WithACL]. Multi returns the result of each operation, and the error of the one that failed. Otherwise it returns
+// and fails as Create does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	misuse.Context(ctx, "session: Session.Multi")
 	s.check()
@@ -219,8 +217,8 @@ func (s *Session) operation(op any) (frame []byte, err error) {
 // bare makes requests without the chroot, since that may have to be made too.
 var bare = new(config)
 
-// makeDirectory makes a directory, or waits for another call that is making it: many contenders find at once that it
-// is missing. full has the chroot. A caller that puts nothing into a directory that it made gives it back.
+// makeDirectory makes a directory, or waits for another call that does: many contenders find at once that it is
+// missing. full has the chroot. A caller that puts nothing into a directory that it made gives it back.
 func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, err error) {
 	failed, err := s.directories.do(ctx, s, full, func() (err error) {
 		made, err = s.buildDirectory(ctx, full)
