@@ -351,10 +351,13 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			continue
 		}
-		if lost := s.Err(); lost != nil {
+		switch lost, broken := s.Err(), outcomeOf(err) != answered; {
+		case lost != nil:
 			err = lost
-		} else if outcomeOf(err) != answered && ctx.Err() == nil {
+		case broken && ctx.Err() == nil:
 			continue
+		case broken: // in the moment in which ctx has ended
+			err = ctx.Err()
 		}
 		for _, w := range all {
 			w.Forget()
