@@ -107,17 +107,15 @@ func BeginWait(ctx context.Context) (inside context.Context, end func(error) err
 		if err == nil || !hasWaited(inside) || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		var wait *WaitError
-		var op *OpError
-		switch {
-		case errors.As(err, &wait):
-			wait.Err = ErrMaxWait
-		case errors.As(err, &op):
-			op.Err = &WaitError{Err: ErrMaxWait}
-		default:
-			err = &WaitError{Err: ErrMaxWait}
+		wait := &WaitError{} // a new one: a hook may have been given that of err
+		if was := (*WaitError)(nil); errors.As(err, &was) {
+			*wait = *was
 		}
-		return err
+		wait.Err = ErrMaxWait
+		if op := (*OpError)(nil); errors.As(err, &op) {
+			return failed(op.Op, op.Path, wait)
+		}
+		return wait
 	}
 }
 
