@@ -9,11 +9,14 @@ import (
 	"time"
 )
 
-// Trace is a set of hooks, each of which may be nil. A hook runs in place and must not block: as with
-// [net/http/httptrace], what calls it waits until it returns. Hooks run in any number of goroutines at once, and
-// under no mutex of this module: a hook may look at locks and sessions, but not wait for a lock or a request. Only
-// Loss, and the function that Hold has returned if the hold was lost, are called by a goroutine of the manager, in
-// the order of the losses.
+// Trace is a set of hooks, each of which may be nil. A hook runs in place: as with [net/http/httptrace], what calls it
+// waits until it returns. So it must not block, and neither panic nor end its goroutine: what it interrupts can stay
+// held until the session ends. Hooks run in any number of goroutines at once, and under no mutex of this module: a hook
+// may look at locks and sessions, but not wait for a lock or a request.
+//
+// Hooks of a delete in the background are called by the goroutine that reads the connection: one that blocks there
+// holds up all answers of the session. Loss, and the function that Hold has returned if the hold was lost, are called by
+// one goroutine of the manager in the order of the losses, and State by another.
 //
 // A hook that begins something returns the context to go on with, and a function that is called once with the
 // outcome. Either may be nil. The context should end with the one that the hook got.

@@ -151,12 +151,11 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Removal {
 	s.leaving++
 	s.mu.Unlock()
-	defer func() { // also if a hook panics
-		s.mu.Lock()
-		s.leaving--
-		s.contendLocked()
-	}()
-	return t.Leave(ctx)
+	r := t.Leave(ctx)
+	s.mu.Lock()
+	s.leaving--
+	s.contendLocked()
+	return r
 }
 
 // lost lets those that wait get another turn.
