@@ -116,7 +116,7 @@ var sessions = []mutant{
 	{
 		"a heartbeat goes behind the calls that wait",
 		"a session's own load costs the session",
-		one("wire", "(*Conn).batch", put(test("w.beatAt"), "!now.Before(w.beatAt) && w.waiting.others.Len() == 0")),
+		one("wire", "(*Conn).nextLocked", put(argument("Or", "own"), "cmp.Or(w.waiting.deletes.Front(), w.waiting.own.Front())")),
 		by("wire", "TestBeatsGoAhead"),
 	},
 	{
