@@ -15,7 +15,7 @@ import (
 
 // Acquire waits until the contender may go, and returns the lease. If ctx ends before, it returns at once an error
 // that matches ctx.Err() and says who was ahead: see [WaitError]. A lost connection or session is no error: Acquire
-// goes on waiting, after a lost session at the end of the queue. Other errors are [session.ErrClosed] if the manager
+// goes on waiting, after a lost session or the delete of its node at the end of the queue. Other errors are [session.ErrClosed] if the manager
 // is closed, [ErrMaxWait], [ErrConflict], [ErrSequence], [session.ErrTooManyNodes], [session.ErrInvalid], and what
 // the server refuses, such as zk.ErrNoAuth. If ctx has ended before the call, nothing is sent.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
@@ -28,9 +28,9 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 // waits for the servers, and for a session, until ctx ends.
 //
 // It first lists the contenders, and if it is busy returns after one round trip without a write. Otherwise it enters
-// the queue, and waits for 250 ms at most if only unused places of other processes (zklock.WithLazyRelease), or nodes
-// of its own session that are being deleted, are in its way. ErrBusy can be stale if the leader has been cut off or
-// lags. A try that is about to leave makes another one busy for a round trip.
+// the queue, and waits for 250 ms at most if only places of other processes that may be kept (zklock.WithLazyRelease:
+// in use they look the same), or nodes of its own session that are being deleted, are in its way. ErrBusy can be stale
+// if the leader has been cut off or lags. A try that is about to leave makes another one busy for a round trip.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
@@ -142,7 +142,8 @@ func (q *Queue) Begin(ctx context.Context, r *Request, how Mode) (*Turn, Effort,
 	return t, effort, err
 }
 
-// Look fails with [ErrBusy] if others are in the way: it is how a try begins. For makers of locks.
+// Look fails with [ErrBusy] if others are in the way: it is how a try begins. [Queue.StartAcquiring] has completed r.
+// For makers of locks.
 func (q *Queue) Look(ctx context.Context, r Request) (Effort, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Look")
@@ -174,7 +175,8 @@ func (c *contender) lookFirst(ctx context.Context) error {
 	return nil // the entry reports a bad policy, by a newer configuration
 }
 
-// isBusy reports whether a try would wait for more than nodes that are being deleted and places that nobody uses.
+// isBusy reports whether a try would wait for more than nodes that are being deleted and places that may be kept. Of a
+// place of ours this process knows whether it is in use.
 func (c *contender) isBusy(names []string) bool {
 	removing := func(name string) bool { return c.s.Removing(c.q.nodePath(name)) }
 	v := Decide(c.kind, c.policy, c.me, slices.DeleteFunc(slices.Clone(names), removing))

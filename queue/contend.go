@@ -90,7 +90,7 @@ func (c *contender) contend(ctx context.Context, how Mode) (t *Turn, err error) 
 			defer timer.Stop()
 			patience = timer.C
 		}
-		names, c.children = nil, nil // the watch ends when one of them leaves
+		names, c.children = nil, nil // the watch ends when one of those ahead leaves
 		if err := c.watch(ctx, &v); err != nil {
 			return nil, err
 		}
@@ -181,7 +181,7 @@ func (c *contender) configured(ctx context.Context, l *session.Listing) (*sessio
 			return nil, err
 		}
 		var err error
-		// The data that came with a pending watch is not read again.
+		// A List with Watch returns the data of a pending watch, and does not read it again: so the third has none.
 		if l, err = c.s.List(ctx, c.q.dir, session.ListOptions{Data: true, Watch: tries < 2}); err != nil {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func (c *contender) grant(ctx context.Context) (*Turn, error) {
 			return nil, errDeleted
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		}
+		} // of other refusals Token tells: see watchOwn
 	}
 	if err := c.s.Err(); err != nil {
 		return nil, err

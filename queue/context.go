@@ -64,8 +64,7 @@ func tidy(text string) string {
 
 // WithMaxWait returns a context whose calls wait for d at most, whether for a lock of any kind or for a connection on
 // behalf of one. It also bounds zklock.Revoke, the calls for the limit of a semaphore and for the leader of an
-// election, and a job of package schedule until its function is called. If d is 0 or less, a call that has to wait
-// fails at once.
+// election, and a job of package schedule until its function is called. If d is 0 or less, each such call fails at once.
 //
 // It does not bound the work under a lock, nor the calls in that: a handler can say "two seconds for the lock, ten
 // for the work". Nor does it bound campaigns, observers and [Lease.Release].

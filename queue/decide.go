@@ -16,7 +16,7 @@ type Blocker struct {
 // Verdict is what a listing says to a contender.
 type Verdict struct {
 	Go       bool
-	Watch    []Blocker // the last of those in the way, which the contender watches
+	Watch    []Blocker // the last of those in the way, in the order of the queue
 	Beyond   int       // how many are in the way ahead of these
 	Rest     int       // what those weigh
 	Head     int       // how many of Watch are the first of the queue: the first of them that stands holds

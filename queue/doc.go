@@ -41,7 +41,7 @@
 // decides for all kinds of lock, in [Decide] and [Look]:
 //
 //	A contender may go when the weight that remains ahead of it is at most Slack.
-//	Until then it watches the last nodes ahead of it, just enough that they weigh more than Slack.
+//	Until then it watches the last nodes ahead of it, which weigh more than Slack.
 //
 // No wake-up is missed: while all of the watched nodes stand, the contender may not go. Entering takes one round
 // trip, and a lock that comes free is taken without one, since no later contender gets ahead. A [Configuration] makes

@@ -30,7 +30,7 @@ type Lease struct {
 
 // Lease begins a hold of the turn. Its release calls back once, which hands the turn over or keeps it and returns
 // nil, or leaves it and returns the removal. used is false if no caller has got the lease. If back is nil, the
-// release leaves the turn.
+// release leaves the turn. back is not called for a lease that was lost: [Turn.AfterEnd] tells of that.
 func (t *Turn) Lease(ctx context.Context, back func(ctx context.Context, used bool) *session.Removal) *Lease {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Lease")
@@ -87,7 +87,7 @@ func (l *Lease) Revoked() <-chan struct{} { return l.made().t.revoked.wait() }
 // IsRevoked reports whether Revoked is closed.
 func (l *Lease) IsRevoked() bool { return l.made().t.revoked.why() != nil }
 
-// AfterRevoke calls f when Revoked is closed. f must not block. For makers of locks.
+// AfterRevoke calls f when Revoked is closed, at once if it is. f must not block. For makers of locks.
 func (l *Lease) AfterRevoke(f func()) (stop func()) { return l.made().t.revoked.after(f) }
 
 // Token returns the fencing token, by which stores can refuse former holders: see package fence. It is the czxid of
@@ -170,8 +170,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.StartRelease(ctx, true).Wait(ctx)
 }
 
-// Unlock is Release that waits for patience at most, and for no connection. Then it returns nil, and the log and the
-// Release hook are told how it went. For makers of locks.
+// Unlock is Release that waits for patience at most, and for no connection. Then it returns nil, and only the Release
+// hook, and of a refusal the log, are told how it went. For makers of locks.
 func (l *Lease) Unlock(patience time.Duration) error {
 	return l.StartRelease(context.Background(), true).Unlock(patience)
 }

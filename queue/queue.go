@@ -165,7 +165,7 @@ func CheckName(text string) error {
 }
 
 func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
-	d, label := nodedata.New(), labelOf(ctx) // the simulation goes by this look at ctx
+	d, label := nodedata.New(), labelOf(ctx) // also if Shared: the simulation learns by this look at ctx which call makes a node
 	if !r.Shared {
 		d.Label = label
 		if hook := q.m.Trace().Traceparent; hook != nil {
@@ -175,7 +175,8 @@ func (q *Queue) nodeData(ctx context.Context, r *Request) []byte {
 	return d.Encode()
 }
 
-// valuesFor returns a context for hooks that never ends. Values that no hook could look at can be freed.
+// valuesFor returns a context for hooks that never ends. Values that no hook could look at can be freed: these are the
+// hooks that get a context which was stored.
 func (q *Queue) valuesFor(ctx context.Context) context.Context {
 	t := q.m.Trace()
 	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {

@@ -209,7 +209,7 @@ func (t *Turn) Holder() Contender {
 func (t *Turn) Beside(ctx context.Context, held *Lease, r Request) (*Turn, Effort, error) {
 	t.made()
 	misuse.Context(ctx, "queue: Turn.Beside")
-	t.last.end(errTold) // before the look at held
+	t.last.end(errTold) // a release from now on leaves t; held tells of one that has kept it or handed it over
 	// The czxid of the second node is no token: the waiters behind the place have lower ones.
 	_, _ = t.awaitToken(ctx, &held.over)
 	if err := held.Err(); err != nil {
@@ -254,7 +254,7 @@ func (t *Turn) watchOwn() {
 		t.loseNode()
 	case t.s.Err() != nil:
 		t.lose(t.s.Err())
-	default:
+	default: // refused: the holder hears neither of a request nor of the node's delete
 		t.setToken(0, err)
 	}
 }

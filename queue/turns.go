@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// turns is for one log line about all locks that are lost with a session, and for HeldSince of [Contender].
+// turns ends the turns of a session with it, in one log line, and knows HeldSince of [Contender].
 var turns = turnTable{sessions: make(map[*session.Session]map[string]*Turn)}
 
 const namedLosses = 5 // that are logged

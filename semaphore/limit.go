@@ -163,7 +163,7 @@ func (s *Semaphore) lower(ctx context.Context, old int, to limit) error {
 			return err
 		}
 		data, stat, err := on.Get(ctx, s.lock.Path)
-		if errors.Is(err, zk.ErrNoNode) || t.Err() != nil { // with our node
+		if errors.Is(err, zk.ErrNoNode) || t.Err() != nil { // the directory has gone, with our node
 			return errMoved
 		}
 		if err == nil {
@@ -218,7 +218,7 @@ func left(ctx context.Context, r *session.Removal) {
 
 // replace sets the data of the directory, and makes or deletes the pin, in one transaction that fails unless our node
 // stands. So what was sent changes nothing once the node has gone. If the reply is lost, replace sends it again:
-// either that succeeds, or the version tells that the first has no effect any more.
+// either that succeeds, or the data has another version, and the first was carried out or never will be.
 func (s *Semaphore) replace(
 	ctx context.Context, on *session.Session, node string, version int32, l limit, pinned bool,
 ) error {

@@ -69,7 +69,8 @@ type entry struct {
 	after, upTo int64
 }
 
-// refusedAfter is how many connections in a row must be lost with a request before it counts as too long.
+// refusedAfter is how many connections in a row must be lost with a create as the longest request in flight before that
+// counts as too long.
 const refusedAfter = 3
 
 // idHead begins the names of numbered nodes, like Curator's protected ones.
@@ -84,12 +85,14 @@ const idHead = "_c_"
 //
 // If Enter fails, it leaves nothing behind, and needs no further call: what it has made, or may yet make, is removed
 // in the background. An Enter of a fixed name first waits until other Enters and all removals of that path by this
-// session have ended.
+// session have ended, since a delete that is repeated must not hit the new node. If the servers refuse such a removal,
+// Enter fails as it does.
 //
 // Errors are those of go-zookeeper (zk.ErrNoAuth …), ctx's, or match one of these:
 //
 //   - zk.ErrNodeExists: there is a node with the fixed name. Watch it, and try again when it is gone.
 //   - [ErrTooManyNodes], [ErrInvalid]: nothing was sent.
+//   - [ErrTooLong]: connections break again and again as the create is sent, which is probably over jute.maxbuffer.
 //   - [ErrSequence]: the numbers of the directory are used up.
 //   - [ErrLost], [ErrClosed]: the session has ended, and the node goes with it.
 func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
@@ -177,7 +180,7 @@ func (n *Node) Remove(ctx context.Context) *Removal {
 // enter makes the node. If it fails, the caller calls undo, unless a create is pending.
 func (e *entry) enter(ctx context.Context) (*Listing, error) {
 	s := e.s
-	long := 0 // connections lost in a row
+	long := 0 // connections lost in a row with this create as the longest request
 	mode, pace := ephemeralSequential, rounds.Pace{Backoff: s.cfg.waits}
 	if e.fixed {
 		mode = ephemeral

@@ -68,7 +68,7 @@ type RequestInfo struct {
 // RetryInfo describes what is tried again.
 type RetryInfo struct {
 	Op    string // of the request, or "acquire"
-	Try   int    // 1 after the first try
+	Try   int    // 1 after the first try; of removals always 1
 	Cause error
 }
 
@@ -79,7 +79,8 @@ type WatchInfo struct {
 	Nodes  int // nodes ahead that are watched, including this one
 	Ahead  int // nodes ahead that the contender waits for
 
-	// Known returns what is known of the node. Known and Holds may be called at any time.
+	// Known returns what is known of the node: nothing before an answer, or without the right to read it. It sends
+	// nothing. Known and Holds may be called at any time.
 	Known func() (n NodeInfo, ok bool)
 
 	// Holds reports whether the node is known to be a holder's, or to have been.
@@ -102,8 +103,8 @@ type AcquireInfo struct {
 	Chroot string
 	Path   string // the lock's directory
 	Try    bool
-	Weight int // how many leases of a semaphore it asks for
-	Local  bool
+	Weight int  // how many leases of a semaphore it asks for
+	Local  bool // goroutines of this process share the node
 	Label  string
 
 	// Traceparent is what an earlier Trace's hook has returned, or "".
@@ -137,7 +138,7 @@ type JobInfo struct {
 	Tick    time.Time // the last one of several
 	Ticks   int       // 1, or how many were left out
 	Outcome string    // of a schedule.Outcome; "" of a new job
-	Err     error
+	Err     error     // of the function, or of the call
 }
 
 // State is the state of a [Manager]. The package documentation has a diagram.
@@ -167,7 +168,7 @@ func (s State) String() string {
 // Change is a step from one state to another.
 type Change struct {
 	From, To State
-	Session  int64
+	Session  int64 // or 0
 	// Err is the cause of a change to Suspended, Lost or Closed.
 	Err error
 	At  time.Time

@@ -155,6 +155,7 @@ func (m *Manager) await(ctx context.Context) (*Session, error) {
 	}
 }
 
+// State returns the present state, which is Lost as soon as the session's clock has run out. It does not block.
 func (m *Manager) State() State {
 	state, _ := m.check().present()
 	return state

@@ -133,8 +133,8 @@ func WithTickTime(d time.Duration) Option {
 // that run at different rates, and threads that run late. Default: a tenth of the granted timeout.
 //
 // It has to leave room for heartbeats: 0.6 of the timeout and 100 ms, or more with ticks longer than half the
-// timeout. If it does not by WithTickTime, Connect fails with [ErrInvalid]. Otherwise it is made shorter, and logged.
-// If less than a tenth of the timeout is left for it, Connect fails too.
+// timeout. If it does not by WithTickTime, Connect fails with [ErrInvalid]. Otherwise it is made shorter, and logged,
+// and Connect fails if what is left for it is less than both d and a tenth of the timeout.
 func WithMargin(d time.Duration) Option {
 	return setting(d > 0, func(c *config) { c.margin = d }, "margin %v is not positive", d)
 }

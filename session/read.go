@@ -90,7 +90,7 @@ type Listing struct {
 	// Data and DataStat are the directory's: of the time of the listing if both stats have the same Mzxid.
 	Data     []byte
 	DataStat *zk.Stat
-	// Directory is a watch on the data, or nil.
+	// Directory is a watch on the data, or nil. Call Forget for it and for Children when they are not needed any more.
 	Directory *Watch
 	// Children is a watch on the children, or nil. While it is pending, none has come or gone since the listing.
 	Children *Watch
@@ -135,7 +135,7 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	err := s.fly(ctx, l, append(flight, last)...)
 	switch {
 	case err != nil:
-		if errors.Is(err, zk.ErrNoNode) && last.reply.Stat != nil { // made between the two reads
+		if errors.Is(err, zk.ErrNoNode) && last.reply.Stat != nil { // made between the two reads: with this error both are sent again
 			err = zk.ErrConnectionClosed
 		}
 	case out.Directory != nil:

@@ -72,7 +72,7 @@ func (r *Removal) Err() error {
 // Remove deletes the node at path for certain. It returns at once: the session repeats the delete, across reconnects,
 // until the servers say that the node is gone, or the session ends. If there is a connection, what the caller sends
 // next comes after the delete. If the servers refuse (zk.ErrNoAuth, zk.ErrNotEmpty), the [Removal] reports that, and
-// the session goes on trying slowly, at least each 30 s.
+// the session goes on trying slowly: at least each 30 s, or 20 ms for each refused node if that is more.
 //
 // A delete that is repeated deletes whatever stands at the path by then. So Remove is for names that only one node
 // ever has, such as numbered ones. For a fixed name there is [Node.Remove]. ctx is for hooks only, and may have
@@ -88,7 +88,7 @@ func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	return r
 }
 
-// Removing reports whether this session is removing the node at path.
+// Removing reports whether this session is removing the node at path, also if the servers have refused that.
 func (s *Session) Removing(path string) bool { return s.check().removals.at(path) != nil }
 
 // removals are the deletes of a session that are under way. A broken connection can leave thousands, so they take no
@@ -106,7 +106,7 @@ type removals struct {
 }
 
 // begin returns a removal. start sends the delete, now or over the next connection. It calls a hook, so its caller
-// must hold no mutex.
+// must hold no mutex. With find and no place, nothing is known to be there: find looks first.
 func (q *removals) begin(ctx context.Context, path string, place *place, find func(context.Context) error) (r *Removal, start func()) {
 	r = &Removal{ctx: context.WithoutCancel(ctx), path: path, place: place, find: find, cut: closedNow, waits: q.s.cfg.waits}
 	r.done = make(chan struct{})

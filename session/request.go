@@ -75,7 +75,7 @@ func (s *Session) request(ctx context.Context, again bool, one *leg) (wire.Reply
 }
 
 // fly sends requests one right behind the other. It returns the first error when all have ended, or ctx or the
-// session has: what has not left by then never leaves.
+// session has: what has not left by then never leaves, except a watch that others share (kept).
 func (s *Session) fly(ctx context.Context, l *link, flight ...*leg) (err error) {
 	type end struct {
 		*leg

@@ -38,8 +38,8 @@ type Session struct {
 	isUp     bool          // owed deletes have gone ahead
 	up       chan struct{} // closed while isUp
 	to       dial.Target   // of the present or last connection
-	cutAt    time.Time
-	lookAt   time.Time
+	cutAt    time.Time     // what clock.Latest was at the last cut
+	lookAt   time.Time     // when the timer is due
 	err      error
 	gone     bool // the servers have confirmed the end
 
@@ -74,7 +74,7 @@ func (s *Session) ID() int64 {
 	return s.greeting.Session
 }
 
-// Timeout returns the session timeout that the servers granted.
+// Timeout returns the session timeout that the servers granted. It can become shorter at a reconnect.
 func (s *Session) Timeout() time.Duration {
 	s.check()
 	s.mu.Lock()

@@ -275,7 +275,8 @@ func (t *watches) breakAll() {
 
 // Watch returns a node's data and stat, and a watch that reports what happens to the node next. A pending watch of
 // another goroutine is shared, with its data and stat, and nothing is sent. If there is no node, the error matches
-// [zk.ErrNoNode]. Otherwise Watch returns and fails as Get does.
+// [zk.ErrNoNode]. Otherwise Watch returns and fails as Get does. Call [Watch.Forget] when the watch is not needed any
+// more: until then it stays in memory and on the server.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
 	misuse.Context(ctx, "session: Session.Watch")
 	s.check()

@@ -90,7 +90,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 
 // TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another contender holds it or
 // is ahead in the queue. It waits for the servers, as long as ctx allows, but for no holder, except for a quarter of
-// a second for a place that [WithLazyRelease] keeps.
+// a second for a place of another process that may be kept ([WithLazyRelease]), which looks the same in use and unused.
 //
 // A busy try takes one round trip and writes nothing, and one that gets the mutex takes two. [queue.Queue.TryAcquire]
 // says when the answer busy can be wrong. A process that takes the mutex again as soon as it has released it hardly

@@ -137,7 +137,7 @@ func (b *beat) pingDue(now time.Time, f facts) bool {
 }
 
 // roundDue reports whether a round is due: not while the user's requests prove as much, and early if several answers
-// have come together, held up by a slow request, since the last round was sent too soon to count them.
+// have come together, held up by a slow request, because the last round was sent too soon to count them.
 func (b *beat) roundDue(now time.Time, f facts) bool {
 	since, every := now.Sub(b.round), b.timeout/roundPerTimeout
 	caughtUp := f.reach.Sub(b.reach) >= since+every/2

@@ -88,7 +88,7 @@ import (
 //   - On its way to our server, that overdue ping falls behind the answer sent just before it by no more than the
 //     rest of g and our own round trip. In that time the server answers it.
 //   - A frame that a server notes in the very instant in which it makes a list is on that list or the next one.
-//     Only a session that has owned no node until now depends on this: any other has sent the frame before at most a
+//     Only a session that has owned no node until now depends on this: any other has sent the preceding frame at most a
 //     twentieth of a timeout earlier (beat.go), and the margin covers that.
 //   - There are no observers behind observer masters: they would add another half tick.
 //   - Time that this machine was suspended counts: see [Now].

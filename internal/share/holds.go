@@ -159,7 +159,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *H
 		lease, err := get(ctx, try)
 		switch {
 		case errors.Is(err, errInterrupted):
-			continue // its Unlock has to come first
+			continue // the Unlock of the hold in the slot has to come first
 		case err != nil:
 			return nil, err
 		}
@@ -175,7 +175,7 @@ func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *H
 			_ = lease.GiveUp(ctx) // the next try must not find the node
 			return nil, h.Failed("acquire", queue.ErrBusy)
 		}
-		// Of several locks only one may be lost, and other processes want the rest now.
+		// Of several locks only one may be lost, and other processes want the rest now. Nobody waits for the removals.
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = lease.GiveUp(ended)

@@ -20,7 +20,7 @@ type habit struct {
 
 const maxPenalty = 64 // turns in a row
 
-// next is called once for each turn.
+// next reports whether the next turn may be kept.
 func (h *habit) next() bool {
 	if h.skip > 0 {
 		h.skip--

@@ -25,14 +25,14 @@ type turn struct {
 	stop func()
 	back func(ctx context.Context, used bool) *session.Removal
 
-	holds     int // leases; 0: kept, or left
-	left      int
+	holds     int             // leases; 0: kept, or left
+	left      int             // hand-overs that remain once others wait
 	disturbed <-chan struct{} // closed once somebody of another process may have come; nil: not known
-	limit     time.Time       // of disturbed
-	used      bool
-	until     time.Time // of being kept
-	followed  bool
-	looks     int // listings since a reader came last
+	limit     time.Time       // until then disturbed counts
+	used      bool            // it was used again, or joined, since it began
+	until     time.Time       // of being kept
+	followed  bool            // a goroutine follows it
+	looks     int             // listings since a reader came last
 
 	at *list.Element // in keptTurns, which guards it
 }
@@ -96,7 +96,7 @@ func (s *Turns) closeLocked(ctx context.Context) (left bool) {
 	return false
 }
 
-// release hands the turn over, keeps it or leaves it. used is false if the hold was of no use.
+// release hands the turn over, keeps it or leaves it. used is false if no caller has got the lease: then it is not kept.
 func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Removal {
 	s.mu.Lock()
 	defer s.unlock()
@@ -128,8 +128,7 @@ func (s *Turns) release(ctx context.Context, t *turn, used bool) *session.Remova
 	return s.leaveLocked(ctx, t, false)
 }
 
-// leaveLocked leaves a turn. taken says that a kept turn has ended by somebody of another process, or perhaps by its
-// loss.
+// leaveLocked leaves a turn. taken says that a kept turn has ended by another contender, or perhaps by its loss.
 func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.Removal {
 	if s.turn == t {
 		s.turn = nil
@@ -146,7 +145,7 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 	return s.sendLeaveLocked(ctx, t.Turn)
 }
 
-// sendLeaveLocked leaves a turn, and then acquires another one for those that wait: behind the delete, so that there
+// sendLeaveLocked leaves a turn that is not s.turn any more, and then acquires another one for those that wait: behind the delete, so that there
 // is room for its node. mu is unlocked meanwhile, since the delete calls hooks.
 func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Removal {
 	s.leaving++

@@ -170,7 +170,7 @@ func (s *Turns) contendLocked() {
 	go s.contend(ctx, s.acquiring, r)
 }
 
-// mayKeepLocked is called once for each turn.
+// mayKeepLocked is called once for each attempt to get a turn.
 func (s *Turns) mayKeepLocked() bool {
 	return s.keep > 0 && mostKept(s.q.Manager()) > 0 && s.habit.next()
 }
