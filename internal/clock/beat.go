@@ -16,14 +16,13 @@ import (
 const (
 	// tickPerTimeout is how often the schedule is checked. A ping is due after as long without a frame.
 	tickPerTimeout = 20
-	// roundPerTimeout is how many rounds, a sync and then a write each, a session that owns nodes begins in a
-	// timeout. A round does not wait for the one before it.
+	// roundPerTimeout is how many rounds, of a sync and then a write, a session that owns nodes begins in a timeout,
+	// without waiting for the one before.
 	roundPerTimeout = 5
 	// idlePerTimeout is how many syncs and pings a session that owns nothing sends in a timeout.
 	idlePerTimeout = 3
 	// slowPerTimeout: after an answer that takes longer than this part of a timeout, a session that owns nothing
-	// sends as many frames as one that owns nodes, for a timeout. Otherwise the proof for its first lock would be too
-	// old.
+	// sends as many frames as one that owns nodes, for a timeout: the proof for its first lock must not be too old.
 	slowPerTimeout = 50
 )
 
@@ -103,8 +102,7 @@ func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 }
 
 // idleEvery returns how long after the last round an idle session begins the next one. Half way it pings. The sync
-// comes early if the last round could prove less than a later one: after a short time with nodes, and always if half
-// a tick is longer than the time from ping to sync.
+// comes early if the last round could prove less than a later one, as after a short time with nodes.
 func (b *beat) idleEvery() time.Duration {
 	longest := b.timeout / idlePerTimeout
 	provesLess := b.reach.Add(longest + longest/2).Sub(b.round)
@@ -150,8 +148,8 @@ func (b *beat) roundDue(now time.Time, f facts) bool {
 	return since >= b.idleEvery()
 }
 
-// answered takes the answer to a request. If it is the leader's to the sync of a round, it returns true: the write of
-// that round is due after the gap.
+// answered takes the answer to a request. After the leader's to the sync of a round, the write is due after the gap,
+// and answered returns true.
 func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 	i := slices.Index(b.syncs, xid)
 	if i < 0 {

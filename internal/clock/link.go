@@ -7,7 +7,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// Link is what one connection means for the lease of its session: what it has shown, and when heartbeats are due.
+// Link is what one connection means for the lease of its session.
 type Link struct {
 	timeout   time.Duration
 	trail     trail
@@ -42,8 +42,8 @@ func (l *Link) Takes(s Sending, code int32, now time.Time) (a Answered, byLeader
 	return a, byLeader, l.beat.answered(s.Xid, byLeader, now)
 }
 
-// Due returns the heartbeats that are due now, and when to look again. half must never grow. proven is
-// [Clock.Proven]. Call Began for each Sync.
+// Due returns the heartbeats that are due, and when to look again. half must never grow. proven is [Clock.Proven].
+// Call Began for each Sync.
 func (l *Link) Due(now time.Time, half time.Duration, owns bool, proven time.Time) (due []Duty, next time.Time) {
 	l.trail.half = slowHalf(half)
 	due = l.beat.due(now, facts{
@@ -192,7 +192,7 @@ func (h *history) after(by time.Time) int {
 const historyRoom = 16
 
 // prune removes the entries that no later call of sent can return: all before the latest that was answered by the
-// given time. It gives up room that is mostly unused.
+// given time.
 func (h *history) prune(by time.Time) {
 	keep := h.after(by) - 1
 	if keep <= len(h.all)/2 {

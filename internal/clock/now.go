@@ -6,8 +6,8 @@ import (
 )
 
 // Now returns the time by which leases are counted: [time.Now] plus the time for which this machine was suspended
-// since the process began. On Linux and macOS, Go's monotonic clock stands still during a suspension, while the
-// servers' clocks go on. A step of the wall clock does not change Now.
+// since the process began. On Linux and macOS, Go's monotonic clock stands still then, and the servers' clocks go on.
+// A step of the wall clock does not change Now.
 func Now() time.Time {
 	now := time.Now()
 	return now.Add(slept.at(slept.look(now)))
@@ -15,8 +15,8 @@ func Now() time.Time {
 
 var slept = newSleep(asleep)
 
-// sleep measures suspensions. A reading of total is two system calls on Linux, and a lock asks for the time many
-// times. So a reading is used again for a moment, as long as the wall clock tells of no suspension: see instant.
+// sleep measures suspensions. A reading of total is two system calls on Linux, and locks ask for the time often. So a
+// reading is used again for a moment, unless the wall clock tells of a suspension: see instant.
 type sleep struct {
 	total func() time.Duration
 	start time.Time
@@ -25,9 +25,9 @@ type sleep struct {
 	last  atomic.Pointer[instant] // nil if there is none to use again
 }
 
-// instant is a moment by Go's two clocks. At a wake-up the system adds the suspension to the wall clock only, so it
-// shows in the lead of the wall clock, and total is read again. If a step of the wall clock cancels it, it is missed
-// until the reading is too old.
+// instant is a moment by Go's two clocks. A suspension is added to the wall clock only, so it shows in the lead of
+// the wall clock, and total is read again. If a step of the wall clock cancels it, it is missed until the reading is
+// too old.
 type instant struct {
 	mono time.Duration // since the process began
 	lead time.Duration // of the wall clock over mono
