@@ -102,7 +102,7 @@ func (c *closer) run() {
 		}
 		gone := s.isGone() || c.m.closeOnServer(c.life, s, to)
 		c.mu.Lock()
-		c.left = slices.Delete(c.left, 0, 1) // clears the element too
+		c.left = slices.Delete(c.left, 0, 1)
 		if !gone {
 			c.left = append(c.left, s) // it must not hold others up
 		}
@@ -116,7 +116,7 @@ func (c *closer) run() {
 	}
 }
 
-// finish waits until all sessions are closed, or the time of Close is over. Its error names the others.
+// finish waits until all sessions are closed, or the time of Close is over.
 func (c *closer) finish() error {
 	c.mu.Lock()
 	c.ending = true

@@ -36,8 +36,8 @@
 //	any state ── Close ──► Closed
 //
 // A session ends once, when the manager goes to Lost or Closed. It is lost when its clock runs out, because no answer
-// proves in time that the servers still have it, when a server says that it has expired, when another session answers
-// on its connection, when the servers refuse an identity, and with [WithLossOnSuspend] when its connection breaks.
+// proves in time that the servers still have it, when a server says that it has expired, when another session
+// answers, when the servers refuse an identity, and with [WithLossOnSuspend] when its connection breaks.
 //
 // # What is guaranteed
 //
@@ -56,9 +56,8 @@
 //     counts suspensions on Linux, macOS and Windows. Elsewhere, and in a virtual machine that its host stops, a
 //     holder may believe in its lock for too long. Where that must not do harm, use a fencing token: see package
 //     [github.com/turnstile-go/turnstile/fence].
-//   - It assumes that minSessionTimeout is two ticks or more, as it is by default, or that [WithTickTime] is set.
-//   - It assumes that tickTime and the bounds of session timeouts do not change under running clients. "What
-//     operators have to know" in docs/reliability.md has the rest.
+//   - It assumes that minSessionTimeout is two ticks or more, or that [WithTickTime] is set, and that these settings
+//     do not change under running clients. "What operators have to know" in docs/reliability.md has the rest.
 //
 // # Concurrency
 //

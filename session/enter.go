@@ -29,9 +29,9 @@ type NewNode struct {
 	Data []byte
 	// Fixed says that the name is Name alone. One client at a time can have it.
 	Fixed bool
-	// Watch asks for a watch on the children of Dir: see Children of [Listing].
+	// Watch asks for a watch on the children of Dir: Children of [Listing].
 	Watch bool
-	// Directory asks for the data of Dir, and a watch on it: see Data and Directory of [Listing].
+	// Directory asks for the data of Dir, and a watch on it: Data and Directory of [Listing].
 	Directory bool
 }
 
@@ -80,8 +80,7 @@ const idHead = "_c_"
 // round trip. Missing directories are made as containers, which the servers remove when they are empty again.
 //
 // Enter waits for a connection, and returns when it has the node and the listing, ctx has ended, the session has
-// ended or the servers have refused. If the reply to the create is lost, Enter lists the directory behind a write
-// that a quorum agrees to, to find out whether the node is there.
+// ended or the servers have refused. A lost reply to the create makes it look whether the node is there.
 //
 // If Enter fails, it leaves nothing behind, and needs no further call: what it has made, or may yet make, is removed
 // in the background. An Enter of a fixed name first waits until other Enters and all removals of that path by this
@@ -149,7 +148,7 @@ func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {
 // create was lost, Remove also removes further nodes of the same Enter.
 //
 // If the name is fixed and the reply to the delete is lost, the session deletes again only if it still owns the node.
-// The first delete is not checked: if another client has replaced the node, that is deleted.
+// The first delete is not checked, and also deletes another client's node that has replaced it.
 func (n *Node) Remove(ctx context.Context) *Removal {
 	misuse.Context(ctx, "session: Node.Remove")
 	if n == nil || n.entry == nil {

@@ -50,8 +50,8 @@ func (e *entry) checkNumber() error {
 // on another connection by then, and no server carries out what came over an earlier one. So what is not listed will
 // never come.
 //
-// A sync does not do. A leader that has been cut off goes on for several ticks. It answers the sync and the listing
-// of its own client alone, while the create waits for its quorum. When the others are back, the node is made.
+// A sync does not do. A leader that has been cut off answers it, and lists, for several ticks, while the create waits
+// for its quorum. When the others are back, the node is made.
 
 // searchKey says which searches share a listing: creates that were lost together list a directory once.
 type searchKey struct {
@@ -133,7 +133,7 @@ func (e *entry) ours(names []string) (ours []string) {
 	return ours
 }
 
-// owns reports whether stat is that of a node of the entry. It may be nil.
+// owns reports whether stat, which may be nil, is that of a node of the entry.
 func (e *entry) owns(stat *zk.Stat) bool {
 	return stat != nil && stat.EphemeralOwner == e.s.ID() && (!e.fixed || stat.Czxid > e.after && stat.Czxid <= e.upTo)
 }
@@ -142,7 +142,7 @@ func (e *entry) owns(stat *zk.Stat) bool {
 func (e *entry) undo(ctx context.Context) {
 	s := e.s
 	if e.founded {
-		s.giveBack(s.cfg.outward(e.dir)) // does nothing while there is a node in it
+		s.giveBack(s.cfg.outward(e.dir))
 	}
 	switch {
 	case s.Err() != nil: // the node goes with the session

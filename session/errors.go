@@ -25,8 +25,8 @@ var (
 	ErrUncertain = errors.New("nobody knows whether the servers have carried it out")
 	// ErrTooManyNodes is returned by [Session.Enter], and so by a lock, beyond [WithNodeLimits]. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many nodes")
-	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by [Session.Enter] for a request that
-	// is probably longer than jute.maxbuffer: three connections in a row were lost with it.
+	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by [Session.Enter] after three
+	// connections in a row were lost with a request that is probably longer than jute.maxbuffer.
 	ErrTooLong = wire.ErrTooLong
 	// ErrUnimplemented is returned if the server does not implement a request, such as a create with a TTL unless
 	// extendedTypesEnabled is set.

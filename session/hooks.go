@@ -24,13 +24,13 @@ type Trace struct {
 	// Traceparent returns the W3C traceparent for a contender's node, or "".
 	Traceparent func(ctx context.Context) string
 
-	// Request surrounds one request to the server. Each try is a request of its own.
+	// Request surrounds one request. Each try is a request of its own.
 	Request func(ctx context.Context, r RequestInfo) (context.Context, func(error))
 
 	// Watch surrounds the part of a wait during which the node ahead that WatchInfo describes stands.
 	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
 
-	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a MultiLock is one.
+	// Acquire surrounds an acquisition, from the call to the grant or the error, for each lock of a MultiLock.
 	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
 
 	// Release surrounds a release, from the call to its confirmation. That of a lost hold ends with the cause of the
@@ -48,8 +48,8 @@ type Trace struct {
 	// Retry is called before a request or an acquisition is tried again.
 	Retry func(ctx context.Context, r RetryInfo)
 
-	// Job is called when it is known what has become of a tick of a schedule.Job: after its function, or else at the
-	// end of Run, TryRun or CatchUp. schedule.New calls it once too, without an Outcome.
+	// Job is called when the outcome of a tick of a schedule.Job is known: after its function, or else at the end of
+	// Run, TryRun or CatchUp. schedule.New calls it once too, without an Outcome.
 	Job func(ctx context.Context, j JobInfo)
 
 	// State is called at each change of the manager's state, in order.
@@ -72,7 +72,7 @@ type RetryInfo struct {
 	Cause error
 }
 
-// WatchInfo describes one node ahead of a waiter: the holder's if that is known, else the nearest.
+// WatchInfo describes one node ahead of a waiter: the holder's if known, else the nearest.
 type WatchInfo struct {
 	Chroot string
 	Path   string
@@ -141,13 +141,13 @@ type JobInfo struct {
 	Err     error     // of the function, or of the call
 }
 
-// State is the state of a [Manager]. The package documentation has a diagram.
+// State is the state of a [Manager]: see the package documentation.
 type State int
 
 const (
 	// Connecting: there is no session yet.
 	Connecting State = iota
-	// Connected: there is a session, and a connection to a server that has it.
+	// Connected: a server has the session.
 	Connected
 	// Suspended: there is a session but no connection. Locks stay held for [Session.Remaining].
 	Suspended
@@ -174,7 +174,6 @@ type Change struct {
 	At  time.Time
 }
 
-// traces has the hooks of a manager, combined to one Trace.
 type traces struct {
 	adding sync.Mutex
 	now    atomic.Pointer[Trace] // never nil
@@ -232,7 +231,7 @@ func combine(a, b Trace) Trace {
 	}
 }
 
-// merge returns both, or the other one if a or b is nil.
+// merge returns both, unless one is nil.
 func merge[F any](a, b, both F) F {
 	switch {
 	case reflect.ValueOf(a).IsNil():

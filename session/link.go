@@ -219,8 +219,8 @@ func (s *Session) take(n wire.News) error {
 	return nil
 }
 
-// expired takes the word of a server that the session has expired. If that session was of use, so is the server, and
-// the next dial need not wait.
+// expired takes a server's word that the session has expired. If that session was of use, so is the server: the next
+// dial need not wait.
 func (s *Session) expired() {
 	if s.latest.Load() > 0 {
 		s.m.dialer.Useful()

@@ -17,8 +17,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Manager keeps a session open: when one is lost, it opens another. Make one Manager per process and ensemble with
-// [Connect] or [Open]. Otherwise its methods panic.
+// Manager keeps a session open: when one is lost, it opens another. Make one per process and ensemble with [Connect]
+// or [Open]. Otherwise its methods panic.
 type Manager struct {
 	cfg    *config
 	dialer *dial.Dialer
@@ -42,7 +42,7 @@ type Manager struct {
 }
 
 const (
-	// closeTime is for servers. With flushTime for functions of the program, Close takes 5 s.
+	// closeTime is for servers. With flushTime, Close takes 5 s.
 	closeTime = 5*time.Second - 2*flushTime
 	// flushTime is how long Close waits for functions of the program, and for the log.
 	flushTime      = 100 * time.Millisecond
@@ -117,7 +117,7 @@ func (m *Manager) check() *Manager {
 }
 
 // Session returns the live session, or waits for one. It fails when ctx ends, with an error that matches ctx.Err()
-// and says why there is no connection, with [ErrClosed], and otherwise as Connect does. The manager goes on trying.
+// and says why there is no connection, with [ErrClosed], and otherwise as Connect does.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	misuse.Context(ctx, "session: Manager.Session")
 	m.check()
@@ -242,10 +242,10 @@ func (m *Manager) AddTrace(t Trace) {
 	}
 }
 
-// Trace returns the hooks to call, for packages that make locks. It is never nil. Nobody may change it.
+// Trace returns the hooks to call, for packages that make locks. It is never nil.
 func (m *Manager) Trace() *Trace { return m.check().trace.now.Load() }
 
-// TellLoss calls f on a goroutine of the manager, in order, for packages that make locks. It returns at once. If f
+// TellLoss calls f on a goroutine of the manager, in order, for packages that make locks. It does not block. If f
 // blocks, a bounded number of calls waits, and further ones are dropped and logged. A nil f panics.
 func (m *Manager) TellLoss(f func()) {
 	m.check()

@@ -227,9 +227,9 @@ func WithLossOnSuspend() Option {
 	})
 }
 
-// WithBackoff sets the waits before a request is tried again, and before dials. Each wait is drawn from zero to a
-// bound, which doubles from first to most. While there is a session to lose, waits between dials are below a second
-// and below an eighth of its remaining time. Default: from 50 ms to half the session timeout, but at most 15 s.
+// WithBackoff sets the waits before a request is tried again, and before dials. Each is drawn from zero to a bound,
+// which doubles from first to most. While there is a session to lose, waits between dials are below a second and
+// below an eighth of its remaining time. Default: from 50 ms to half the session timeout, but at most 15 s.
 func WithBackoff(first, most time.Duration) Option {
 	return setting(first > 0 && most >= first, func(c *config) { c.waits.First, c.waits.Most = first, most },
 		"backoff from %v to %v", first, most)
@@ -240,7 +240,7 @@ func WithBackoff(first, most time.Duration) Option {
 // MiB.
 //
 // When a session ends, a server deletes its nodes in one transaction, which lists these paths. Longer ones than
-// servers read have brought ensembles down. So bytes must be at most the smallest jute.maxbuffer of any server.
+// servers read have brought ensembles down: bytes must be at most the smallest jute.maxbuffer of any server.
 func WithNodeLimits(nodes, bytes int) Option {
 	return setting(nodes > 0 && bytes > 0, func(c *config) { c.maxNodes, c.maxNodeBytes = nodes, bytes },
 		"limits of %d nodes and %d bytes: both must be positive", nodes, bytes)

@@ -50,8 +50,7 @@ func (r *Removal) check() *Removal {
 	return r
 }
 
-// Done returns a channel that is closed when the servers have said that the node is gone, or have refused, or when
-// the session has ended.
+// Done returns a channel that is closed when the node is gone, the servers have refused, or the session has ended.
 func (r *Removal) Done() <-chan struct{} { return r.check().done }
 
 // Cut returns a channel that is closed when the connection ends that was there when the removal began, or at once
@@ -59,7 +58,7 @@ func (r *Removal) Done() <-chan struct{} { return r.check().done }
 func (r *Removal) Cut() <-chan struct{} { return r.check().cut }
 
 // Err returns nil before Done is closed, and if the node is gone. Otherwise it returns the servers' refusal, such as
-// zk.ErrNoAuth, or an error that matches [ErrLost] or [ErrClosed].
+// zk.ErrNoAuth, or matches [ErrLost] or [ErrClosed].
 func (r *Removal) Err() error {
 	select {
 	case <-r.check().done:
@@ -91,8 +90,8 @@ func (s *Session) Remove(ctx context.Context, path string) *Removal {
 // Removing reports whether this session is removing the node at path, also if the servers have refused that.
 func (s *Session) Removing(path string) bool { return s.check().removals.at(path) != nil }
 
-// removals are the deletes of a session that are under way. A broken connection can leave thousands, so they take no
-// goroutine each.
+// removals are the deletes of a session that are under way. A broken connection can leave thousands, so they share
+// goroutines.
 type removals struct {
 	s        *Session
 	searches lane

@@ -18,8 +18,8 @@ import (
 )
 
 // repeat is the only retry loop. It waits for a connection, and tries once over it. It returns the server's answer or
-// refusal, and the error of ctx or of the session as soon as that ends. It tries again when the request was not sent,
-// the server asks for that, or the connection was lost, unless the error matches ErrUncertain.
+// refusal, and the error of ctx or of the session as soon as that ends. Otherwise it tries again, unless the error
+// matches ErrUncertain.
 func repeat[T any](ctx context.Context, s *Session, op, path string, try func(*link) (T, error)) (T, error) {
 	var none T
 	for tries, waits := 1, s.cfg.waits; ; tries++ {
@@ -278,7 +278,7 @@ func checkMade(asked string, numbered bool, made string) error {
 	return nil
 }
 
-// checkResults returns what is wrong with the results of a multi. If it was refused, all are errors.
+// checkResults fails unless the results are of these kinds, or all of them errors.
 func checkResults(kinds []int32, results []codec.Result) error {
 	if len(results) != len(kinds) {
 		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(kinds))

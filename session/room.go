@@ -59,8 +59,8 @@ func (r *room) made(p *place, path string) {
 	r.there.Add(1)
 }
 
-// leave gives the room of a node, whose delete a connection has taken, to creates behind it. Any earlier, a create
-// could get ahead of the delete. If the delete has failed meanwhile, leave does nothing.
+// leave gives the room of a node whose delete a connection has taken to creates behind it. Any earlier, a create
+// could get ahead of the delete. If that has failed meanwhile, leave does nothing.
 func (r *room) leave(p *place, failed *bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

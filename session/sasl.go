@@ -12,9 +12,8 @@ import (
 type SASLMechanism interface {
 	// Name is for logs and errors.
 	Name() string
-	// Start begins an exchange with a server. host is from the connect string. first is what the client says first,
-	// or nil if the server speaks first. Start must return when ctx ends. If it fails, the manager tries another
-	// server.
+	// Start begins an exchange with a server, which has this host in the connect string. first is what the client
+	// says first, or nil. Start must return when ctx ends. If it fails, the manager tries another server.
 	Start(ctx context.Context, host string) (x SASLExchange, first []byte, err error)
 }
 
@@ -22,7 +21,7 @@ type SASLMechanism interface {
 type SASLExchange interface {
 	// Challenge takes what the server says, and returns the response. said is nil if the server accepts the last step
 	// and says nothing. done ends the exchange: a response that is not nil is still sent, and the server must accept
-	// it. An error means that the identity is refused. Challenge must not block.
+	// it. An error means a refusal. Challenge must not block.
 	Challenge(said []byte) (response []byte, done bool, err error)
 }
 

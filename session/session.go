@@ -94,7 +94,7 @@ func (s *Session) Remaining() time.Duration {
 func (s *Session) Done() <-chan struct{} { return s.check().life.Done() }
 
 // AfterEnd calls f in a goroutine of its own when the session has ended. stop cancels that, and reports whether f
-// will not be called. It does not wait for f. A nil f panics.
+// will not be called. A nil f panics.
 func (s *Session) AfterEnd(f func()) (stop func() bool) {
 	s.check()
 	if f == nil {

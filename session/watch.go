@@ -30,7 +30,7 @@ const (
 )
 
 // Watch reports once what happens next to a node, or to its children. Its methods are safe for concurrent use. They
-// panic if no [Session] has made the Watch.
+// panic if no [Session] has made it.
 type Watch struct {
 	of    *Session
 	key   watchKey
@@ -112,8 +112,8 @@ func (w *Watch) Data() ([]byte, *zk.Stat) {
 	return nil, nil
 }
 
-// Forget says, once for each call that returned the watch, that the caller does not need it any more. When all have
-// said so, the session removes a pending watch from the server, and it ends as [WatchBroken].
+// Forget says, once for each call that returned the watch, that it is not needed any more. When all have said so, the
+// session removes a pending watch from the server, and it ends as [WatchBroken].
 func (w *Watch) Forget() {
 	s := w.check().of
 	t := &s.watches
@@ -139,7 +139,6 @@ func (w *Watch) Forget() {
 	}
 }
 
-// answered returns a channel that is closed when reply and err are final.
 func (w *Watch) answered() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +236,7 @@ func (t *watches) dropLocked(w *Watch, e WatchEvent) {
 	w.end(e)
 }
 
-// fired takes an event. The server then has no watch of that kind on the node any more, however often it was set.
+// fired takes an event. The server then has no such watch on the node any more, however often it was set.
 func (t *watches) fired(event int32, path string) {
 	why, sets := WatchChanged, []readKind{}
 	switch event {
@@ -322,7 +321,7 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 // all requests are answered, ctx has ended or the session has ended. [Watch.Data] tells what the nodes were. Watches
 // are shared as that of Watch is.
 //
-// WatchNodes repeats nothing, and otherwise fails as Get does. The watch of a node that is not there has ended as
+// WatchNodes repeats nothing, and otherwise fails as Get does. The watch of an absent node has ended as
 // [WatchDeleted], and one whose answer was lost as [WatchBroken].
 func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, error) {
 	misuse.Context(ctx, "session: Session.WatchNodes")

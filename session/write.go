@@ -231,7 +231,7 @@ func (s *Session) makeDirectory(ctx context.Context, full string) (made bool, er
 }
 
 // buildDirectory makes a directory and every missing node above it. It begins with the leaf, since the client may
-// have no rights further up. If it fails, it gives back what it has made.
+// have no rights further up. If it fails, it leaves nothing behind.
 func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, err error) {
 	at, parent := s.cfg.inward(full), full[:strings.LastIndexByte(full, '/')]
 	above := false // the parent was made, and may be empty

@@ -9,10 +9,10 @@ import (
 // frames that are answered (pings), a request through the leader (a sync, which costs no disk write), and a write
 // that a quorum agrees to.
 //
-// A session that owns nothing needs a sync now and then, and a ping in the middle between two of these. They prove
+// A session that owns nothing needs a sync now and then, and a ping in the middle between two of these: they prove
 // something together only if more than half a tick lies between ping and sync.
 //
-// The intervals were chosen from the table in docs/measured/outages.md.
+// The intervals are from the table in docs/measured/outages.md.
 const (
 	// tickPerTimeout is how often the schedule is checked. A ping is due after as long without a frame.
 	tickPerTimeout = 20
@@ -75,8 +75,7 @@ func Needed(timeout, half time.Duration) time.Duration {
 }
 
 // Margin returns what to subtract from a granted timeout. configured is 0 for the default. What the heartbeats need
-// makes it shorter, but not shorter than the default. ok is false if they need more: a session that owns a node would
-// be lost on healthy servers.
+// makes it shorter, but not shorter than the default. ok is false if they need more.
 func Margin(configured, timeout, half time.Duration) (margin time.Duration, ok bool) {
 	least := standardMargin(timeout)
 	if configured == 0 {

@@ -9,7 +9,7 @@ import (
 
 // # The lease clock
 //
-// A session must know, without being told, until when the ensemble cannot have expired it. This comment is the whole
+// A session must know, without being told, until when the ensemble cannot have expired it. This is the whole
 // derivation. Facts about the servers are from ZooKeeper 3.8 and 3.9: SessionTrackerImpl, ExpiryQueue,
 // LearnerHandler, Leader, Learner, LearnerSessionTracker.
 //
@@ -24,7 +24,7 @@ import (
 //     follower has heard of since its last list: the answer to the leader's ping. A leader pings twice a tick.
 //
 // A sync or a write that a follower forwards touches nothing. If a follower is cut off just before it sends a list,
-// up to half a tick of touches is lost, although writes were answered.
+// up to half a tick of touches is lost.
 //
 // A new leader gives every session its whole timeout from its election on. A leader that has lost the other servers
 // still answers pings, reads and syncs, for up to syncLimit ticks. A server that loses its leader closes its clients'
@@ -55,8 +55,7 @@ import (
 //	          or when we sent the handshake, if that is later
 //	certain until  touched + timeout − margin
 //
-// S″ and touched depend only on what was answered before S. So they are computed when a request is sent, and count
-// when its answer shows that a quorum agreed.
+// S″ and touched depend only on what was answered before S. So they are computed when a request is sent.
 //
 // The timeout is the smallest that any connection of the session was granted: followers touch the session with that
 // of the connection, and a new leader counts by the first.
@@ -75,7 +74,7 @@ import (
 //
 // # A session that owns nothing
 //
-// No client waits for such a session to end, so it needs no proof. It counts as alive for timeout − margin after it
+// No client waits for such a session to end, so it needs no proof: it counts as alive for timeout − margin after it
 // sent its last answered request through a leader. Its first lock is a write, which proves touched as above.
 //
 // # What this assumes

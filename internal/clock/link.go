@@ -124,7 +124,6 @@ func (t *trail) takes(s Sending, code int32, now time.Time) evidence {
 
 // answered notes an answer that came now, and forgets what no later proof can need. S″ of writes to come is at least
 // S″ of a write that would be sent now, and of the frames whose answers came h before that only the latest can count.
-// So what is kept is no older than a timeout, h and the gap together.
 func (t *trail) answered(sent, now time.Time, byLeader bool) {
 	added := t.frames.add(sent, now)
 	if byLeader && t.through.add(sent, now) {

@@ -56,8 +56,8 @@ func (s *sleep) at(now instant) time.Duration {
 		return time.Duration(s.most.Load())
 	}
 	d := s.read()
-	// An interrupted reading can be too small, so it is not used again. After a suspension between now and the
-	// reading, the next call reads again.
+	// An interrupted reading can be too small, so it is not used again. After a suspension since now, the next call
+	// reads again.
 	if time.Since(s.start)-now.mono < sleepNoise {
 		last := now // only this copy escapes
 		s.last.Store(&last)

@@ -49,8 +49,8 @@ type Dialer struct {
 }
 
 const (
-	// firstLimit bounds the dials of the first round. Each round has twice as long, up to mostLimit, and never more
-	// than a third of what remains of a session.
+	// firstLimit bounds the dials of the first round. It doubles each round, up to mostLimit and a third of what
+	// remains of a session.
 	firstLimit  = time.Second
 	mostLimit   = 16 * time.Second
 	usefulAfter = time.Second

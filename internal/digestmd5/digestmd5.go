@@ -1,5 +1,5 @@
-// Package digestmd5 is SASL's mechanism DIGEST-MD5 (RFC 2831), as ZooKeeper's servers speak it: both ends of an
-// exchange, in UTF-8 and without a security layer.
+// Package digestmd5 is SASL's mechanism DIGEST-MD5 (RFC 2831), as ZooKeeper's servers speak it: in UTF-8 and without
+// a security layer.
 //
 //	client                     server
 //	(nothing)          ->
@@ -79,7 +79,7 @@ type Client struct {
 	proof          string // that the server has the password
 }
 
-// NewClient begins an exchange. The client has no initial response.
+// NewClient begins an exchange.
 func NewClient(user, password string) *Client { return &Client{user: user, password: password} }
 
 // Challenge takes what the server says, nil for nothing, and returns what to answer. done means that the server has
@@ -133,8 +133,8 @@ type Server struct {
 // NewServer returns a server that has these passwords, by user.
 func NewServer(passwords map[string]string) *Server { return &Server{passwords: passwords} }
 
-// Response takes what the client says, and returns what to answer, and the user once the client has proved it. An
-// error ends the exchange.
+// Response takes what the client says, and returns what to answer, and the user once that is proved. An error ends
+// the exchange.
 func (s *Server) Response(said []byte) (answer []byte, user string, err error) {
 	s.step++
 	switch {

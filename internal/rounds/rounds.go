@@ -11,8 +11,8 @@
 //		}
 //	}
 //
-// Most loops go round again for a reason that occurs once, such as a deleted node, and should do so at once. But they
-// should not go round as fast as a server gives such reasons.
+// Most loops go round again for a reason that occurs once, such as a deleted node, and should do so at once, but not
+// as fast as a server can give such reasons.
 package rounds
 
 import (
@@ -47,8 +47,8 @@ func BriefPace(first, most time.Duration) *Pace {
 	return NewPace(min(first, longest), min(most, longest))
 }
 
-// Wait waits before the next round, but no longer than until end is closed or ctx ends. It returns ctx's error if ctx
-// has ended.
+// Wait waits before the next round, but no longer than until end is closed or ctx ends. It returns ctx's error if
+// that has ended.
 func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 	if !p.began.IsZero() && time.Since(p.began) >= lasting {
 		p.Reset()
@@ -92,7 +92,7 @@ const (
 	longest  = time.Second
 )
 
-// Next returns the next wait. ExponentialBackOff draws between zero and twice its interval.
+// Next returns the next wait: ExponentialBackOff draws between zero and twice its interval.
 func (b *Backoff) Next() time.Duration {
 	if b.waits == nil {
 		first, most := b.First, b.Most

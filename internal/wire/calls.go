@@ -37,7 +37,7 @@ type Reply struct {
 }
 
 var (
-	// ErrNotSent means that the connection ended before the call was sent. It matches net.ErrClosed.
+	// ErrNotSent means that the call never left. It matches net.ErrClosed.
 	ErrNotSent = fmt.Errorf("not sent: %w", net.ErrClosed)
 	// ErrTooLong means that an answer is longer than [codec.MaxFrame].
 	ErrTooLong = errors.New("too long")
@@ -55,8 +55,8 @@ type entry struct {
 	at    *list.Element
 }
 
-// waiting has the requests that have not left. The connection's own go first, and then deletes of our nodes: they
-// make directories shorter, and let other clients in.
+// waiting has the requests that have not left. The connection's own go first, and then deletes of our nodes, which
+// make directories shorter and let other clients in.
 type waiting struct {
 	own, deletes, others list.List
 	listings             map[string]*entry
@@ -94,7 +94,7 @@ func (w *Conn) Start(calls ...*Call) {
 			e.in = &w.waiting.deletes
 		}
 		if codec.Op(c.Frame) == codec.OpGetChildren2 {
-			e.key = string(c.Frame[8:]) // behind the length and the number
+			e.key = string(c.Frame[8:])
 			if shared := w.waiting.listings[e.key]; shared != nil && len(shared.calls) < mostShare {
 				shared.calls, c.entry = append(shared.calls, c), shared
 				w.waiting.others.MoveToBack(shared.at)
@@ -113,7 +113,7 @@ func (w *Conn) Start(calls ...*Call) {
 	w.poke()
 }
 
-// Withdraw reports whether a call has not left. Then it never leaves, and its Done is not called.
+// Withdraw reports whether a call has not left. Then it never leaves, and Done is not called.
 func (w *Conn) Withdraw(c *Call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

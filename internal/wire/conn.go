@@ -121,7 +121,7 @@ func (s socket) Read(b []byte) (int, error) {
 var ErrNoSession = errors.New("the server has no such session")
 
 // Greet asks for the session, and returns the server's answer, and when the request was sent. The error matches
-// ErrNoSession if the session has expired. A timer bounds the handshake, since a connection may have no deadlines.
+// ErrNoSession if the session has expired. A timer bounds the handshake: a connection may have no deadlines.
 func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
 	began := time.Now()
 	if w.proof, err = w.cfg.SASL.begin(w.life, w.cfg.Host, w.cfg.Limit/2); err != nil {
@@ -170,8 +170,7 @@ func (w *Conn) Open() error {
 	return nil
 }
 
-// Close ends the connection, waits until nothing more is written, and returns the first reason for the end. Call
-// Forsake next.
+// Close ends the connection, waits until nothing more is written, and returns the first reason for the end.
 func (w *Conn) Close(why error) error {
 	if w.patience != nil {
 		w.patience.Stop()
@@ -245,7 +244,7 @@ func (w *Conn) stop() {
 	ending{all, Reply{Err: ErrNotSent}}.End()
 }
 
-// Err returns why the connection has ended, or nil.
+// Err returns why the connection has ended.
 func (w *Conn) Err() error { return context.Cause(w.life) }
 
 // Cut ends the connection. The first reason stays. With TLS, Cut can block for a moment.
@@ -277,7 +276,6 @@ func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 	return since(w.bytesAt), since(w.heardAt)
 }
 
-// Replaced returns the error for another session's answer.
 func Replaced(session int64) error {
 	return fmt.Errorf("the server answered with another session: 0x%x", uint64(session))
 }

@@ -54,8 +54,7 @@ func (w *Conn) Next() (News, error) {
 	return w.take(frame)
 }
 
-// buffered reports whether the next frame has come already. Then the writer is woken after it, so that calls leave
-// together.
+// buffered reports whether the next frame has come. Then the writer is woken after it, so that calls leave together.
 func (w *Conn) buffered() bool {
 	if w.in.Buffered() < 4 {
 		return false
@@ -65,7 +64,7 @@ func (w *Conn) buffered() bool {
 	return n >= 0 && n <= w.in.Buffered()-4
 }
 
-// frame returns the next frame without its length. The next call overwrites it.
+// frame returns the next frame without its length, until the next call.
 func (w *Conn) frame() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(w.in, head[:]); err != nil {

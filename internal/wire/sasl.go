@@ -26,7 +26,7 @@ type Exchange interface {
 	Challenge(said []byte) (response []byte, done bool, err error)
 }
 
-// SASLError is why an exchange has failed, other than by the loss of its connection.
+// SASLError is why an exchange has failed while its connection stood.
 type SASLError struct {
 	Mechanism string
 	Why       error
@@ -49,7 +49,7 @@ type step struct {
 	err  error
 }
 
-// call calls a function of the mechanism, and waits for it until ctx ends.
+// call calls a function of the mechanism, until ctx ends.
 func (s *SASL) call(ctx context.Context, f func() step) step {
 	if s.running.Add(1) > mostDeaf {
 		s.running.Add(-1)
