@@ -32,20 +32,13 @@ func TestNegotiation(t *testing.T) {
 		{"", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", 200, html},
 		{"", "application/json", 200, asJSON},
 		{"", "Application/JSON; charset=utf-8", 200, asJSON},
-		{"", "text/html;q=0.5, application/json", 200, asJSON},
-		{"", "text/html, application/json;q=0.5", 200, html},
-		{"", "application/json;q=0", 200, html},
-		{"", "application/json;q=many", 200, html},
+		{"", "text/html;q=0.5, application/json", 200, html},
 		{"", "image/png", 200, html},
 		{"", ";;;", 200, html},
 		{"?format=json", "text/html", 200, asJSON},
 		{"?format=html", "application/json", 200, html},
-		{"?format=json&refresh=5", "", 200, asJSON},
+		{"?refresh=5", "", 400, plain},
 		{"?format=xml", "", 400, plain},
-		{"?refresh=0", "", 400, plain},
-		{"?refresh=-1", "", 400, plain},
-		{"?refresh=3601", "", 400, plain},
-		{"?refresh=soon", "application/json", 400, plain},
 		{"?a=%zz", "", 400, plain},
 		{"?foo=1", "", 400, plain},
 		{"?format=json&foo", "", 400, plain},
@@ -58,18 +51,6 @@ func TestNegotiation(t *testing.T) {
 		if w.Code == 200 && json.Valid(w.Body.Bytes()) != (c.kind == asJSON) {
 			t.Errorf("%q, Accept %q: the body is not what the header says", c.query, c.accept)
 		}
-	}
-}
-
-// Only ?refresh=n makes a browser load the page again.
-func TestRefresh(t *testing.T) {
-	page := lockz.Handler(connect(t))
-	const meta = `http-equiv="refresh"`
-	if body := get(page, "", "").Body.String(); strings.Contains(body, meta) {
-		t.Error("the page refreshes although nobody has asked")
-	}
-	if body := get(page, "?refresh=3600", "").Body.String(); !strings.Contains(body, `<meta http-equiv="refresh" content="3600" />`) {
-		t.Error("the page does not refresh")
 	}
 }
 

@@ -101,6 +101,13 @@ func lines(m lockz.Manager) []string {
 		}
 		out = append(out, line)
 	}
+	for _, e := range m.Elections {
+		leader := cmp.Or(e.Leader, "not known")
+		if e.Here {
+			leader = "this process"
+		}
+		out = append(out, fmt.Sprintf("election %s, leader %s", e.Path, leader))
+	}
 	for _, l := range m.Losses {
 		out = append(out, describe("lost", l.Kind, l.Path, 1, l.Label))
 	}

@@ -6,8 +6,9 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
-	"iter"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,42 +34,38 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 }).Parse(pageText))
 
-// writeHTML writes the page. refresh is in seconds, or 0.
-func (p *page) writeHTML(w io.Writer, refresh int) error {
-	data := struct {
-		pageJSON
-		Refresh  int
-		Style    template.CSS
-		Sections []section
-	}{pageJSON: p.pageJSON, Refresh: refresh, Style: template.CSS(style)}
-	for _, s := range p.snapshots {
-		data.Sections = append(data.Sections, sectionOf(s))
-	}
-	return pageTemplate.Execute(w, data)
+type row[T any] struct {
+	Ensemble string // "" if there is only one manager
+	Of       T
 }
 
-// section is the part of the page about one manager.
-type section struct {
-	managerJSON
-	HoldCount, WaitCount int
-	MoreHolds, MoreWaits int // those that the page does not show
-}
-
-func sectionOf(s *snapshot) section {
-	out := section{managerJSON: s.managerJSON, HoldCount: len(s.holds), WaitCount: len(s.waits)}
-	out.Holds, out.Waits = firstRows(s.heldLocks), firstRows(s.waitsFor)
-	out.MoreHolds, out.MoreWaits = out.HoldCount-len(out.Holds), out.WaitCount-len(out.Waits)
-	return out
-}
-
-func firstRows[T any](all iter.Seq[T]) (rows []T) {
-	for row := range all {
-		if len(rows) == mostRows {
-			break
+// rows returns the rows of all managers, in order.
+func rows[T any](managers []managerJSON, of func(managerJSON) []T, order func(a, b T) int) []row[T] {
+	var all []row[T]
+	for _, m := range managers {
+		for _, one := range of(m) {
+			r := row[T]{Of: one}
+			if len(managers) > 1 {
+				r.Ensemble = m.Ensemble
+			}
+			all = append(all, r)
 		}
-		rows = append(rows, row)
 	}
-	return rows
+	slices.SortStableFunc(all, func(a, b row[T]) int { return order(a.Of, b.Of) })
+	return all
+}
+
+func (p *pageJSON) writeHTML(w io.Writer) error {
+	losses := rows(p.Managers, func(m managerJSON) []lossJSON { return m.Losses }, func(a, b lossJSON) int { return b.Time.Compare(a.Time) })
+	waits := rows(p.Managers, func(m managerJSON) []waitJSON { return m.Waits }, func(a, b waitJSON) int { return a.Since.Compare(b.Since) })
+	elections := rows(p.Managers, func(m managerJSON) []electionJSON { return m.Elections }, func(a, b electionJSON) int { return strings.Compare(a.Path, b.Path) })
+	holds := rows(p.Managers, func(m managerJSON) []holdJSON { return m.Holds }, func(a, b holdJSON) int { return a.Since.Compare(b.Since) })
+	return pageTemplate.Execute(w, map[string]any{
+		"ID": p.ID, "Time": p.Time, "Totals": p.Totals, "Managers": p.Managers, "Style": template.CSS(style),
+		"Losses": losses[:min(len(losses), maxLosses)], "Elections": elections,
+		"Waits": waits[:min(len(waits), mostRows)], "MoreWaits": len(waits) - mostRows,
+		"Holds": holds[:min(len(holds), mostRows)], "MoreHolds": len(holds) - mostRows,
+	})
 }
 
 // ago formats a number of seconds: with a tenth below ten seconds, and otherwise without.

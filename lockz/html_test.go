@@ -93,6 +93,20 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
+// The totals and the losses come first, then the acquisitions that wait longest, and then what is held.
+func TestOrder(t *testing.T) {
+	asHTML, _ := realistic(t)
+	_, text := elements(t, asHTML)
+	at := 0
+	for _, word := range []string{"1 lost", "3 waiting, the longest for 1m32s", "3 held", "1 of 1 connected", "expired by the server", "request 8160", "request 8164", "export 88", "Timeout granted"} {
+		next := strings.Index(text[at:], word)
+		if next < 0 {
+			t.Fatalf("no %q after the words before it", word)
+		}
+		at += next
+	}
+}
+
 // A page for a person is bounded, and says how much more there is.
 func TestRowsAreBounded(t *testing.T) {
 	const many = 520

@@ -196,7 +196,15 @@ var scenes = []scene{
 		}
 	}, []string{
 		`waits election /a, 1 ahead, behind "10.0.0.7:8080" here=false`,
+		"election /a, leader 10.0.0.7:8080",
 	}},
+	{"a leader", func(t *testing.T, other, us *session.Manager) {
+		e, err := election.New(us, "/a")
+		must(t, err)
+		begin(t, func(ctx context.Context) error {
+			return e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil })
+		})
+	}, []string{"holds election /a", "election /a, leader this process"}},
 	{"a candidate behind a leader without an id of its own", func(t *testing.T, other, us *session.Manager) {
 		for _, m := range []*session.Manager{other, us} {
 			e, err := election.New(m, "/a")
@@ -211,6 +219,7 @@ var scenes = []scene{
 		}
 	}, []string{
 		fmt.Sprintf(`waits election /a, 1 ahead, behind %q here=false`, queue.Identity()),
+		"election /a, leader " + queue.Identity(),
 	}},
 	{"a hold inside a hold, and locks that are over", func(t *testing.T, other, us *session.Manager) {
 		begin(t, func(ctx context.Context) error {

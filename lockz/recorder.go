@@ -16,8 +16,7 @@ import (
 // maxLosses is how many losses a recorder keeps.
 const maxLosses = 20
 
-// recorder keeps what the hooks of one manager tell. Its lists have an element for each acquisition
-// and each watch under way, and are empty when there is none.
+// recorder keeps what the hooks of one manager tell.
 type recorder struct {
 	began time.Time
 
@@ -78,19 +77,6 @@ func recorderOf(m *session.Manager) *recorder {
 	return r
 }
 
-// recorded returns the managers that have a recorder.
-func recorded() []*session.Manager {
-	recorders.mu.Lock()
-	defer recorders.mu.Unlock()
-	var all []*session.Manager
-	for key := range recorders.of {
-		if m := key.Value(); m != nil {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
 func forget(key weak.Pointer[session.Manager]) {
 	recorders.mu.Lock()
 	defer recorders.mu.Unlock()
@@ -147,7 +133,7 @@ func (r *recorder) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	if errors.Is(cause, session.ErrClosed) {
 		return // the program itself has released it, with Close
 	}
-	l := lossJSON{Time: time.Now(), Kind: h.Kind, Name: h.Name, Path: h.Path, Node: h.Node, Cause: cause.Error(), Label: h.Label}
+	l := lossJSON{lockJSON: lockJSON{h.Kind, h.Name, h.Path, h.Label}, Time: time.Now(), Node: h.Node, Cause: cause.Error()}
 	if a := r.from(ctx); a != nil {
 		l.Since = a.granted
 	}

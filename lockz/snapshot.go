@@ -12,59 +12,6 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// records is what a recorder had at a moment.
-type records struct {
-	began      time.Time
-	waits      []*acquisition
-	holds      []*acquisition
-	watches    []*watch
-	losses     []lossJSON
-	lossCount  int
-	lostCount  int
-	lastLost   sessionLossJSON
-	stateSince time.Time // zero if it is not known
-}
-
-// given returns the acquisitions that hold, as far as the hooks have told, and have returned their
-// leases. Before that, nobody but the acquisition may use its lease.
-func (r *recorder) given() []*acquisition {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(values[*acquisition](&r.holds), func(a *acquisition) bool { return !a.given })
-}
-
-// over returns the acquisitions whose hold has ended although no hook may have told so yet. The leases
-// look at the clock. If that shows a loss, the hooks are told later, in a goroutine of the manager.
-func (r *recorder) over() map[*acquisition]bool {
-	over := make(map[*acquisition]bool)
-	for _, a := range r.given() {
-		if a.lease.Err() != nil {
-			over[a] = true
-		}
-	}
-	return over
-}
-
-// copy returns what the recorder has. state is the manager's.
-func (r *recorder) copy(state session.State) records {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := records{
-		began:     r.began,
-		waits:     values[*acquisition](&r.waits),
-		holds:     values[*acquisition](&r.holds),
-		watches:   values[*watch](&r.watches),
-		losses:    append([]lossJSON{}, r.losses...),
-		lossCount: r.lossCount,
-		lostCount: r.lostCount,
-		lastLost:  r.lastLost,
-	}
-	if r.changed.To == state {
-		c.stateSince = r.changed.At
-	}
-	return c
-}
-
 func values[T any](l *list.List) []T {
 	all := make([]T, 0, l.Len())
 	for e := l.Front(); e != nil; e = e.Next() {
@@ -73,58 +20,54 @@ func values[T any](l *list.List) []T {
 	return all
 }
 
-// liveSessions returns the ids of the sessions of all managers of this process that are recorded. The data of a
-// node does not tell whose it is: processes in several containers can have the same host name and process id.
-func liveSessions() map[int64]bool {
-	ids := make(map[int64]bool)
-	for _, m := range recorded() {
-		if s := m.Status().Session; s != nil {
-			ids[s.ID()] = true
-		}
-	}
-	return ids
+type records struct {
+	waits, holds []*acquisition
+	watches      []*watch
+	now          time.Time
+	here         map[int64]bool
 }
 
-// snapshot is what the page shows of one manager. Holds and waits are described one by one, when they are written, since there
-// can be very many of them: those of managerJSON are empty.
-type snapshot struct {
-	managerJSON
-	records
-	now       time.Time
-	remaining float64
-	here      map[int64]bool // the sessions of this process
-}
-
-// snapshotOf returns what m holds and waits for. It sends nothing and waits for nothing. here are the sessions of
-// this process.
-func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot {
-	over := r.over()
+// managerOf returns what m holds and waits for. It sends nothing and waits for nothing. here are the sessions
+// of this process: the data of a node does not tell whose it is, since processes in several containers can have the same
+// host name and process id.
+func managerOf(m *session.Manager, r *recorder, here map[int64]bool) managerJSON {
 	status := m.Status()
-	c := r.copy(status.State)
-	c.holds = slices.DeleteFunc(c.holds, func(a *acquisition) bool { return over[a] })
-	out := &snapshot{records: c, now: time.Now(), here: here}
-	out.managerJSON = managerJSON{
+	out := managerJSON{
 		Ensemble:            status.Servers,
 		State:               status.State.String(),
-		StateSince:          c.stateSince,
 		Server:              status.Server,
 		TimeoutAskedSeconds: seconds(status.Timeout),
 		Failure:             text(status.Failure),
-		Recording:           c.began,
-		Holds:               []holdJSON{},
-		Waits:               []waitJSON{},
-		Losses:              c.losses,
-		LossCount:           c.lossCount,
-		SessionLossCount:    c.lostCount,
 	}
-	if c.lostCount > 0 {
-		out.LastSessionLoss = &out.lastLost
-	}
+	remaining := 0.0
 	if s := status.Session; s != nil {
-		out.remaining = seconds(s.Remaining())
-		out.Session = &sessionJSON{ID: hex(s.ID()), TimeoutSeconds: seconds(s.Timeout()), RemainingSeconds: out.remaining}
+		remaining = seconds(s.Remaining())
+		out.Session = &sessionJSON{ID: hex(s.ID()), TimeoutSeconds: seconds(s.Timeout()), RemainingSeconds: remaining}
 	}
+	c := r.copy(&out, status.State)
+	c.now, c.here = time.Now(), here
+	out.Holds, out.Waits = c.heldLocks(remaining), c.waitsFor()
+	out.Elections = electionsOf(out.Holds, out.Waits)
 	return out
+}
+
+// copy returns what the recorder has, and writes into out what it has counted. state is the manager's.
+func (r *recorder) copy(out *managerJSON, state session.State) *records {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out.Recording, out.LossCount, out.SessionLossCount = r.began, r.lossCount, r.lostCount
+	out.Losses = append([]lossJSON{}, r.losses...)
+	if r.changed.To == state {
+		out.StateSince = r.changed.At
+	}
+	if r.lostCount > 0 {
+		last := r.lastLost
+		out.LastSessionLoss = &last
+	}
+	// The clock can show a loss of which the hooks are told later. Before an acquisition has returned its lease, nobody else
+	// may use that.
+	holds := slices.DeleteFunc(values[*acquisition](&r.holds), func(a *acquisition) bool { return a.given && a.lease.Err() != nil })
+	return &records{waits: values[*acquisition](&r.waits), holds: holds, watches: values[*watch](&r.watches)}
 }
 
 // ended is a context that has ended: with it, Token returns only what is known.
@@ -134,85 +77,97 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// heldLocks yields the holds, the oldest first.
-func (s *snapshot) heldLocks(yield func(holdJSON) bool) {
-	for _, a := range s.holds {
+// heldLocks returns the holds, the oldest first.
+func (c *records) heldLocks(remaining float64) []holdJSON {
+	out := make([]holdJSON, 0, len(c.holds))
+	for _, a := range c.holds {
 		token, _ := a.lease.Token(ended)
-		h := holdJSON{
-			Kind: a.info.Kind, Name: a.info.Name, Path: a.info.Path, Node: a.node, Weight: max(1, a.info.Weight),
-			Since: a.granted, Seconds: seconds(s.now.Sub(a.granted)), Token: token,
-			RemainingSeconds: s.remaining,
-			Label:            a.info.Label, Traceparent: a.info.Traceparent,
-		}
-		if !yield(h) {
-			return
-		}
+		out = append(out, holdJSON{
+			lockJSON: lockOf(a.info), Node: a.node, Weight: max(1, a.info.Weight), Token: token, RemainingSeconds: remaining,
+			Since: a.granted, Seconds: seconds(c.now.Sub(a.granted)), Traceparent: a.info.Traceparent,
+		})
 	}
+	return out
 }
 
-// lock names a lock within the process.
-type lock struct{ kind, path string }
+func lockOf(a session.AcquireInfo) lockJSON { return lockJSON{a.Kind, a.Name, a.Path, a.Label} }
 
-func lockOf(info session.AcquireInfo) lock { return lock{info.Kind, info.Path} }
-
-// sharesPlace reports whether the acquisitions of this process share one place in the queue on the
-// servers, so that they wait for each other in the process.
-func sharesPlace(info session.AcquireInfo) bool { return info.Local }
+// placeOf names the place in the queue that acquisitions of this process can share.
+func placeOf(a session.AcquireInfo) lockJSON { return lockJSON{Kind: a.Kind, Path: a.Path} }
 
 // ahead returns the watch of each acquisition, and the watch of each lock whose waiters share one
 // contender. That watch belongs to the waiter that was the first, and goes on without that waiter.
-func (c *records) ahead() (own map[*acquisition]*watch, shared map[lock]*watch) {
-	own, shared = make(map[*acquisition]*watch), make(map[lock]*watch)
+func (c *records) ahead() (own map[*acquisition]*watch, shared map[lockJSON]*watch) {
+	own, shared = make(map[*acquisition]*watch), make(map[lockJSON]*watch)
 	for _, w := range c.watches {
 		if w.of == nil {
 			continue
 		}
 		own[w.of] = w
 		if w.of.info.Local {
-			shared[lockOf(w.of.info)] = w
+			shared[placeOf(w.of.info)] = w
 		}
 	}
 	return own, shared
 }
 
-// waitsFor yields the acquisitions under way, the oldest first.
-func (s *snapshot) waitsFor(yield func(waitJSON) bool) {
-	own, shared := s.ahead()
-	first := make(map[lock]int) // acquisitions of this process that come first and share a place
-	for _, a := range s.holds {
-		if sharesPlace(a.info) {
-			first[lockOf(a.info)]++
+// waitsFor returns the acquisitions under way, the oldest first.
+func (c *records) waitsFor() []waitJSON {
+	own, shared := c.ahead()
+	first := make(map[lockJSON]int) // acquisitions of this process that come first, and share a place in the queue
+	for _, a := range c.holds {
+		if a.info.Local {
+			first[placeOf(a.info)]++
 		}
 	}
-	for _, a := range s.waits {
+	all := make([]waitJSON, 0, len(c.waits))
+	for _, a := range c.waits {
 		out := waitJSON{
-			Kind: a.info.Kind, Name: a.info.Name, Path: a.info.Path, Weight: max(1, a.info.Weight), Try: a.info.Try,
-			Since: a.asked, Seconds: seconds(s.now.Sub(a.asked)),
-			Label: a.info.Label, Traceparent: a.info.Traceparent,
+			lockJSON: lockOf(a.info), Weight: max(1, a.info.Weight), Try: a.info.Try,
+			Since: a.asked, Seconds: seconds(c.now.Sub(a.asked)), Traceparent: a.info.Traceparent,
 		}
 		w := own[a]
-		if at := lockOf(a.info); sharesPlace(a.info) && !a.info.Try {
+		if at := placeOf(a.info); a.info.Local && !a.info.Try {
 			w = cmp.Or(w, shared[at])
 			out.AheadHere = first[at]
 			first[at]++
 		}
 		if w != nil {
-			out.Behind = w.behind(s.now, s.here)
+			out.Behind = c.behind(w)
 		}
-		if !yield(out) {
-			return
-		}
+		all = append(all, out)
 	}
+	return all
 }
 
-// behind describes the node that is watched. here are the sessions of this process.
-func (w *watch) behind(now time.Time, here map[int64]bool) *behindJSON {
-	b := &behindJSON{Node: w.info.Path, Since: w.began, Seconds: seconds(now.Sub(w.began)), Ahead: w.info.Ahead}
+// behind describes the node that is watched.
+func (c *records) behind(w *watch) *behindJSON {
+	b := &behindJSON{Node: w.info.Path, Since: w.began, Seconds: seconds(c.now.Sub(w.began)), Ahead: w.info.Ahead}
 	if n, ok := w.info.Known(); ok {
 		b.ID, b.Label, b.Traceparent = n.ID, n.Label, n.Traceparent
-		b.Here = here[n.Session]
+		b.Here, b.Holds = c.here[n.Session], w.info.Holds()
 	}
 	return b
+}
+
+// electionsOf returns which candidate leads each election of which this process has one, as far as that is known.
+func electionsOf(holds []holdJSON, waits []waitJSON) []electionJSON {
+	all := []electionJSON{}
+	for _, h := range holds {
+		if h.Kind == "election" {
+			all = append(all, electionJSON{Name: h.Name, Path: h.Path, Here: true, Label: h.Label})
+		}
+	}
+	for _, w := range waits {
+		if w.Kind == "election" {
+			e := electionJSON{Name: w.Name, Path: w.Path}
+			if b := w.Behind; b != nil && b.Holds {
+				e.Here, e.Leader, e.Label = b.Here, b.ID, b.Label
+			}
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
