@@ -31,6 +31,19 @@ zklock unlock mutex released lock-0000000000 links=1
 	}
 }
 
+func TestWithoutRequestMetrics(t *testing.T) {
+	c := newClient(t, directory(t), otelzk.WithRequestMetrics(false))
+	must(t, c.mx.Lock(patient(t)))
+	c.unlock(t)
+	c.started(t, "delete /", 0)
+	if _, metrics := c.collect(t); metrics["db.client.operation.duration"] != nil || metrics["zklock.acquisitions"] == nil {
+		t.Errorf("metrics %v", metrics)
+	}
+	if hooks := otelzk.New(otelzk.WithRequestMetrics(false), otelzk.WithRequestSpans(false)); hooks.Request != nil {
+		t.Error("a hook for requests that does nothing")
+	}
+}
+
 // All spans end, here those of hundreds of waits that are cancelled, many at a time.
 func TestNoSpanLeftOpen(t *testing.T) {
 	const goroutines = 20

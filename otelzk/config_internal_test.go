@@ -28,6 +28,10 @@ func (refusingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.
 	return nil, errRefused
 }
 
+func (refusingMeter) Float64Gauge(string, ...metric.Float64GaugeOption) (metric.Float64Gauge, error) {
+	return nil, errRefused
+}
+
 func (refusingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
 	return nil, errRefused
 }
@@ -44,6 +48,14 @@ func (refusingMeter) RegisterCallback(metric.Callback, ...metric.Observable) (me
 	return nil, errRefused
 }
 
+// A nil provider is ignored.
+func TestNilProviders(t *testing.T) {
+	c := newConfig([]Option{nil, WithTracerProvider(nil), WithMeterProvider(nil)})
+	if c.tracers != otel.GetTracerProvider() || c.meters != otel.GetMeterProvider() {
+		t.Errorf("providers %T and %T", c.tracers, c.meters)
+	}
+}
+
 // A refused instrument is reported, and everything else works without it.
 func TestRefusedInstruments(t *testing.T) {
 	reported := 0
@@ -55,8 +67,8 @@ func TestRefusedInstruments(t *testing.T) {
 		}
 	}))
 	hooks := New(WithMeterProvider(refusing{}))
-	if reported != 13 { // 12 instruments and the callback
-		t.Errorf("%d reports, want 13", reported)
+	if reported != 16 { // 15 instruments and the callback
+		t.Errorf("%d reports, want 16", reported)
 	}
 	_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
 	end(session.AcquireResult{})
@@ -65,3 +77,11 @@ func TestRefusedInstruments(t *testing.T) {
 	hooks.State(session.Change{To: session.Lost})
 	hooks.State(session.Change{To: session.Closed})
 }
+
+// uncomparable is a meter that cannot be the key of a map.
+type uncomparable struct {
+	metricnoop.Meter
+	_ []int
+}
+
+func TestUncomparableMeter(*testing.T) { liveOf(uncomparable{}) }

@@ -1,11 +1,13 @@
 package otelzk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -22,13 +24,13 @@ type ending struct {
 func (e ending) attributes() []attribute.KeyValue {
 	kv := make([]attribute.KeyValue, 0, 8) // room for those that callers append
 	if e.outcome != "" {
-		kv = append(kv, attribute.String(attrOutcome, e.outcome))
+		kv = append(kv, attrOutcome.String(e.outcome))
 	}
 	if e.errorType != "" {
-		kv = append(kv, attribute.String(attrErrorType, e.errorType))
+		kv = append(kv, semconv.ErrorTypeKey.String(e.errorType))
 	}
 	if e.status != "" {
-		kv = append(kv, attribute.String(attrDBStatus, e.status))
+		kv = append(kv, semconv.DBResponseStatusCode(e.status))
 	}
 	return kv
 }
@@ -37,16 +39,16 @@ func (e ending) attributes() []attribute.KeyValue {
 // lock until the caller's context ended.
 func acquireEnding(r session.AcquireResult) ending {
 	switch {
+	case r.Err != nil:
+		return partEnding(r.Err)
 	case r.Busy:
 		return ending{outcome: outcomeBusy}
-	case r.Err == nil:
-		return ending{outcome: outcomeAcquired}
 	}
-	return partEnding(r.Err)
+	return ending{outcome: outcomeAcquired}
 }
 
-// unlessSettled returns the ending of a wait whose context was ctx. A job of package schedule ends its wait for the lock when
-// it has learned that another replica has run the tick. That is not the caller's cancellation.
+// unlessSettled returns the ending of a wait whose context was ctx. A job of package schedule ends its wait for the lock
+// when another replica has run the tick. That is not the caller's cancellation.
 func unlessSettled(ctx context.Context, end ending) ending {
 	var own interface{ ErrorType() string }
 	if end.outcome == outcomeCanceled && errors.As(context.Cause(ctx), &own) && own.ErrorType() == outcomeSettled {
@@ -92,25 +94,13 @@ func requestEnding(op string, err error) ending {
 		return ending{outcome: outcomeCanceled}
 	}
 	status := statusCode(err)
-	switch {
-	case slices.Contains(routine[op], status):
+	if op != "sync" && slices.Contains(routine, status) {
 		return ending{status: status}
-	case status != "":
-		return ending{errorType: status, status: status, err: err}
 	}
-	return ending{errorType: errorType(err), err: err}
+	return ending{errorType: cmp.Or(status, errorType(err)), status: status, err: err}
 }
 
-// routine has, by operation, the refusals that only describe the tree. Locks depend on them: the first
-// contender in a directory learns that it does not exist, and creates it. Only the caller of a request
-// knows whether such a refusal is good or bad news, so it is no error of the request.
-var routine = map[string][]string{
-	"create":      {codeNoNode, codeNodeExists},
-	"delete":      {codeNoNode, codeBadVersion, codeNotEmpty},
-	"exists":      {codeNoNode},
-	"getACL":      {codeNoNode},
-	"getChildren": {codeNoNode},
-	"getData":     {codeNoNode},
-	"multi":       {codeNoNode, codeNodeExists, codeBadVersion, codeNotEmpty},
-	"setData":     {codeNoNode, codeBadVersion},
-}
+// routine are the refusals that only describe the tree. Locks depend on them: the first contender in a directory learns
+// that it does not exist, and creates it. Only the caller of a request knows whether such a refusal is good or bad news,
+// so it is no error of the request.
+var routine = []string{"NONODE", "NODEEXISTS", "BADVERSION", "NOTEMPTY"}

@@ -1,8 +1,10 @@
 package otelzk
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -12,30 +14,15 @@ import (
 
 // errorType returns a word of low cardinality for an error.
 func errorType(err error) string {
-	if t := ownType(err); t != "" {
-		return t
-	}
-	for _, e := range sentinels {
-		if errors.Is(err, e.err) {
-			return e.name
-		}
-	}
-	if code := statusCode(err); code != "" {
-		return code
-	}
-	return errOther
+	return cmp.Or(ownType(err), nameIn(sentinels, err), statusCode(err), "_OTHER")
 }
 
-// ownType returns the ErrorType of an error of this module. Errors of other packages may have such a
-// method too, so unknown words are ignored.
+// ownType returns the ErrorType of a loss. Errors of other packages may have such a method too, so unknown words are
+// ignored.
 func ownType(err error) string {
 	var own interface{ ErrorType() string }
-	if !errors.As(err, &own) {
-		return ""
-	}
-	switch t := own.ErrorType(); t {
-	case errSessionExpired, errSessionUncertain, errSessionReplaced, errSessionSuspended, errNodeDeleted:
-		return t
+	if errors.As(err, &own) && slices.Contains(lossReasons, own.ErrorType()) {
+		return own.ErrorType()
 	}
 	return ""
 }
@@ -45,27 +32,8 @@ type named struct {
 	name string
 }
 
-var sentinels = []named{
-	{context.DeadlineExceeded, errTimeout},
-	{session.ErrClosed, errClosed},
-	{session.ErrLost, errLost},
-	{session.ErrTooManyNodes, errTooManyNodes},
-	{session.ErrTooLong, errTooLong},
-	{session.ErrInvalid, errInvalid},
-	{queue.ErrConflict, errConflict},
-	{queue.ErrSequence, errSequence},
-}
-
-// statusCode returns ZooKeeper's name for the answer of a server or for the loss of its answer, and ""
-// for other errors.
-func statusCode(err error) string {
-	if ownType(err) == errSessionExpired {
-		return codeSessionExpired
-	}
-	if name := numbered[number(err)]; name != "" {
-		return name
-	}
-	for _, e := range answers {
+func nameIn(all []named, err error) string {
+	for _, e := range all {
 		if errors.Is(err, e.err) {
 			return e.name
 		}
@@ -73,47 +41,40 @@ func statusCode(err error) string {
 	return ""
 }
 
+// sentinels are the errors that no server has answered.
+var sentinels = []named{
+	{context.DeadlineExceeded, "timeout"}, {session.ErrClosed, "closed"}, {session.ErrLost, "lost"},
+	{session.ErrTooManyNodes, "too_many_nodes"}, {session.ErrTooLong, "too_long"}, {session.ErrInvalid, "invalid"},
+	{queue.ErrConflict, "conflict"}, {queue.ErrSequence, "sequence_used_up"},
+}
+
+// statusCode returns ZooKeeper's name for the answer of a server or for the loss of its answer, and ""
+// for other errors.
+func statusCode(err error) string {
+	var coded interface{ ErrorCode() int32 }
+	switch {
+	case ownType(err) == "session_expired":
+		return "SESSIONEXPIRED"
+	case errors.As(err, &coded) && numbered[coded.ErrorCode()] != "":
+		return numbered[coded.ErrorCode()]
+	}
+	return nameIn(answers, err)
+}
+
 // answers are go-zookeeper's errors. ErrConnectionClosed comes last, since package session joins it to
 // errors after which a request is tried again.
 var answers = []named{
-	{zk.ErrAPIError, codeAPIError},
-	{zk.ErrAuthFailed, codeAuthFailed},
-	{zk.ErrBadArguments, codeBadArguments},
-	{zk.ErrBadVersion, codeBadVersion},
-	{zk.ErrInvalidACL, codeInvalidACL},
-	{zk.ErrNoAuth, codeNoAuth},
-	{zk.ErrNoChildrenForEphemerals, codeNoChildrenForEphemerals},
-	{zk.ErrNoNode, codeNoNode},
-	{zk.ErrNodeExists, codeNodeExists},
-	{zk.ErrNotEmpty, codeNotEmpty},
-	{zk.ErrReconfigDisabled, codeReconfigDisabled},
-	{zk.ErrSessionExpired, codeSessionExpired},
-	{zk.ErrSessionMoved, codeSessionMoved},
-	{session.ErrUnimplemented, codeUnimplemented},
-	{zk.ErrConnectionClosed, codeConnectionLoss},
+	{zk.ErrAPIError, "APIERROR"}, {zk.ErrAuthFailed, "AUTHFAILED"}, {zk.ErrBadArguments, "BADARGUMENTS"},
+	{zk.ErrBadVersion, "BADVERSION"}, {zk.ErrInvalidACL, "INVALIDACL"}, {zk.ErrNoAuth, "NOAUTH"},
+	{zk.ErrNoChildrenForEphemerals, "NOCHILDRENFOREPHEMERALS"}, {zk.ErrNoNode, "NONODE"},
+	{zk.ErrNodeExists, "NODEEXISTS"}, {zk.ErrNotEmpty, "NOTEMPTY"}, {zk.ErrReconfigDisabled, "RECONFIGDISABLED"},
+	{zk.ErrSessionExpired, "SESSIONEXPIRED"}, {zk.ErrSessionMoved, "SESSIONMOVED"},
+	{session.ErrUnimplemented, "UNIMPLEMENTED"}, {zk.ErrConnectionClosed, "CONNECTIONLOSS"},
 }
 
 // numbered are the codes for which neither go-zookeeper nor package session has an error.
 var numbered = map[int32]string{
-	-1:   codeSystemError,
-	-2:   codeRuntimeInconsistency,
-	-3:   codeDataInconsistency,
-	-4:   codeConnectionLoss,
-	-5:   codeMarshallingError,
-	-7:   codeOperationTimeout,
-	-119: codeNotReadOnly,
-	-120: codeEphemeralOnLocalSession,
-	-122: codeRequestTimeout,
-	-124: codeSessionClosedRequireSASLAuth,
-	-125: codeQuotaExceeded,
-	-127: codeThrottledOp,
-}
-
-// number returns the code of a server for which there is no error, or 0.
-func number(err error) int32 {
-	var coded interface{ ErrorCode() int32 }
-	if !errors.As(err, &coded) {
-		return 0
-	}
-	return coded.ErrorCode()
+	-1: "SYSTEMERROR", -2: "RUNTIMEINCONSISTENCY", -3: "DATAINCONSISTENCY", -4: "CONNECTIONLOSS", -5: "MARSHALLINGERROR",
+	-7: "OPERATIONTIMEOUT", -119: "NOTREADONLY", -120: "EPHEMERALONLOCALSESSION", -122: "REQUESTTIMEOUT",
+	-124: "SESSIONCLOSEDREQUIRESASLAUTH", -125: "QUOTAEXCEEDED", -127: "THROTTLEDOP",
 }

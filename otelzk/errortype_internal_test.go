@@ -29,28 +29,28 @@ func TestErrorType(t *testing.T) {
 		err         error
 		typ, status string
 	}{
-		{context.DeadlineExceeded, errTimeout, ""},
-		{session.ErrClosed, errClosed, ""},
-		{session.ErrLost, errLost, ""},
-		{session.ErrTooManyNodes, errTooManyNodes, ""},
-		{session.ErrTooLong, errTooLong, ""},
-		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, session.ErrTooLong), errTooLong, codeConnectionLoss},
-		{session.ErrInvalid, errInvalid, ""},
-		{queue.ErrConflict, errConflict, ""},
-		{queue.ErrSequence, errSequence, ""},
-		{errors.New("something else"), errOther, ""},
-		{zk.ErrNoAuth, codeNoAuth, codeNoAuth},
-		{zk.ErrNoNode, codeNoNode, codeNoNode},
-		{zk.ErrConnectionClosed, codeConnectionLoss, codeConnectionLoss},
-		{errors.Join(zk.ErrConnectionClosed, zk.ErrSessionMoved), codeSessionMoved, codeSessionMoved},
-		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, coded(-127)), codeThrottledOp, codeThrottledOp},
-		{session.ErrUnimplemented, codeUnimplemented, codeUnimplemented},
-		{coded(-999), errOther, ""},
-		{errors.New("unknown error: -127"), errOther, ""},
-		{fmt.Errorf("%w: %w", session.ErrLost, typed(errSessionUncertain)), errSessionUncertain, ""},
-		{fmt.Errorf("%w: %w", session.ErrLost, typed(errSessionExpired)), errSessionExpired, codeSessionExpired},
-		{fmt.Errorf("%w: %w", session.ErrLost, typed(errNodeDeleted)), errNodeDeleted, ""},
-		{fmt.Errorf("%w: %w", session.ErrLost, typed("whatever it likes")), errLost, ""},
+		{context.DeadlineExceeded, "timeout", ""},
+		{session.ErrClosed, "closed", ""},
+		{session.ErrLost, "lost", ""},
+		{session.ErrTooManyNodes, "too_many_nodes", ""},
+		{session.ErrTooLong, "too_long", ""},
+		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, session.ErrTooLong), "too_long", "CONNECTIONLOSS"},
+		{session.ErrInvalid, "invalid", ""},
+		{queue.ErrConflict, "conflict", ""},
+		{queue.ErrSequence, "sequence_used_up", ""},
+		{errors.New("something else"), "_OTHER", ""},
+		{zk.ErrNoAuth, "NOAUTH", "NOAUTH"},
+		{zk.ErrNoNode, "NONODE", "NONODE"},
+		{zk.ErrConnectionClosed, "CONNECTIONLOSS", "CONNECTIONLOSS"},
+		{errors.Join(zk.ErrConnectionClosed, zk.ErrSessionMoved), "SESSIONMOVED", "SESSIONMOVED"},
+		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, coded(-127)), "THROTTLEDOP", "THROTTLEDOP"},
+		{session.ErrUnimplemented, "UNIMPLEMENTED", "UNIMPLEMENTED"},
+		{coded(-999), "_OTHER", ""},
+		{errors.New("unknown error: -127"), "_OTHER", ""},
+		{fmt.Errorf("%w: %w", session.ErrLost, typed("session_uncertain")), "session_uncertain", ""},
+		{fmt.Errorf("%w: %w", session.ErrLost, typed("session_expired")), "session_expired", "SESSIONEXPIRED"},
+		{fmt.Errorf("%w: %w", session.ErrLost, typed("node_deleted")), "node_deleted", ""},
+		{fmt.Errorf("%w: %w", session.ErrLost, typed("whatever it likes")), "lost", ""},
 	} {
 		wrapped := fmt.Errorf("lock /a: %w", c.err)
 		if typ, status := errorType(wrapped), statusCode(wrapped); typ != c.typ || status != c.status {
@@ -60,7 +60,7 @@ func TestErrorType(t *testing.T) {
 }
 
 func TestEndings(t *testing.T) {
-	lost := fmt.Errorf("%w: %w", session.ErrLost, typed(errSessionUncertain))
+	lost := fmt.Errorf("%w: %w", session.ErrLost, typed("session_uncertain"))
 	pending := fmt.Errorf("%w: %w", queue.ErrReleasePending, context.DeadlineExceeded)
 	type acquired = session.AcquireResult
 	for _, c := range []struct {
@@ -72,19 +72,19 @@ func TestEndings(t *testing.T) {
 		{"busy", acquireEnding(acquired{Busy: true}), outcomeBusy, "", ""},
 		{"cancelled", acquireEnding(acquired{Err: context.Canceled}), outcomeCanceled, "", ""},
 		{"timed out", acquireEnding(acquired{Err: context.DeadlineExceeded}), outcomeTimeout, "", ""},
-		{"closed", acquireEnding(acquired{Err: session.ErrClosed}), outcomeFailed, errClosed, ""},
-		{"refused", acquireEnding(acquired{Err: zk.ErrNoAuth}), outcomeFailed, codeNoAuth, ""},
+		{"closed", acquireEnding(acquired{Err: session.ErrClosed}), outcomeFailed, "closed", ""},
+		{"refused", acquireEnding(acquired{Err: zk.ErrNoAuth}), outcomeFailed, "NOAUTH", ""},
 		{"released", releaseEnding(nil), outcomeReleased, "", ""},
 		{"given up by Close", releaseEnding(session.ErrClosed), outcomeReleased, "", ""},
 		{"pending", releaseEnding(pending), outcomePending, "", ""},
-		{"lost", releaseEnding(lost), outcomeLost, errSessionUncertain, ""},
-		{"release refused", releaseEnding(zk.ErrNoAuth), outcomeFailed, codeNoAuth, ""},
+		{"lost", releaseEnding(lost), outcomeLost, "session_uncertain", ""},
+		{"release refused", releaseEnding(zk.ErrNoAuth), outcomeFailed, "NOAUTH", ""},
 		{"answered", requestEnding("create", nil), "", "", ""},
-		{"refused", requestEnding("create", zk.ErrNoAuth), "", codeNoAuth, codeNoAuth},
-		{"routine refusal", requestEnding("create", zk.ErrNodeExists), "", "", codeNodeExists},
+		{"refused", requestEnding("create", zk.ErrNoAuth), "", "NOAUTH", "NOAUTH"},
+		{"routine refusal", requestEnding("create", zk.ErrNodeExists), "", "", "NODEEXISTS"},
 		{"request cancelled", requestEnding("create", context.Canceled), outcomeCanceled, "", ""},
-		{"request lost", requestEnding("create", lost), "", errSessionUncertain, ""},
-		{"request too late", requestEnding("create", context.DeadlineExceeded), "", errTimeout, ""},
+		{"request lost", requestEnding("create", lost), "", "session_uncertain", ""},
+		{"request too late", requestEnding("create", context.DeadlineExceeded), "", "timeout", ""},
 	} {
 		if c.got.outcome != c.outcome || c.got.errorType != c.errorType || c.got.status != c.status || (c.got.err != nil) != (c.errorType != "") {
 			t.Errorf("%s: %+v", c.what, c.got)

@@ -8,14 +8,15 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 var (
-	reasons      = []string{"session_expired", "session_uncertain", "session_replaced", "session_suspended", "node_deleted", "lost"}
-	outcomes     = []string{"acquired", "busy", "canceled", "timeout", "failed"}
-	stateNames   = []string{"connecting", "connected", "suspended", "lost", "closed"}
-	gaugeMetrics = []string{"zklock.hold.oldest", "zklock.wait.oldest", "zklock.session.status"}
+	reasons    = []string{"session_expired", "session_uncertain", "session_replaced", "session_suspended", "node_deleted", "lost"}
+	outcomes   = []string{"acquired", "busy", "settled", "canceled", "timeout", "failed"}
+	releases   = []string{"released", "late", "lost", "failed"}
+	stateNames = []string{"connecting", "connected", "suspended", "lost", "closed"}
 )
 
 func state(s string) attribute.KeyValue { return attribute.String("zklock.session.state", s) }
@@ -78,6 +79,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	c.started(t, "create /", 0)
 	tel.zeros(t, "zklock.losses", reason, reasons)
 	tel.zeros(t, "zklock.acquisitions", outcome, outcomes)
+	tel.zeros(t, "zklock.releases", outcome, releases)
 	create.Release()
 	must(t, receive(t, "Lock", locked))
 	c.unlock(t)
@@ -88,8 +90,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	}
 }
 
-// The gauge of the state has a series for each state. Its values add up to the number of managers. It ends, as the others
-// do, with the last manager.
+// The metric of the state has a point for each state. Its values add up to the number of managers that are not closed.
 func TestSessionStatus(t *testing.T) {
 	tel := newTelemetry()
 	status := func(s string) int64 { return tel.value(t, "zklock.session.status", state(s)) }
@@ -107,17 +108,55 @@ func TestSessionStatus(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "an outage", func() bool { return status("suspended") == 1 && status("connected") == 1 })
 	a.proxy.Refuse(false)
 	a.m.Close()
-	zktest.Eventually(t, testserver.Patience, "one session", func() bool {
-		return status("connected") == 1 && status("suspended")+status("closed") == 0
-	})
 	b.m.Close()
-	zktest.Eventually(t, testserver.Patience, "the gauges to end", func() bool {
-		_, metrics := tel.collect(t)
-		for _, name := range gaugeMetrics {
-			if metrics[name] != nil {
-				return false
-			}
+	zktest.Eventually(t, testserver.Patience, "the sessions to end", func() bool { return status("connected")+status("suspended") == 0 })
+	tel.zeros(t, "zklock.session.status", state, stateNames)
+}
+
+// The managers of one meter add up, and the older of two holds is the one that shows.
+func TestSeveralManagers(t *testing.T) {
+	tel := newTelemetry()
+	a, b := otelzk.New(tel.opts...), otelzk.New(tel.opts...)
+	of := session.HoldInfo{Kind: "mutex"}
+	endA := a.Hold(t.Context(), of)
+	zktest.Eventually(t, testserver.Patience, "the hold to age", func() bool { return tel.oldest(t, "zklock.hold.oldest") > 0.01 })
+	endB := b.Hold(t.Context(), of)
+	if n, age := tel.value(t, "zklock.held.count", kind), tel.oldest(t, "zklock.hold.oldest"); n != 2 || age <= 0.01 {
+		t.Errorf("%d held, the oldest for %v s", n, age)
+	}
+	endB(nil)
+	endA(nil)
+	if n := tel.value(t, "zklock.held.count", kind); n != 0 {
+		t.Errorf("%d held in the end", n)
+	}
+}
+
+// The number of elections is that of paths in which a candidate waits or leads, whatever their names.
+func TestElectionCount(t *testing.T) {
+	tel := newTelemetry()
+	hooks := otelzk.New(tel.opts...)
+	count := func(want int64) {
+		t.Helper()
+		if n := tel.value(t, "zklock.election.count", attribute.String("zklock.name", "shard")); n != want {
+			t.Errorf("%d elections, want %d", n, want)
 		}
-		return true
-	})
+	}
+	var ends []func()
+	for _, path := range []string{"/a", "/b", "/b"} {
+		ctx, granted := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "election", Name: "shard", Path: path})
+		over := hooks.Hold(ctx, session.HoldInfo{Kind: "election", Name: "shard", Path: path})
+		granted(session.AcquireResult{})
+		ends = append(ends, func() { over(nil) })
+	}
+	count(2)
+	ends[1]()
+	count(2)
+	ends[2]()
+	count(1)
+	ends[0]()
+	count(0)
+	hooks.Hold(t.Context(), session.HoldInfo{Kind: "mutex"})(nil)
+	if _, metrics := tel.collect(t); len(metrics["zklock.election.count"].(metricdata.Sum[int64]).DataPoints) != 1 {
+		t.Error("mutexes are counted too")
+	}
 }

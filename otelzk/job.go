@@ -4,25 +4,26 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // job is the hook for what has become of ticks of jobs.
 func (o *observer) job(ctx context.Context, j session.JobInfo) {
-	if j.Outcome == "" {
-		o.instruments.beginJob(j.Name)
+	in, outcome := o.instruments, jobOutcome(j)
+	own := make([]attribute.KeyValue, 0, 2)
+	if j.Name != "" {
+		own = append(own, attrName.String(j.Name))
+	}
+	if j.Outcome == "" { // by schedule.New
+		in.beginEach(in.ticks, attrOutcome, jobOutcomes, own)
 		return
 	}
-	o.instruments.count(ctx, o.instruments.jobTicks, int64(j.Ticks), jobAttributes(j.Name, jobOutcome(j))...)
-}
-
-func jobAttributes(name, outcome string) []attribute.KeyValue {
-	kv := make([]attribute.KeyValue, 0, 8) // room for those of all metrics
-	if name != "" {
-		kv = append(kv, attribute.String(attrName, name))
+	if outcome == outcomeRan || outcome == outcomeDone {
+		in.jobDone.Record(ctx, float64(j.Tick.UnixMilli())/1000, metric.WithAttributeSet(in.set(own...)))
 	}
-	return append(kv, attribute.String(attrOutcome, outcome))
+	in.count(ctx, in.ticks, int64(j.Ticks), append(own, attrOutcome.String(outcome))...)
 }
 
 // jobOutcome is the outcome of a tick. Of a tick that was not run, it tells a caller that has gone from other errors.

@@ -48,6 +48,11 @@ func TestJobs(t *testing.T) {
 	run(late, 3, works)
 	hourly := func(tick time.Time) time.Time { return tick.Add(time.Hour) }
 	_, _ = job.CatchUp(ctx, tick(4), hourly, func(context.Context, time.Time) error { return nil })
+	_, metrics = tel.collect(t)
+	done, _ := metrics["zklock.job.done.time"].(metricdata.Gauge[float64])
+	if len(done.DataPoints) != 1 || done.DataPoints[0].Value != float64(tick(4).Unix()) {
+		t.Errorf("the last tick that is done: %+v, want that of %v", done.DataPoints, tick(4))
+	}
 	for of, want := range map[string]int64{
 		"ran": 3, "failed": 1, "done": 1, "overtaken": 1, "tries_used_up": 1, "busy": 1, "skipped": 1, "not_run": 1,
 		"canceled": 1, "timeout": 1,

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // requestBuckets are those of the conventions. lockBuckets go further, as waits and holds last longer.
@@ -18,51 +20,52 @@ var (
 	lockBuckets    = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300}
 )
 
-// instruments are all metrics. Neither paths nor labels are among their attributes, since the number of these has no
-// bound. A user bounds the number of names.
+// instruments are the metrics of events. Neither paths nor labels are among their attributes, since the number of these
+// has no bound. A user bounds the number of names.
 type instruments struct {
-	acquire, hold, requests metric.Float64Histogram
-	waiters, held           metric.Int64UpDownCounter
-	losses, transitions     metric.Int64Counter
-	outcomes, jobTicks      metric.Int64Counter  // of acquisitions, and of jobs
-	attributes              []attribute.KeyValue // of all metrics
-}
-
-func newMeter(p metric.MeterProvider) metric.Meter {
-	return p.Meter(ScopeName,
-		metric.WithInstrumentationVersion(version()),
-		metric.WithSchemaURL(semconv.SchemaURL))
+	acquire, hold, requests                            metric.Float64Histogram
+	acquisitions, releases, losses, transitions, ticks metric.Int64Counter
+	jobDone                                            metric.Float64Gauge
+	status                                             metric.Int64UpDownCounter
+	attributes                                         []attribute.KeyValue // of all metrics
 }
 
 func newInstruments(m metric.Meter, all []attribute.KeyValue) *instruments {
-	return &instruments{
-		acquire:     histogram(m, metricAcquire, "Time from the call of Lock or TryLock to its outcome.", lockBuckets),
-		hold:        histogram(m, metricHold, "Time for which locks are held.", lockBuckets),
-		requests:    histogram(m, metricRequest, "Duration of database client operations.", requestBuckets),
-		waiters:     upDownCounter(m, metricWaiters, unitWaiters, "Calls of Lock that wait."),
-		held:        upDownCounter(m, metricHeld, unitLocks, "Locks that are held."),
-		outcomes:    counter(m, metricOutcomes, unitAcquisitions, "Calls of Lock and TryLock that have ended."),
-		jobTicks:    counter(m, metricJobTicks, unitTicks, "What has become of the ticks of jobs, once for each call."),
-		losses:      counter(m, metricLosses, unitLosses, "Locks that were lost while held."),
-		transitions: counter(m, metricTransitions, unitTransitions, "Changes of the session's state."),
-		attributes:  all,
+	in := &instruments{
+		acquire:      histogram(m, "zklock.acquire.duration", "Time from the call of Lock or TryLock until the lock is held.", lockBuckets),
+		hold:         histogram(m, "zklock.hold.duration", "Time from the grant to the release.", lockBuckets),
+		requests:     histogram(m, "db.client.operation.duration", "Duration of database client operations.", requestBuckets),
+		acquisitions: counter(m, "zklock.acquisitions", "{acquisition}", "Calls of Lock and TryLock that have ended."),
+		releases:     counter(m, "zklock.releases", "{release}", "Releases that have ended."),
+		losses:       counter(m, "zklock.losses", "{loss}", "Locks that were lost while held."),
+		transitions:  counter(m, "zklock.session.transitions", "{transition}", "Changes of the session's state."),
+		ticks:        counter(m, "zklock.job.ticks", "{tick}", "What has become of the ticks of jobs, once for each call."),
+		attributes:   all,
 	}
+	done, err := m.Float64Gauge("zklock.job.done.time", metric.WithUnit("s"), metric.WithDescription("Unix time of the last tick that is done."))
+	in.jobDone = orElse[metric.Float64Gauge](done, err, noop.Float64Gauge{})
+	state, err := m.Int64UpDownCounter("zklock.session.status", metric.WithUnit("{session}"), metric.WithDescription("1 for the state of the session, and 0 for the other states."))
+	in.status = orElse[metric.Int64UpDownCounter](state, err, noop.Int64UpDownCounter{})
+	for s := session.Connecting; s <= session.Closed; s++ {
+		in.count(context.Background(), in.transitions, 0, attrState.String(s.String()))
+		in.inState(s, 0)
+	}
+	return in
+}
+
+// inState adds n to the number of sessions in a state.
+func (in *instruments) inState(s session.State, n int64) {
+	in.status.Add(context.Background(), n, metric.WithAttributeSet(in.set(attrState.String(s.String()))))
 }
 
 func histogram(m metric.Meter, name, what string, buckets []float64) metric.Float64Histogram {
-	h, err := m.Float64Histogram(name, metric.WithUnit(unitSeconds),
-		metric.WithDescription(what), metric.WithExplicitBucketBoundaries(buckets...))
-	return orElse(h, err, metric.Float64Histogram(noop.Float64Histogram{}))
-}
-
-func upDownCounter(m metric.Meter, name, unit, what string) metric.Int64UpDownCounter {
-	c, err := m.Int64UpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
-	return orElse(c, err, metric.Int64UpDownCounter(noop.Int64UpDownCounter{}))
+	h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(buckets...))
+	return orElse[metric.Float64Histogram](h, err, noop.Float64Histogram{})
 }
 
 func counter(m metric.Meter, name, unit, what string) metric.Int64Counter {
 	c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
-	return orElse(c, err, metric.Int64Counter(noop.Int64Counter{}))
+	return orElse[metric.Int64Counter](c, err, noop.Int64Counter{})
 }
 
 // orElse returns none if an instrument was refused, and reports the refusal to OpenTelemetry's error
@@ -75,85 +78,34 @@ func orElse[I any](instrument I, err error, none I) I {
 	return instrument
 }
 
-// with returns the attributes of all metrics and the given ones, as an option.
-func (in *instruments) with(own ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(slices.Concat(own, in.attributes)...))
+// set returns the attributes of all metrics and the given ones.
+func (in *instruments) set(own ...attribute.KeyValue) attribute.Set {
+	return attribute.NewSet(slices.Concat(own, in.attributes)...)
 }
 
-// enter adds one to a counter until the returned function is called. If the counter was disabled at the
-// time of enter, that function takes nothing off.
-func (in *instruments) enter(ctx context.Context, c metric.Int64UpDownCounter, of series) (leave func()) {
-	if !c.Enabled(ctx) {
-		return func() {}
-	}
-	with := in.with(of.attributes()...)
-	c.Add(ctx, 1, with)
-	return func() { c.Add(ctx, -1, with) }
-}
-
-// observe records the duration of an acquisition or a hold.
-func (in *instruments) observe(ctx context.Context, h metric.Float64Histogram, began time.Time, of series, end ending) {
+// record records the time since began.
+func (in *instruments) record(ctx context.Context, h metric.Float64Histogram, began time.Time, own ...attribute.KeyValue) {
 	if h.Enabled(ctx) {
-		h.Record(ctx, time.Since(began).Seconds(), in.with(of.with(end.attributes()...)...))
+		h.Record(ctx, time.Since(began).Seconds(), metric.WithAttributeSet(in.set(own...)))
 	}
-}
-
-// settle counts an acquisition that has ended, and records how long it took.
-func (in *instruments) settle(ctx context.Context, began time.Time, of series, end ending) {
-	in.observe(ctx, in.acquire, began, of, end)
-	in.count(ctx, in.outcomes, 1, of.with(attribute.String(attrOutcome, end.outcome))...)
-}
-
-func (in *instruments) lose(ctx context.Context, of series, reason string) {
-	in.count(ctx, in.losses, 1, of.with(attribute.String(attrErrorType, reason))...)
-}
-
-func (in *instruments) transition(state string) {
-	in.count(context.Background(), in.transitions, 1, attribute.String(attrState, state))
 }
 
 func (in *instruments) count(ctx context.Context, c metric.Int64Counter, n int64, own ...attribute.KeyValue) {
 	if c.Enabled(ctx) {
-		c.Add(ctx, n, in.with(own...))
+		c.Add(ctx, n, metric.WithAttributeSet(in.set(own...)))
 	}
 }
 
-// A counter that appears with the value 1 has not grown, for a query such as Prometheus' increase. So all counters exist
-// before what they count can happen.
-
-// begin makes the counters exist that are not of locks.
-func (in *instruments) begin() {
-	for _, s := range states {
-		in.count(context.Background(), in.transitions, 0, attribute.String(attrState, s.String()))
-	}
+// begin makes the counters of locks of one kind and name exist, before what they count can happen. A counter that appears
+// with the value 1 has not grown, for a query such as Prometheus' increase.
+func (in *instruments) begin(of series) {
+	in.beginEach(in.acquisitions, attrOutcome, acquireOutcomes, of.with())
+	in.beginEach(in.releases, attrOutcome, releaseOutcomes, of.with())
+	in.beginEach(in.losses, semconv.ErrorTypeKey, lossReasons, of.with())
 }
 
-// beginSeries makes the counters of locks of one kind and name exist.
-func (in *instruments) beginSeries(of series) {
-	ctx, with := context.Background(), in.with(of.attributes()...)
-	for _, outcome := range acquireOutcomes {
-		in.count(ctx, in.outcomes, 0, of.with(attribute.String(attrOutcome, outcome))...)
-	}
-	for _, reason := range lossReasons {
-		in.count(ctx, in.losses, 0, of.with(attribute.String(attrErrorType, reason))...)
-	}
-	in.waiters.Add(ctx, 0, with)
-	in.held.Add(ctx, 0, with)
-}
-
-// beginJob makes the counters of jobs of one name exist.
-func (in *instruments) beginJob(name string) {
-	for _, outcome := range jobOutcomes {
-		in.count(context.Background(), in.jobTicks, 0, jobAttributes(name, outcome)...)
+func (in *instruments) beginEach(c metric.Int64Counter, key attribute.Key, values []string, own []attribute.KeyValue) {
+	for _, v := range values {
+		in.count(context.Background(), c, 0, append(slices.Clip(own), key.String(v))...)
 	}
 }
-
-// What acquireEnding and jobOutcome return, and the reasons of losses.
-var (
-	acquireOutcomes = []string{outcomeAcquired, outcomeBusy, outcomeSettled, outcomeCanceled, outcomeTimeout, outcomeFailed}
-	jobOutcomes     = []string{
-		outcomeRan, outcomeFailed, outcomeDone, outcomeOvertaken, outcomeTriesUsedUp, outcomeBusy, outcomeSkipped,
-		outcomeCanceled, outcomeTimeout, outcomeNotRun,
-	}
-	lossReasons = []string{errSessionExpired, errSessionUncertain, errSessionReplaced, errSessionSuspended, errNodeDeleted, errLost}
-)

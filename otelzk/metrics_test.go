@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-zookeeper/zk"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -113,14 +117,14 @@ func TestMetrics(t *testing.T) {
 	want := metricdata.ScopeMetrics{
 		Scope: instrumentation.Scope{Name: otelzk.ScopeName, SchemaURL: semconv.SchemaURL},
 		Metrics: []metricdata.Metrics{
-			{Name: "zklock.acquire.duration", Unit: "s", Description: "Time from the call of Lock or TryLock to its outcome.",
-				Data: histogram(histogramPoint(kind, outcome("acquired")), histogramPoint(kind, outcome("busy")), histogramPoint(kind, outcome("canceled")))},
-			{Name: "zklock.hold.duration", Unit: "s", Description: "Time for which locks are held.",
-				Data: histogram(histogramPoint(kind, outcome("released")))},
+			{Name: "zklock.acquire.duration", Unit: "s", Description: "Time from the call of Lock or TryLock until the lock is held.",
+				Data: histogram(histogramPoint(kind))},
+			{Name: "zklock.hold.duration", Unit: "s", Description: "Time from the grant to the release.", Data: histogram(histogramPoint(kind))},
 			{Name: "zklock.waiter.count", Unit: "{waiter}", Description: "Calls of Lock that wait.", Data: sum(false, point(kind))},
 			{Name: "zklock.held.count", Unit: "{lock}", Description: "Locks that are held.", Data: sum(false, point(kind))},
 			{Name: "zklock.acquisitions", Unit: "{acquisition}", Description: "Calls of Lock and TryLock that have ended.",
-				Data: sum(true, each(outcome, "acquired", "busy", "settled", "canceled", "timeout", "failed")...)},
+				Data: sum(true, each(outcome, outcomes...)...)},
+			{Name: "zklock.releases", Unit: "{release}", Description: "Releases that have ended.", Data: sum(true, each(outcome, releases...)...)},
 			{Name: "zklock.losses", Unit: "{loss}", Description: "Locks that were lost while held.",
 				Data: sum(true, each(reason, reasons...)...)},
 			{Name: "zklock.hold.oldest", Unit: "s", Description: "Age of the oldest hold. 0 if nothing is held.", Data: gauge(point64(kind))},
@@ -141,7 +145,7 @@ func TestMetrics(t *testing.T) {
 	want.Scope.Version = got.Scope.Version
 	metricdatatest.AssertEqual(t, want, got, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars(), metricdatatest.IgnoreValue())
 
-	for name, n := range map[string]uint64{"zklock.acquire.duration": 3, "zklock.hold.duration": 1} {
+	for name, n := range map[string]uint64{"zklock.acquire.duration": 1, "zklock.hold.duration": 1} {
 		if got := c.count(t, name); got != n {
 			t.Errorf("%s has %d measurements, want %d", name, got, n)
 		}
@@ -159,6 +163,40 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A release is counted by what has become of it: confirmed within a second, later, after a loss, or refused.
+func TestReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := newTelemetry()
+		hooks := otelzk.New(tel.opts...)
+		for _, c := range []struct {
+			took time.Duration
+			err  error
+		}{
+			{time.Second, nil}, {2 * time.Second, nil}, {0, queue.ErrReleasePending}, {0, session.ErrLost},
+			{0, zk.ErrNoAuth}, {0, context.Canceled}, {0, session.ErrClosed},
+		} {
+			_, end := hooks.Release(t.Context(), t.Context(), session.HoldInfo{Kind: "mutex"})
+			time.Sleep(c.took) //nolint:forbidigo // in a bubble
+			end(c.err)
+		}
+		for of, want := range map[string]int64{"released": 2, "late": 2, "lost": 1, "failed": 2} {
+			if n := tel.value(t, "zklock.releases", kind, outcome(of)); n != want {
+				t.Errorf("%d %s, want %d", n, of, want)
+			}
+		}
+	})
+}
+
+// A call that fails is counted with its reason.
+func TestFailures(t *testing.T) {
+	tel := newTelemetry()
+	_, end := otelzk.New(tel.opts...).Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
+	end(session.AcquireResult{Err: zk.ErrNoAuth})
+	if n := tel.value(t, "zklock.acquisitions", kind, outcome("failed"), reason("NOAUTH")); n != 1 {
+		t.Errorf("%d failures", n)
+	}
+}
+
 // A loss is counted, with its reason, and ends the hold.
 func TestMetricsOfALoss(t *testing.T) {
 	c := newClient(t, directory(t))
@@ -168,13 +206,13 @@ func TestMetricsOfALoss(t *testing.T) {
 	receive(t, "the loss", lease.Done())
 	expired := attribute.String("error.type", "session_expired")
 	zktest.Eventually(t, testserver.Patience, "the end of the hold, which is told after the loss", func() bool {
-		return c.count(t, "zklock.hold.duration", kind, outcome("lost"), expired) == 1
+		return c.value(t, "zklock.held.count", kind) == 0
 	})
+	if n := c.count(t, "zklock.hold.duration"); n != 0 {
+		t.Errorf("%d durations of holds that were released", n)
+	}
 	if n := c.value(t, "zklock.losses", kind, expired); n != 1 {
 		t.Errorf("%d losses", n)
-	}
-	if n := c.value(t, "zklock.held.count", kind); n != 0 {
-		t.Errorf("%d held", n)
 	}
 	if err := lease.Release(patient(t)); !errors.Is(err, session.ErrLost) {
 		t.Error(err)

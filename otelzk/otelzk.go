@@ -1,108 +1,98 @@
 package otelzk
 
 import (
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // New returns hooks for [session.WithTrace] that record all locks of a manager. Give each manager hooks
-// of its own, since changes of a session's state become events on all acquisitions that the same hooks
-// see, and the metrics of the oldest hold and of the session's state end when the manager is closed.
+// of its own, since they keep the state of its session.
 //
 // OpenTelemetry's global propagator writes the traceparent of an acquisition into its node's data, and reads
 // those of other contenders. Without one there are no links between processes: call
 // otel.SetTextMapPropagator(propagation.TraceContext{}) in the main function, before New. Only the key
-// traceparent of the propagator is used, since a node's data has no other.
+// traceparent of the propagator is used, since a node's data has no other. Clients that can read the lock's
+// directory can read it. If they must not, set the field Traceparent of the hooks to nil.
 //
 // If a meter provider refuses an instrument, New reports that to OpenTelemetry's error handler and does
 // without the instrument.
 func New(opts ...Option) session.Trace {
 	cfg := newConfig(opts)
-	meter := newMeter(cfg.meters)
+	meter := cfg.meters.Meter(ScopeName, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(semconv.SchemaURL))
 	o := &observer{
-		tracer: cfg.tracers.Tracer(ScopeName,
-			trace.WithInstrumentationVersion(version()),
-			trace.WithSchemaURL(semconv.SchemaURL)),
-		instruments:  newInstruments(meter, cfg.attributes),
-		propagator:   otel.GetTextMapPropagator(),
-		attributes:   cfg.attributes,
-		requestSpans: cfg.requestSpans && !silent(cfg.tracers),
-		live:         newLive(cfg.attributes),
+		tracer:      cfg.tracers.Tracer(ScopeName, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL)),
+		config:      cfg,
+		instruments: newInstruments(meter, cfg.attributes),
+		propagator:  otel.GetTextMapPropagator(),
+		live:        liveOf(meter),
 	}
-	o.instruments.begin()
-	o.stop = report(meter, o.live)
-	runtime.AddCleanup(o, func(stop func()) { go stop() }, o.stop) // hooks that no manager has closed
+	o.instruments.inState(session.Connecting, 1)
 	t := session.Trace{
-		Request: o.request,
-		Watch:   o.watch,
-		Acquire: o.acquire,
-		Release: o.release,
-		Hold:    o.hold,
-		Loss:    o.loss,
-
-		Retry: o.retry,
-		State: o.state,
-		Job:   o.job,
+		Traceparent: o.traceparent,
+		Watch:       o.watch,
+		Acquire:     o.acquire,
+		Release:     o.release,
+		Hold:        o.hold,
+		Loss:        o.loss,
+		Retry:       o.retry,
+		State:       o.state,
+		Job:         o.job,
 	}
-	if cfg.inNode {
-		t.Traceparent = o.traceparent
+	if cfg.requestSpans || cfg.requestMetrics {
+		t.Request = o.request
 	}
 	return t
 }
 
-// observer is shared by the hooks. Only its last three fields change, and they guard themselves.
+// observer is shared by the hooks.
 type observer struct {
-	tracer       trace.Tracer
-	instruments  *instruments
-	propagator   propagation.TextMapPropagator
-	attributes   []attribute.KeyValue // on all spans
-	requestSpans bool
-	stop         func() // takes live out of the gauges
-	live         *live
-	open         openSpans
-	sorts        sorts
+	config
+	tracer      trace.Tracer
+	instruments *instruments
+	propagator  propagation.TextMapPropagator
+	live        *live
 }
-
-// silent reports whether a provider is the API's own, which does nothing. Spans of requests would have
-// no effect then, as they have no children.
-func silent(p trace.TracerProvider) bool {
-	_, ok := p.(noop.TracerProvider)
-	return ok
-}
-
-const module = "github.com/turnstile-go/turnstile"
 
 // version returns the version of this module from the build info of the program.
 var version = sync.OnceValue(func() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	return moduleVersion(info)
-})
-
-func moduleVersion(info *debug.BuildInfo) string {
-	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
-		if m.Path != module {
-			continue
-		}
-		if m.Replace != nil && m.Replace.Version != "" {
-			m = m.Replace
-		}
-		if m.Version != "" {
-			return strings.TrimPrefix(m.Version, "v")
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == "github.com/turnstile-go/turnstile" && m.Version != "" {
+				return strings.TrimPrefix(m.Version, "v")
+			}
 		}
 	}
 	return "(devel)"
+})
+
+// series names the locks that have one series of each metric: those of one kind and one name, which is "" for
+// locks without a name (zklock.WithName).
+type series struct{ kind, name string }
+
+// with returns the attributes of the metrics of these locks and further ones.
+func (s series) with(own ...attribute.KeyValue) []attribute.KeyValue {
+	kv := append(make([]attribute.KeyValue, 0, 8), attrKind.String(s.kind))
+	if s.name != "" {
+		kv = append(kv, attrName.String(s.name))
+	}
+	return append(kv, own...)
+}
+
+// onSpan returns the attributes of the spans of one lock.
+func (s series) onSpan(label, chroot, path string) []attribute.KeyValue {
+	kv := s.with(semconv.DBNamespace(chroot), attrPath.String(path))
+	if label != "" {
+		kv = append(kv, attrLabel.String(label))
+	}
+	return kv
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -61,19 +62,13 @@ func acquisitionOf(ctx context.Context) *acquisition {
 	return a
 }
 
-// Options of spans.
-var (
-	internal = trace.WithSpanKind(trace.SpanKindInternal)
-	client   = trace.WithSpanKind(trace.SpanKindClient)
-)
-
 // start begins a span of a lock, linked to another if there is one.
 func (o *observer) start(ctx context.Context, name string, link trace.SpanContext, own ...attribute.KeyValue) (context.Context, trace.Span) {
-	with := trace.WithAttributes(append(own, o.attributes...)...)
-	if !link.IsValid() {
-		return o.tracer.Start(ctx, name, internal, with)
+	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(append(own, o.attributes...)...)}
+	if link.IsValid() {
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: link}))
 	}
-	return o.tracer.Start(ctx, name, internal, with, trace.WithLinks(trace.Link{SpanContext: link}))
+	return o.tracer.Start(ctx, name, opts...)
 }
 
 // finish ends a span.
@@ -87,35 +82,38 @@ func finish(span trace.Span, end ending) {
 	span.End()
 }
 
+// current returns what the locks of a kind and name hold and wait for. Their counters begin with it.
+func (o *observer) current(of series) *current {
+	now, isNew := o.live.of(o.instruments.set(of.with()...))
+	if isNew {
+		o.instruments.begin(of)
+	}
+	return now
+}
+
 // acquire is the hook for Lock and TryLock.
 func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-	began := time.Now()
-	of := series{a.Kind, a.Name}
-	if o.live.begin(of) {
-		o.instruments.beginSeries(of)
-	}
-	name, leave, served := spanTryLock, func() {}, func() {}
+	began, of := time.Now(), series{a.Kind, a.Name}
+	name, leave, now := "zklock trylock", func() {}, o.current(of)
 	if !a.Try {
-		name, leave = spanLock, o.instruments.enter(ctx, o.instruments.waiters, of)
-		served = o.live.wait(of)
+		name, leave = "zklock lock", now.enter(a.Path, false)
 	}
 	caller := trace.SpanFromContext(ctx)
 	ctx, span := o.start(ctx, name, trace.SpanContext{}, of.onSpan(a.Label, a.Chroot, a.Path)...)
 	ctx = context.WithValue(ctx, acquisitionKey{}, &acquisition{span: span, caller: caller})
-	forget := o.open.add(span, began)
 	return ctx, func(r session.AcquireResult) {
-		forget()
-		served() // first, so that nothing that a span's processor does leaves the call in the gauge
-		leave()
+		leave() // before the span's processors, which may do anything
 		end := unlessSettled(ctx, acquireEnding(r))
-		if span.IsRecording() {
-			span.SetAttributes(attribute.Int(attrAttempts, r.Attempts))
-			if r.Position >= 0 {
-				span.SetAttributes(attribute.Int(attrPosition, r.Position))
-			}
+		span.SetAttributes(attrAttempts.Int(r.Attempts))
+		if r.Position >= 0 {
+			span.SetAttributes(attrPosition.Int(r.Position))
 		}
 		finish(span, end)
-		o.instruments.settle(ctx, began, of, end)
+		in := o.instruments
+		in.count(ctx, in.acquisitions, 1, of.with(end.attributes()...)...)
+		if end.outcome == outcomeAcquired {
+			in.record(ctx, in.acquire, began, of.with()...)
+		}
 	}
 }
 
@@ -130,26 +128,33 @@ func (o *observer) startOf(ctx, holder context.Context, h session.HoldInfo, name
 		lock = a.span.SpanContext()
 	}
 	own := series{h.Kind, h.Name}.onSpan(h.Label, h.Chroot, h.Path)
-	return o.start(ctx, name, lock, append(own, attribute.String(attrNode, h.Node))...)
+	return o.start(ctx, name, lock, append(own, attrNode.String(h.Node))...)
 }
+
+// patience is how long an Unlock waits for the servers. A release that takes longer is late.
+const patience = time.Second
 
 // release is the hook for Unlock.
 func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
 	began := time.Now()
-	ctx, span := o.startOf(ctx, holder, h, spanUnlock)
-	forget := o.open.add(span, began)
+	ctx, span := o.startOf(ctx, holder, h, "zklock unlock")
 	return ctx, func(err error) {
-		forget()
-		finish(span, releaseEnding(err))
+		end := releaseEnding(err)
+		finish(span, end)
+		switch {
+		case end.outcome == outcomePending, end.outcome == outcomeReleased && time.Since(began) > patience:
+			end.outcome = outcomeLate
+		case end.outcome != outcomeReleased && end.outcome != outcomeLost:
+			end.outcome = outcomeFailed
+		}
+		o.instruments.count(ctx, o.instruments.releases, 1, series{h.Kind, h.Name}.with(attrOutcome.String(end.outcome))...)
 	}
 }
 
 // watch is the hook for the wait while one node ahead stands.
 func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
-	ctx, span := o.start(ctx, spanWatch, trace.SpanContext{},
-		attribute.String(attrDBNamespace, w.Chroot),
-		attribute.String(attrWatchedPath, w.Path),
-		attribute.Int(attrWatched, w.Nodes))
+	ctx, span := o.start(ctx, "zklock watch", trace.SpanContext{},
+		semconv.DBNamespace(w.Chroot), attrWatchedPath.String(w.Path), attrWatched.Int(w.Nodes))
 	return ctx, func(err error) {
 		if span.IsRecording() {
 			o.name(acquisitionOf(ctx), span, w)
@@ -163,10 +168,10 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 func (o *observer) name(of *acquisition, span trace.Span, w session.WatchInfo) {
 	ahead, _ := w.Known()
 	if ahead.ID != "" {
-		span.SetAttributes(attribute.String(attrWatchedID, ahead.ID))
+		span.SetAttributes(attrWatchedID.String(ahead.ID))
 	}
 	if ahead.Label != "" {
-		span.SetAttributes(attribute.String(attrWatchedFor, ahead.Label))
+		span.SetAttributes(attrWatchedFor.String(ahead.Label))
 	}
 	link := o.spanContext(ahead.Traceparent)
 	if !link.IsValid() {
@@ -181,14 +186,14 @@ func (o *observer) name(of *acquisition, span trace.Span, w session.WatchInfo) {
 // hold is the hook for the time from the grant to the release or the loss.
 func (o *observer) hold(holder context.Context, h session.HoldInfo) func(error) {
 	began, of := time.Now(), series{h.Kind, h.Name}
-	ended := o.live.hold(of)
-	leave := o.instruments.enter(holder, o.instruments.held, of)
-	ctx, span := o.startOf(trace.ContextWithSpanContext(holder, trace.SpanContext{}), holder, h, spanHold)
+	leave := o.current(of).enter(h.Path, true)
+	ctx, span := o.startOf(trace.ContextWithSpanContext(holder, trace.SpanContext{}), holder, h, "zklock hold")
 	return func(cause error) {
-		ended() // first: see acquire
-		leave()
+		leave() // first: see acquire
 		end := releaseEnding(cause)
 		finish(span, end)
-		o.instruments.observe(ctx, o.instruments.hold, began, of, end)
+		if end.outcome == outcomeReleased {
+			o.instruments.record(ctx, o.instruments.hold, began, of.with()...)
+		}
 	}
 }

@@ -6,17 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -106,38 +103,6 @@ func TestWatchFarFromTheHolder(t *testing.T) {
 	linksTo(t, last.started(t, "zklock watch", 0), middle.started(t, "zklock lock", 0))
 	linksTo(t, last.started(t, "zklock lock", 0))
 	holder.unlock(t)
-}
-
-// A change of state reaches the hooks late. A lock that began after the change does not get its event.
-func TestTransitionFromBeforeTheLock(t *testing.T) {
-	dir := directory(t)
-	tel := newTelemetry()
-	hooks := otelzk.New(tel.opts...)
-	late, told := make(chan struct{}), make(chan struct{}, 1)
-	state := hooks.State
-	hooks.State = func(c session.Change) {
-		if c.To == session.Connected {
-			<-late
-			state(c)
-			told <- struct{}{}
-		}
-	}
-	c := connect(t, dir, tel, hooks)
-	holder, wait, _ := contend(t, c, dir)
-	close(late)
-	receive(t, "the change to be told", told)
-	lock := c.started(t, "zklock lock", 0)
-	if len(lock.Events()) > 0 {
-		t.Errorf("the lock has %v, from before it", lock.Events())
-	}
-	at := time.Now()
-	state(session.Change{From: session.Connected, To: session.Suspended, At: at})
-	if events := lock.Events(); len(events) != 1 || !events[0].Time.Equal(at) {
-		t.Errorf("the lock has %v, want one of %v", events, at)
-	}
-	holder.unlock(t)
-	must(t, wait())
-	c.unlock(t)
 }
 
 // A contender for a semaphore watches many nodes. A few of these requests have spans, and all of them are measured.

@@ -81,7 +81,8 @@ func TestCountersBeginAtZero(t *testing.T) {
 	before := scrape(t, read)
 	zero(t, before, `zklock_losses_total{error_type="%",zklock_kind="read"}`,
 		"session_expired", "session_uncertain", "session_replaced", "session_suspended", "node_deleted", "lost")
-	zero(t, before, `zklock_acquisitions_total{zklock_kind="read",zklock_outcome="%"}`, "acquired", "busy", "canceled", "timeout", "failed")
+	zero(t, before, `zklock_acquisitions_total{zklock_kind="read",zklock_outcome="%"}`, "acquired", "busy", "settled", "canceled", "timeout", "failed")
+	zero(t, before, `zklock_releases_total{zklock_kind="read",zklock_outcome="%"}`, "released", "late", "lost", "failed")
 	end(session.AcquireResult{})
 
 	// Whatever else ends in _total has been 0 once too.
