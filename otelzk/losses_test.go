@@ -10,8 +10,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -110,29 +108,4 @@ func TestRetry(t *testing.T) {
 	if attr(unlock, "zklock.outcome") != "released" || unlock.Status().Code != codes.Unset {
 		t.Errorf("unlock: %v, status %v", unlock.Attributes(), unlock.Status())
 	}
-}
-
-// The request and the lock have the same error.type for a refusal.
-func TestRefused(t *testing.T) {
-	c := newClient(t, directory(t)+"/lock")
-	other, err := zkLockOfAnotherKind(t, c)
-	must(t, err)
-	if err := c.mx.Lock(patient(t)); !errors.Is(err, queue.ErrConflict) {
-		t.Fatal(err)
-	}
-	must(t, other.Release(patient(t)))
-	c.settled(t)
-	lock := c.started(t, "zklock lock", 0)
-	if attr(lock, "zklock.outcome") != "failed" || attr(lock, "error.type") != "conflict" || lock.Status().Code != codes.Error || lock.Status().Description == "" {
-		t.Errorf("lock: %v, status %v", lock.Attributes(), lock.Status())
-	}
-}
-
-// zkLockOfAnotherKind holds a lease at the mutex's path, from a session without hooks. It creates the directory, which takes
-// a refusal.
-func zkLockOfAnotherKind(t *testing.T, c *client) (*queue.Lease, error) {
-	q, err := queue.New(testserver.Connect(t, c.proxy.Addr()), c.mx.Path())
-	must(t, err)
-	kind := &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Policy: func(queue.Node) queue.Policy { return queue.Policy{} }}
-	return q.Acquire(patient(t), queue.Request{Kind: kind})
 }
