@@ -9,7 +9,6 @@ import (
 	"net"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +26,7 @@ type Report struct {
 	Servers    []Server `json:"servers"`
 	Voters     int      `json:"voters,omitempty"` // servers in the ensemble's own configuration, if it can be read
 	Observers  int      `json:"observers,omitempty"`
-	Following  *int     `json:"following,omitempty"` // voters that follow the leader, as it says; nil: it does not say
-	Path       string   `json:"path"`                // with the chroot
+	Path       string   `json:"path"` // with the chroot
 	Tried      string   `json:"tried,omitempty"`
 	Rights     Rights   `json:"rights"`
 	Containers Answer   `json:"containers"`
@@ -74,7 +72,6 @@ type Server struct {
 	Shortest    Millis  `json:"shortestTimeoutMs,omitempty"` // that the server grants; two ticks by default
 	Remaining   Millis  `json:"remainingMs,omitempty"`       // the least that Session.Remaining was
 	Run         Millis  `json:"runRemainingMs,omitempty"`    // Remaining without the default grace period of run; Examine leaves it
-	Skew        Millis  `json:"clockAheadMs,omitempty"`      // how far the leader's clock is ahead of the one here
 	Same        Answer  `json:"sameEnsemble"`                // it has the node that another server was given
 	ShortBuffer Answer  `json:"shortBuffer"`                 // its jute.maxbuffer is smaller than the default
 }
@@ -146,15 +143,7 @@ func Examine(ctx context.Context, plan Plan) (*Report, error) {
 	}
 	each(usable, func(p *probe) { p.mark(ctx, r.Tried, marker) })
 	compare(ctx, usable)
-	var mu sync.Mutex
-	each(usable, func(p *probe) {
-		p.measure(ctx)
-		if n, ok := p.askWords(ctx); ok {
-			mu.Lock()
-			defer mu.Unlock()
-			r.Following = &n
-		}
-	})
+	each(usable, func(p *probe) { p.measure(ctx) })
 	for _, p := range probes {
 		r.Servers = append(r.Servers, p.found)
 	}
@@ -294,19 +283,11 @@ func (p *probe) mark(ctx context.Context, dir, name string) {
 		return
 	}
 	node := path.Join(dir, name+"-"+strings.NewReplacer(":", "-", "/", "-").Replace(p.target.Address))
-	begun := time.Now()
 	if _, err := p.s.Enter(ctx, session.NewNode{Dir: dir, Name: path.Base(node), Fixed: true}); err != nil {
 		return
 	}
-	took := time.Since(begun)
-	stat, err := p.s.Exists(ctx, node)
-	if err != nil || stat == nil {
-		return
-	}
-	p.marker, p.czxid = node, stat.Czxid
-	// The leader's clock was read somewhere between the request and the answer.
-	if skew := time.UnixMilli(stat.Ctime).Sub(begun.Add(took / 2)); skew.Abs() > took/2+time.Millisecond {
-		p.found.Skew = millis(skew)
+	if stat, err := p.s.Exists(ctx, node); err == nil && stat != nil {
+		p.marker, p.czxid = node, stat.Czxid
 	}
 }
 
@@ -335,6 +316,11 @@ func compare(ctx context.Context, usable []*probe) {
 // measure measures latencies, and then the least of Session.Remaining while nothing is sent but heartbeats. Rounds of these are
 // hundreds of milliseconds apart.
 func (p *probe) measure(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, p.plan.Connect)
+	defer cancel()
+	if takes, known := p.target.takesUsual(limited, p.plan.TLS); known {
+		p.found.ShortBuffer = map[bool]Answer{true: No, false: Yes}[takes]
+	}
 	p.found.Read = latency(func() error { _, err := p.s.Exists(ctx, "/"); return err })
 	if p.marker == "" {
 		return
@@ -370,23 +356,4 @@ func latency(f func() error) Latency {
 	}
 	slices.Sort(all)
 	return Latency{len(all), millis(all[(len(all)-1)/2]), millis(all[(len(all)*99-1)/100])}
-}
-
-// askWords asks for what no request tells. It returns how many voters follow the leader, if this is the leader and says so.
-func (p *probe) askWords(ctx context.Context) (following int, ok bool) {
-	limited, cancel := context.WithTimeout(ctx, p.plan.Connect)
-	defer cancel()
-	if takes, known := p.target.takesUsual(limited, p.plan.TLS); known {
-		p.found.ShortBuffer = map[bool]Answer{true: No, false: Yes}[takes]
-	}
-	if p.found.Role != "leader" {
-		return 0, false
-	}
-	text, err := p.target.word(limited, p.plan.TLS, "mntr")
-	m := followers.FindStringSubmatch(text)
-	if err != nil || m == nil {
-		return 0, false
-	}
-	n, err := strconv.Atoi(m[1])
-	return n, err == nil
 }

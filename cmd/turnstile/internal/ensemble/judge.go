@@ -18,7 +18,6 @@ func Judge(r *Report) {
 	} else {
 		r.judgeRights()
 		r.judgeEnsemble(usable)
-		r.judgeAbsent()
 		r.judgeTimes(usable)
 	}
 	for _, s := range r.Servers {
@@ -140,33 +139,9 @@ func versionOf(release string) int {
 	return n
 }
 
-// judgeAbsent warns of servers that are down although --zk does not name them.
-func (r *Report) judgeAbsent() {
-	known := 0
-	if r.Following == nil || r.Voters == 0 {
-		return
-	}
-	for _, s := range r.Servers {
-		if !s.Usable() {
-			known++ // a warning of its own
-		}
-	}
-	does, is := "do", "they are"
-	missing := r.Voters - 1 - *r.Following
-	if missing == 1 {
-		does, is = "does", "it is"
-	}
-	if missing > known {
-		r.warn("%d of the %d servers that vote %s not follow the leader, by its word mntr: %s down, or behind.", missing, r.Voters, does, is)
-	}
-}
-
 // slowWrite is the share of the session timeout from which a write is slow. Sessions survive commits of a
 // fifth of their timeout.
 const slowWrite = 0.05
-
-// skewed is the difference of clocks from which the times of other commands are misleading.
-const skewed = 2 * time.Second
 
 func (r *Report) judgeTimes(usable []Server) {
 	granted, shortest := usable[0].Granted, usable[0].Shortest
@@ -185,17 +160,9 @@ func (r *Report) judgeTimes(usable []Server) {
 			r.warn("At %s, an outage of %v ends all locks. Ask for a longer session timeout (--timeout %v).",
 				s.name(), s.Remaining.Duration().Round(100*time.Millisecond), 2*r.Asked)
 		}
-	}
-	for _, s := range usable {
 		if s.ShortBuffer == Yes {
 			r.warn("%s takes requests of less than %d bytes (jute.maxbuffer). The servers stop for good when a session ends whose nodes have paths that are much longer together. "+
 				"Start all servers with -Djute.maxbuffer=%d, or set session.WithNodeLimits in all programs.", s.name(), usualRequest, usualRequest)
-		}
-	}
-	for _, s := range usable {
-		if skew := s.Skew.Duration(); skew.Abs() > skewed {
-			r.warn("The clock of the leader is %v %s the one here. Locks do not mind, and the ages in ls and show are by the servers.", skew.Abs().Round(100*time.Millisecond), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
-			break
 		}
 	}
 }

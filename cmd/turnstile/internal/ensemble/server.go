@@ -131,9 +131,6 @@ func parseServing(text string) (version, role string, serving bool) {
 	return version, role, !strings.Contains(text, "not currently serving requests")
 }
 
-// followers is what a leader says of its followers in its answer to mntr.
-var followers = regexp.MustCompile(`(?m)^zk_synced_followers\t([0-9]+)`)
-
 // shortest returns the shortest session timeout that a server grants, 0 if it does not say.
 func (t Target) shortest(ctx context.Context, cfg *tls.Config) (granted time.Duration) {
 	_ = t.talk(ctx, cfg, func(c net.Conn) error {
