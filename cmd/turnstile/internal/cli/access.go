@@ -25,14 +25,8 @@ import (
 // access is how to reach the servers.
 type access struct {
 	Servers    string
-	Timeout    time.Duration
 	Identities []identity
 	TLS        tlsFlags
-}
-
-func (a *App) access() (access, error) {
-	identities, err := a.connection.identities()
-	return access{a.connection.servers, a.connection.timeout, identities, a.connection.tls}, err
 }
 
 // guarded tells the guard how to reach the servers. It returns options of sessions that the guard hears of.
@@ -41,11 +35,11 @@ func (a *App) guarded(guard *supervise.Guard) ([]session.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	how, err := a.access()
+	identities, err := a.connection.identities()
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(how)
+	data, err := json.Marshal(access{a.connection.servers, identities, a.connection.tls})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -28,17 +28,15 @@ type App struct {
 	Err io.Writer // for errors and the log
 	Env func(name string) string
 
-	json    bool
-	verbose int
-	began   bool         // the command line is good, and the command runs
-	log     *slog.Logger // the program's and the library's; by default it has only warnings
-	results struct {
-		mu  sync.Mutex
-		err error // of the first write to Out that has failed
-	}
+	json       bool
+	verbose    int
+	began      bool         // the command line is good, and the command runs
+	log        *slog.Logger // the program's and the library's; by default it has only warnings
 	connection connection
 
-	interrupted bool // Ctrl-C has ended the command of run, and turnstile ends so too
+	interrupted bool     // Ctrl-C has ended the command of run, and turnstile ends so too
+	args        []string // of the command line
+	restores    bool     // this process is not break, but what undoes it: see restoreLater
 }
 
 // Main runs the program with the process's arguments, and returns its exit status.
@@ -49,13 +47,10 @@ func Main() int {
 	if supervise.IsHelper() {
 		return supervise.Helper(prepareClose)
 	}
-	if isRestorer() {
-		return restoreAfterDeath(os.Stdin)
-	}
 	supervise.KeepIgnored()
 	ctx, stop := signalContext(context.Background())
 	defer stop()
-	app := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv}
+	app := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, restores: os.Args[0] == restorerName}
 	code := app.Run(ctx, os.Args[1:])
 	if app.interrupted {
 		supervise.Interrupt()
@@ -122,16 +117,8 @@ Exit statuses: turnstile help exit-codes. More: turnstile help COMMAND
 
 // Run runs a command line, and returns the exit status: see [codes].
 func (a *App) Run(ctx context.Context, args []string) int {
-	to := a.Out
-	a.Out = writerFunc(func(p []byte) (int, error) {
-		n, err := to.Write(p)
-		a.results.mu.Lock()
-		defer a.results.mu.Unlock()
-		if a.results.err == nil {
-			a.results.err = err
-		}
-		return n, err
-	})
+	out := &results{to: a.Out}
+	a.Out, a.args = out, args
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -139,8 +126,8 @@ func (a *App) Run(ctx context.Context, args []string) int {
 		err = usageError(err)
 	}
 	// A list that could not be written is no success.
-	if a.results.err != nil && (err == nil || err.Error() == "") {
-		err = withCode(codeFailed, fmt.Errorf("write the results: %w", a.results.err))
+	if out.err != nil && (err == nil || err.Error() == "") {
+		err = withCode(codeFailed, fmt.Errorf("write the results: %w", out.err))
 	}
 	code := codeOf(ctx, err)
 	if code <= codeSignal && err != nil && err.Error() != "" {
@@ -152,9 +139,17 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	return code
 }
 
-type writerFunc func(p []byte) (int, error)
+// results is the writer of the results. It keeps its first error.
+type results struct {
+	to  io.Writer
+	err error
+}
 
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+func (r *results) Write(p []byte) (int, error) {
+	n, err := r.to.Write(p)
+	r.err = cmp.Or(r.err, err)
+	return n, err
+}
 
 // report prints an error.
 func (a *App) report(err error, code int) {
@@ -182,8 +177,12 @@ func (a *App) setup(cmd *cobra.Command) error {
 	if err := a.environment(cmd.Root().PersistentFlags()); err != nil {
 		return err
 	}
-	if err := a.connection.check(); err != nil {
-		return err
+	c := &a.connection
+	switch {
+	case c.connect <= 0:
+		return usagef("--connect-timeout %v is not positive", c.connect)
+	case (c.tls.Cert == "") != (c.tls.Key == ""):
+		return usagef("--cert and --key go together")
 	}
 	a.log = a.logger()
 	a.began = true
@@ -227,24 +226,20 @@ func signalContext(parent context.Context) (context.Context, context.CancelFunc)
 	return ctx, func() { signal.Stop(got); cancel(nil) }
 }
 
-// version returns the version of the module that the program was built from.
+// version returns the version of the module that the program was built from, and what it is built for.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
+	v := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
 	}
-	return info.Main.Version
+	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func versionCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			platform := runtime.GOOS + "/" + runtime.GOARCH
-			if a.json {
-				return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": platform})
-			}
-			fmt.Fprintf(a.Out, "turnstile %s, %s, %s\n", version(), runtime.Version(), platform)
+			fmt.Fprintln(a.Out, "turnstile "+version())
 			return nil
 		},
 	}

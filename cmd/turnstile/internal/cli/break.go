@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path"
@@ -19,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // breakFlags are the flags of break.
@@ -32,7 +31,7 @@ type breakFlags struct {
 
 func breakCommand(a *App) *cobra.Command {
 	var f breakFlags
-	cmd := &cobra.Command{
+	cmd := onLock(&cobra.Command{
 		Use:   "break PATH",
 		Short: "Ask the holder of a lock to give it up, or delete its node",
 		Long: `Ask the holder of the lock at PATH to give it up, and wait until it has. Holders that use
@@ -54,22 +53,17 @@ was not deleted).`,
 		Example: `  turnstile break --wait 1m /prod/locks/invoice-42
   turnstile break --force /prod/locks/invoice-42
   turnstile break --force --node lock-0000000007 /prod/locks/invoice-42`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := lockArg(args[0])
-			switch {
-			case err != nil:
-				return err
-			case f.yes && !f.force:
-				return usagef("--yes is for --force: without it nothing is asked")
-			case f.force && a.json && !f.yes:
-				return usagef("--force with --json needs --yes: there is no question")
-			case f.wait <= 0:
-				return usagef("--wait %v is not positive", f.wait)
-			}
-			return a.breakLock(cmd.Context(), p, f)
-		},
-	}
+	}, func(ctx context.Context, p string) error {
+		switch {
+		case f.yes && !f.force:
+			return usagef("--yes is for --force: without it nothing is asked")
+		case f.force && a.json && !f.yes:
+			return usagef("--force with --json needs --yes: there is no question")
+		case f.wait <= 0:
+			return usagef("--wait %v is not positive", f.wait)
+		}
+		return a.breakLock(ctx, p, f)
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.node, "node", "", "break this contender: the name of its `node`, as show --wide prints it")
 	flags.BoolVar(&f.force, "force", false, "delete the node, after a question")
@@ -79,6 +73,9 @@ was not deleted).`,
 }
 
 func (a *App) breakLock(ctx context.Context, p string, f breakFlags) error {
+	if a.restores {
+		return a.restoreAfterDeath(ctx)
+	}
 	t, l, done, err := a.readLock(ctx, p)
 	if err != nil {
 		return err
@@ -103,7 +100,7 @@ func (a *App) breakLock(ctx context.Context, p string, f breakFlags) error {
 	}
 	next, readErr := t.Read(ctx, p, locks.Holders)
 	switch {
-	case errors.Is(readErr, zk.ErrNoNode), readErr == nil && len(next.Contenders) == 0:
+	case errors.Is(readErr, zk.ErrNoNode):
 		a.tell("Nobody holds %s now, and nobody waits.", clean(p))
 	case readErr != nil:
 		return errors.Join(err, a.plain(clean(p), readErr))
@@ -123,41 +120,37 @@ func (a *App) tell(format string, args ...any) {
 }
 
 // choose returns the contender to break.
-func choose(l *locks.Lock, node string) (locks.Contender, error) {
-	all := l.Holders()
+func choose(l *locks.Lock, node string) (c locks.Contender, err error) {
+	all, several := l.Holders(), ""
 	switch {
 	case node != "":
 		i := slices.IndexFunc(l.Contenders, func(c locks.Contender) bool { return node == c.Node || node == c.Path })
 		if i < 0 {
-			return locks.Contender{}, withCode(codeNotFound, fmt.Errorf("%s has no contender %s. It may have left", clean(l.Path), clean(path.Base(node))))
+			return c, withCode(codeNotFound, fmt.Errorf("%s has no contender %s. It may have left", clean(l.Path), clean(path.Base(node))))
 		}
 		all = l.Contenders[i : i+1]
 	case l.Kind == locks.Conflict:
-		return locks.Contender{}, usagef("%s has contenders of several kinds of lock, so that nobody can say which one holds it. Name one:\n%s",
-			clean(l.Path), nodeList(l.Contenders))
+		all, several = l.Contenders, "contenders of several kinds of lock, so that nobody can say which one holds it"
 	case len(all) == 0:
-		return locks.Contender{}, withCode(codeNo, fmt.Errorf("nobody holds %s", clean(l.Path)))
+		return c, withCode(codeNo, fmt.Errorf("nobody holds %s", clean(l.Path)))
 	case len(all) > 1:
-		return locks.Contender{}, usagef("%s has %d holders. Name one:\n%s", clean(l.Path), len(all), nodeList(all))
+		several = fmt.Sprint(len(all), " holders")
+	}
+	if several != "" {
+		text := fmt.Sprintf("%s has %s. Name one:", clean(l.Path), several)
+		const most = 20
+		for _, c := range all[:min(most, len(all))] {
+			text += fmt.Sprintf("\n  --node %s  %s", shellWord(c.Node), whoCell(c))
+		}
+		if more := len(all) - most; more > 0 {
+			text += fmt.Sprintf("\n  and %d more", more)
+		}
+		return c, usagef("%s", text)
 	}
 	if !all[0].Known { // a node of which nothing is known is not broken
-		return locks.Contender{}, withCode(codeRefused, fmt.Errorf("%s: this client has not got the right READ to the node. See --auth and --auth-file", clean(all[0].Path)))
+		return c, withCode(codeRefused, fmt.Errorf("%s: this client has not got the right READ to the node. See --auth and --auth-file", clean(all[0].Path)))
 	}
 	return all[0], nil
-}
-
-// nodeList lists contenders as values for --node.
-func nodeList(all []locks.Contender) string {
-	const most = 20
-	var lines []string
-	for i, c := range all {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("  and %d more", len(all)-most))
-			break
-		}
-		lines = append(lines, fmt.Sprintf("  --node %s  %s", shellWord(c.Node), whoCell(c)))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // ask sends the message of revocation, and waits. The message takes the place of the node's data, in which the contender's name
@@ -167,116 +160,97 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c *locks.Co
 	if why := deaf(*c); why != "" {
 		return "", withCode(codeFailed, fmt.Errorf("%s. --force deletes the node", why))
 	}
-	undo := a.restoreLater(*c)
-	limited, cancel := context.WithTimeoutCause(ctx, f.wait, errWaited)
+	forget := a.restoreLater(*c)
+	defer forget()
+	limited, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
+	over := func() bool { return limited.Err() != nil && ctx.Err() == nil }
 	defer func() {
 		if err == nil || string(c.Data) == queue.RevokeMessage { // somebody has asked it before
-			undo.Close()
 			return
 		}
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.connection.connect)
 		defer cancel()
-		if e := t.Restore(again, *c); e != nil {
-			a.log.Warn("the data of the node is not back: "+queue.RevokeMessage+" is there", "node", c.Path, "err", e)
+		if err := t.Restore(again, *c); err != nil {
+			a.log.Warn("the data of the node is not back: "+queue.RevokeMessage+" is there", "node", c.Path, "err", err)
 		}
-		undo.Close()
 	}()
 	switch err := t.Ask(limited, *c); {
 	case errors.Is(err, locks.ErrGone), errors.Is(err, locks.ErrReplaced): // it has left
-	case err != nil && limited.Err() != nil && ctx.Err() == nil:
+	case err != nil && over():
 		return "", withCode(codeConnect, errors.New("no server has confirmed the request in time"))
-	case errors.Is(err, zklock.ErrNotRevocable):
-		return "", fmt.Errorf("%w. --force deletes the node", err)
 	case err != nil:
 		return "", a.plain(clean(c.Path), a.refused(c.Path, zk.PermRead|zk.PermWrite, err))
 	default:
 		a.tell("Asked to give the lock up. Waiting for %s at most.", locks.Span(f.wait))
 	}
 	begun := time.Now()
-	if err := t.WaitGone(limited, *c); err != nil {
-		if errors.Is(err, errWaited) || limited.Err() != nil && ctx.Err() == nil {
-			verb := "waits for"
-			if c.Holds {
-				verb = "holds"
-			}
-			return "stays", withCode(codeBusy, fmt.Errorf("%s still %s %s after %s. It may not listen, or hang. --force deletes its node",
-				who(*c), verb, clean(l.Path), locks.Span(f.wait)))
-		}
+	err = t.WaitGone(limited, *c)
+	if err == nil {
+		a.tell("%s is gone after %.1fs: it has given the lock up, or its session has ended.", whoCell(*c), time.Since(begun).Seconds())
+		return "left", nil
+	}
+	if !over() {
 		return "", a.plain(clean(c.Path), err)
 	}
-	a.tell("%s is gone after %.1fs: it has given the lock up, or its session has ended.", who(*c), time.Since(begun).Seconds())
-	return "left", nil
+	does := map[bool]string{true: "holds", false: "waits for"}[c.Holds]
+	return "stays", withCode(codeBusy, fmt.Errorf("%s still %s %s after %s. It may not listen, or hang. --force deletes its node",
+		whoCell(*c), does, clean(l.Path), locks.Span(f.wait)))
 }
 
-// restorerName is argument 0 of a process that writes the data of a contender back if break is killed.
+// restorerName is argument 0 of a process that writes the data of a contender back if break is killed. Its other arguments are those
+// of break.
 const restorerName = "turnstile-break"
 
 // asked is what such a process gets, and then a byte if it is not needed.
 type asked struct {
-	Access   access
-	Path     string
-	Token    int64
-	Data     []byte
-	Patience time.Duration
+	Path  string
+	Token int64
+	Data  []byte
 }
 
-// restoreLater starts a process that restores the data of a contender if this one is killed. It must be closed.
-func (a *App) restoreLater(c locks.Contender) io.Closer {
-	how, err := a.access()
-	program, pathErr := os.Executable()
-	data, jsonErr := json.Marshal(asked{how, c.Path, c.Token, c.Data, a.connection.connect})
-	if errors.Join(err, pathErr, jsonErr) != nil {
-		return io.NopCloser(nil)
+// restoreLater starts a process that restores the data of a contender if this one is killed. The caller must call forget.
+func (a *App) restoreLater(c locks.Contender) (forget func()) {
+	program, err := os.Executable()
+	cmd := &exec.Cmd{Path: program, Args: append([]string{restorerName}, a.args...), SysProcAttr: supervise.OwnGroup()}
+	var in io.WriteCloser
+	if err == nil {
+		in, err = cmd.StdinPipe()
 	}
-	cmd := &exec.Cmd{Path: program, Args: []string{restorerName}, SysProcAttr: ownGroup()}
-	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
+	if err == nil {
+		err = json.NewEncoder(in).Encode(asked{c.Path, c.Token, c.Data})
+	}
 	if err != nil {
 		a.log.Warn("if this process is killed now, the name of the contender is lost", "err", err)
-		return io.NopCloser(nil)
+		return func() {}
 	}
-	_, _ = in.Write(data)
-	return closerFunc(func() error {
+	return func() {
 		_, _ = in.Write([]byte("."))
-		return errors.Join(in.Close(), cmd.Wait())
-	})
+		_ = in.Close()
+		_ = cmd.Wait()
+	}
 }
 
-type closerFunc func() error
-
-func (f closerFunc) Close() error { return f() }
-
-func isRestorer() bool { return len(os.Args) == 1 && os.Args[0] == restorerName }
-
-// restoreAfterDeath is the whole life of the process that restoreLater starts.
-func restoreAfterDeath(in io.Reader) int {
+// restoreAfterDeath is all that the process of restoreLater does.
+func (a *App) restoreAfterDeath(ctx context.Context) error {
 	var what asked
-	d := json.NewDecoder(in)
-	if d.Decode(&what) != nil {
-		return 0
+	d := json.NewDecoder(a.In)
+	if err := d.Decode(&what); err != nil {
+		return err
 	}
-	if rest, _ := io.ReadAll(io.MultiReader(d.Buffered(), in)); len(rest) > 0 {
-		return 0
+	rest, _ := io.ReadAll(io.MultiReader(d.Buffered(), a.In))
+	if strings.Contains(string(rest), ".") {
+		return nil
 	}
-	a := &App{Err: io.Discard, log: slog.New(slog.DiscardHandler)}
-	a.connection = connection{servers: what.Access.Servers, timeout: what.Access.Timeout, connect: what.Patience, tls: what.Access.TLS}
-	for _, i := range what.Access.Identities {
-		a.connection.auths = append(a.connection.auths, i.Scheme+":"+string(i.Credential))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*what.Patience)
-	defer cancel()
-	t, done, err := a.tree(ctx)
+	t, m, err := a.tree(ctx)
 	if err != nil {
-		return codeConnect
+		return err
 	}
-	defer done()
-	if t.Restore(ctx, locks.Contender{Path: what.Path, Token: what.Token, Data: what.Data}) != nil {
-		return codeFailed
-	}
-	return 0
+	defer m.Close()
+	return t.Restore(ctx, locks.Contender{Path: what.Path, Token: what.Token, Data: what.Data})
 }
 
 // force deletes the node, after a question. It asks again if the contender has got the lock meanwhile: the operator has agreed to
@@ -285,15 +259,13 @@ func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c *locks.
 	in := bufio.NewReader(a.In)
 	for {
 		a.introduce(ctx, t, l, *c)
-		for line := range strings.SplitSeq(consequence(l.Kind, *c), "\n") {
-			a.tell("  %s", line)
-		}
+		a.tell("  %s", strings.ReplaceAll(consequence(l.Kind, *c), "\n", "\n  "))
 		if !f.yes {
 			if err := a.confirm(ctx, in); err != nil {
 				return "", err
 			}
 		}
-		now, err := t.Update(ctx, &locks.Lock{Path: l.Path}, locks.All)
+		now, err := t.Read(ctx, l.Path, locks.All)
 		if errors.Is(err, zk.ErrNoNode) {
 			break
 		}
@@ -305,9 +277,9 @@ func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c *locks.
 			break
 		}
 		if f.yes {
-			return "", withCode(codeNo, fmt.Errorf("%s has got the lock meanwhile. Nothing was deleted", who(*c)))
+			return "", withCode(codeNo, fmt.Errorf("%s has got the lock meanwhile. Nothing was deleted", whoCell(*c)))
 		}
-		a.tell("%s has got the lock meanwhile.", who(*c))
+		a.tell("%s has got the lock meanwhile.", whoCell(*c))
 		l, *c = now, now.Contenders[i]
 	}
 	switch err := t.Delete(ctx, *c); {
@@ -315,17 +287,15 @@ func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c *locks.
 		a.tell("Deleted %s.", clean(c.Path))
 		return "deleted", nil
 	case errors.Is(err, locks.ErrGone):
-		a.tell("%s has left by itself.", who(*c))
+		a.tell("%s has left by itself.", whoCell(*c))
 		return "left", nil
 	case errors.Is(err, locks.ErrUnclear):
-		a.tell("%s is gone: it was deleted, or %s left at the same moment.", clean(c.Path), who(*c))
+		a.tell("%s is gone: it was deleted, or %s left at the same moment.", clean(c.Path), whoCell(*c))
 		return "unclear", nil
 	case errors.Is(err, locks.ErrReplaced):
 		return "replaced", withCode(codeNo, fmt.Errorf("%s: %w. It was not deleted", clean(c.Path), err))
-	case errors.Is(err, zk.ErrNoAuth):
-		return "", a.lacks(path.Dir(c.Path), zk.PermDelete)
 	default:
-		return "", a.plain(clean(c.Path), err)
+		return "", a.plain(clean(c.Path), a.refused(path.Dir(c.Path), zk.PermDelete, err))
 	}
 }
 
@@ -335,11 +305,11 @@ func (a *App) confirm(ctx context.Context, in *bufio.Reader) error {
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := in.ReadString('\n')
-		answer <- strings.TrimSpace(line)
+		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
 	case text := <-answer:
-		if strings.EqualFold(text, "yes") || strings.EqualFold(text, "y") {
+		if text == "yes" || text == "y" {
 			return nil
 		}
 		return withCode(codeNo, errors.New("not confirmed. Nothing was deleted"))
@@ -349,17 +319,8 @@ func (a *App) confirm(ctx context.Context, in *bufio.Reader) error {
 	}
 }
 
-// who names a contender in a sentence.
-func who(c locks.Contender) string {
-	if c.ByHand {
-		return "the node " + clean(c.Node)
-	}
-	return short(c.Name(), 60)
-}
-
 // introduce says all that is known of a contender, in a few lines.
 func (a *App) introduce(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Contender) {
-	now := t.Now(ctx, l.Path)
 	name, origin := whoCell(c), "session "+c.Session
 	switch {
 	case c.ByHand:
@@ -368,33 +329,29 @@ func (a *App) introduce(ctx context.Context, t *locks.Tree, l *locks.Lock, c loc
 		name = "A contender without a name"
 	}
 	does := map[string]string{"holds": "holds", "waits": "waits for", "?": "contends for"}[state(l, c)]
-	behind := l.Waiting()
+	others := l.Waiting()
 	if !c.Holds {
-		behind--
+		others--
 	}
-	a.tell("%s %s %s.\n  queued %s ago, %s, %s\n  node %s", name, does, clean(l.Path), now.Ago(c.Since), origin, waiting(behind, "other "), clean(c.Path))
+	a.tell("%s %s %s.\n  queued %s ago, %s, %s\n  node %s",
+		name, does, clean(l.Path), t.Now(ctx, l.Path).Ago(c.Since), origin, waiting(others, "other "), clean(c.Path))
 }
 
 // deaf returns why a contender cannot hear the message of revocation, or "".
 func deaf(c locks.Contender) string {
-	switch {
-	case c.Client == locks.ClientHand:
+	switch who := whoCell(c); {
+	case c.ByHand:
 		return fmt.Sprintf("no session owns the node %s, so that nobody can give it up", clean(c.Node))
 	case c.Client == locks.ClientKazoo:
-		return fmt.Sprintf("%s uses kazoo, whose locks do not listen to requests", who(c))
+		return who + " uses kazoo, whose locks do not listen to requests"
 	case c.Client == locks.ClientZKLock:
-		return fmt.Sprintf("%s uses zk.Lock of go-zookeeper, which does not listen to requests", who(c))
+		return who + " uses zk.Lock of go-zookeeper, which does not listen to requests"
 	case c.Client == locks.ClientLatch:
-		return fmt.Sprintf("%s uses Curator's LeaderLatch, which does not listen to requests, and others find the leader by the data of its node", who(c))
+		return who + " uses Curator's LeaderLatch, which does not listen to requests, and others find the leader by the data of its node"
 	case c.Deaf:
-		return fmt.Sprintf("%s does not listen to requests: its node says so, as those of versions before 0.1.0 can", who(c))
+		return who + " does not listen to requests: its node says so, as those of versions before 0.1.0 can"
 	}
 	return ""
-}
-
-// libraries are names for people.
-var libraries = map[string]string{
-	locks.ClientCurator: "Apache Curator", locks.ClientLatch: "Curator's LeaderLatch", locks.ClientKazoo: "kazoo",
 }
 
 // consequence says what a contender whose node is deleted will notice, and when.
@@ -416,5 +373,6 @@ first if you can.`
 	case c.Client == locks.ClientZKLock:
 		return "It uses zk.Lock of go-zookeeper, which does not watch its own node.\n" + others + " Its Unlock fails with \"node does not exist\"."
 	}
-	return "It uses " + libraries[c.Client] + ", which does not watch its own node.\n" + others + " Its release reports no error."
+	library := map[string]string{locks.ClientCurator: "Apache Curator", locks.ClientLatch: "Curator's LeaderLatch", locks.ClientKazoo: "kazoo"}[c.Client]
+	return "It uses " + library + ", which does not watch its own node.\n" + others + " Its release reports no error."
 }

@@ -97,18 +97,6 @@ func (a *App) again(words ...string) string {
 	return strings.Join(line, " ")
 }
 
-// check looks for errors that can be found before any I/O. Package session finds the others, also
-// before any I/O.
-func (c *connection) check() error {
-	switch {
-	case c.connect <= 0:
-		return usagef("--connect-timeout %v is not positive", c.connect)
-	case (c.tls.Cert == "") != (c.tls.Key == ""):
-		return usagef("--cert and --key go together")
-	}
-	return nil
-}
-
 // identity is one identity for the servers. The scheme sasl is proved by SASL, with DIGEST-MD5: sasl:user:password.
 type identity struct {
 	Scheme     string
@@ -207,19 +195,29 @@ func (a *App) options() (opts []session.Option, cfg *tls.Config, err error) {
 	return opts, cfg, err
 }
 
-// open opens a session as the flags say, within --connect-timeout. The caller must close the manager.
-func (a *App) open(ctx context.Context) (*session.Manager, error) {
+// secure is options with TLS.
+func (a *App) secure() ([]session.Option, error) {
 	opts, cfg, err := a.options()
-	if err != nil {
-		return nil, err
-	}
 	if cfg != nil {
 		opts = append(opts, session.WithTLS(cfg))
 	}
-	return a.connect(ctx, opts...)
+	return opts, err
 }
 
-// connect is open with these options and no others. An error has its exit status already.
+// tree opens a session as the flags say, within --connect-timeout. The caller must close the manager.
+func (a *App) tree(ctx context.Context) (*locks.Tree, *session.Manager, error) {
+	opts, err := a.secure()
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := a.connect(ctx, opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return locks.NewTree(m, a.connection.connect), m, nil
+}
+
+// connect opens a session with some options, within --connect-timeout. An error has its exit status already.
 func (a *App) connect(ctx context.Context, opts ...session.Option) (*session.Manager, error) {
 	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
 	defer cancel()
@@ -252,15 +250,6 @@ func lastCause(err error) error {
 		}
 	}
 	return errors.New("no server has answered")
-}
-
-// tree connects for a command that reads. The caller must call done.
-func (a *App) tree(ctx context.Context) (t *locks.Tree, done func(), err error) {
-	m, err := a.open(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return locks.NewTree(m, a.connection.connect), func() { _ = m.Close() }, nil
 }
 
 // identityText says who this client is for the servers, and how to be another one.

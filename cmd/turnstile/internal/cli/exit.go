@@ -139,21 +139,19 @@ func cannotStart(err error) error {
 
 // plain returns an error of a request about a path in plain words, with its exit status.
 func (a *App) plain(path string, err error) error {
-	var long *locks.TooLongError
-	var broken *locks.BrokenError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &long):
-		return withCode(codeFailed, fmt.Errorf("%s. zkCli.sh shows it if the environment has CLIENT_JVMFLAGS=-Djute.maxbuffer=1000000000. Delete nodes that nobody needs, or name a path below", clean(long.Error())))
-	case errors.As(err, &broken):
-		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(broken.Error())))
+	case errors.Is(err, session.ErrTooLong):
+		return withCode(codeFailed, fmt.Errorf("%s. zkCli.sh shows it if the environment has CLIENT_JVMFLAGS=-Djute.maxbuffer=1000000000. Delete nodes that nobody needs, or name a path below", clean(err.Error())))
+	case errors.Is(err, locks.ErrBroken):
+		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(err.Error())))
 	case errors.Is(err, zk.ErrNoNode):
 		return withCode(codeNotFound, fmt.Errorf("%s does not exist. Either nobody has used a lock there for a while, since servers remove empty directories, or the path is wrong", path))
 	case errors.As(err, new(*codeError)):
 		return err
 	case errors.Is(err, zk.ErrNoAuth):
-		return a.lacks(path, zk.PermRead)
+		return a.refused(path, zk.PermRead, err)
 	case errors.Is(err, locks.ErrUnreachable):
 		return withCode(codeConnect, errors.New("no server answers any more"))
 	case errors.Is(err, session.ErrLost):

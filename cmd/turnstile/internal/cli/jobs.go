@@ -15,7 +15,7 @@ import (
 
 func jobsCommand(a *App) *cobra.Command {
 	var age time.Duration
-	cmd := &cobra.Command{
+	cmd := onPrefix(&cobra.Command{
 		Use:   "jobs [PREFIX]",
 		Short: "List the jobs of run --once and of package schedule",
 		Long: `List the jobs at PREFIX and below it: those of "turnstile run --once" and of package schedule.
@@ -28,18 +28,12 @@ With --max-age a job is overdue if its record was written longer ago than that, 
 outcome. The status is 1 if a job is overdue, or a record cannot be read.`,
 		Example: `  turnstile jobs
   turnstile jobs --max-age 26h /jobs || mail -s "a job is overdue" ops`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix, err := pathArg(append(args, "/")[0])
-			switch {
-			case err != nil:
-				return err
-			case age < 0:
-				return usagef("--max-age %v is negative", age)
-			}
-			return a.jobs(cmd.Context(), prefix, age)
-		},
-	}
+	}, func(ctx context.Context, prefix string) error {
+		if age < 0 {
+			return usagef("--max-age %v is negative", age)
+		}
+		return a.jobs(ctx, prefix, age)
+	})
 	cmd.Flags().DurationVar(&age, "max-age", 0, "a job is overdue if its record was written longer ago")
 	return cmd
 }
@@ -57,12 +51,11 @@ type jobJSON struct {
 }
 
 func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error {
-	m, err := a.open(ctx)
+	t, m, err := a.tree(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = m.Close() }()
-	t := locks.NewTree(m, a.connection.connect)
+	defer m.Close()
 	found, err := t.Walk(ctx, prefix, mostDirectories, locks.Holders)
 	if err != nil {
 		return a.plain(prefix, err)
@@ -71,8 +64,8 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 	for _, l := range found.Locks {
 		held[l.Path] = len(l.Holders()) > 0
 	}
-	now := t.Now(ctx, prefix)
-	out, bad := []jobJSON{}, false
+	now, table := t.Now(ctx, prefix), newTable("PATH", "LAST TICK", "OUTCOME", "TRIES", "AGO", "BY")
+	all, bad := []jobJSON{}, false
 	slices.Sort(found.Jobs)
 	for _, p := range found.Jobs {
 		job, err := schedule.New(m, p)
@@ -81,9 +74,11 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 		}
 		last, err := job.Last(ctx)
 		j := jobJSON{Path: p, Tick: last.Tick, Outcome: "open", Tries: last.Tries, At: last.At, By: last.By}
+		row := []string{clean(p), last.Tick.Format(time.RFC3339), "", fmt.Sprint(last.Tries), now.Ago(last.At), short(last.By, 40)}
 		switch {
 		case errors.Is(err, schedule.ErrRecord):
-			j.Outcome, j.Error = "unreadable", fmt.Sprintf("%s/last: %v", p, err)
+			j.Outcome, j.Error, bad = "unreadable", fmt.Sprintf("%s/last: %v", p, err), true
+			row = []string{clean(p), "?", ""}
 		case err != nil:
 			return a.plain(p, err)
 		case last.Tick.IsZero():
@@ -93,43 +88,28 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 		case held[p+"/lock"]:
 			j.Outcome = "running"
 		}
-		j.Overdue = most > 0 && err == nil && now.Time.Sub(last.At) > most
-		bad = bad || j.Overdue || err != nil
-		out = append(out, j)
+		row[2] = j.Outcome
+		if most > 0 && err == nil && now.Time.Sub(last.At) > most {
+			j.Overdue, bad = true, true
+			row[2] += ", OVERDUE"
+		}
+		all = append(all, j)
+		table.row(row...)
 	}
 	if a.json {
-		err = a.printJSON(struct {
-			Jobs     []jobJSON `json:"jobs"`
-			Complete bool      `json:"complete"`
-		}{out, found.Complete()})
-	} else {
-		a.printJobs(prefix, out, found, now)
+		err = a.printJSON(map[string]any{"jobs": all, "complete": found.Complete()})
+	} else if table.print(a.Out, a.room()); len(all) == 0 {
+		fmt.Fprintf(a.Err, "There is no job at %s or below it, as far as it was read (%s).\n", prefix, count(found.Read, "directory", "directories"))
+	}
+	if !a.json {
+		for _, j := range all {
+			a.say(clean(j.Error))
+		}
+		a.say(now.Note())
+		a.printUnread(found)
 	}
 	if err == nil && bad {
 		err = withCode(codeNo, nil)
 	}
 	return err
-}
-
-func (a *App) printJobs(prefix string, jobs []jobJSON, found *locks.Found, now locks.Clock) {
-	t := newTable("PATH", "LAST TICK", "OUTCOME", "TRIES", "AGO", "BY")
-	for _, j := range jobs {
-		outcome := j.Outcome
-		if j.Overdue {
-			outcome += ", OVERDUE"
-		}
-		if j.Error != "" {
-			t.row(clean(j.Path), "?", outcome)
-			a.say(clean(j.Error))
-			continue
-		}
-		t.row(clean(j.Path), j.Tick.Format(time.RFC3339), outcome, fmt.Sprint(j.Tries), now.Ago(j.At), short(j.By, 40))
-	}
-	if len(jobs) == 0 {
-		fmt.Fprintf(a.Err, "There is no job at %s or below it, as far as it was read (%s).\n", prefix, count(found.Read, "directory", "directories"))
-	} else {
-		t.print(a.Out, a.room())
-	}
-	a.say(now.Note())
-	a.printUnread(found)
 }

@@ -14,7 +14,7 @@ import (
 func TestResize(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
 		pool := w.top + "/pool"
-		w.call(t.Context(), "resize", pool, "2").want(t, codeNotFound, "does not exist", "--create")
+		w.call(t.Context(), "resize", pool, "2").want(t, codeNotFound, "does not exist")
 		s, err := semaphore.New(w.manager(t), pool, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,8 @@ func TestResize(t *testing.T) {
 		}
 		w.says(t, "resize", "--json", "--reset", pool, "1", `{"after":1,"before":2,`)
 		w.says(t, "resize", "--limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder, 0 waiters")
-		w.says(t, "resize", "--create", w.top+"/new", "7", "the limit is 7, no limit was on the servers before")
+		w.plant(t, "new", "")
+		w.says(t, "resize", w.top+"/new", "7", "the limit is 7, no limit was on the servers before")
 		w.says(t, "resize", "--limit", w.top+"/new", "0 of 7 leases taken (an operator has set the limit)")
 	})
 }
@@ -84,7 +85,8 @@ func TestResizeRefuses(t *testing.T) {
 // The limit of a semaphore that nobody uses is known until servers remove its directory.
 func TestLimitUnused(t *testing.T) {
 	w := newWorld(t, zktest.Start(t, zktest.ContainerCheck(time.Hour)).Addr(), "/test")
-	w.says(t, "resize", "--create", "/test/new", "7", "no limit was on the servers before")
+	w.plant(t, "new", "")
+	w.says(t, "resize", "/test/new", "7", "no limit was on the servers before")
 	w.says(t, "resize", "--reset", "/test/new", "5", "the limit is 5, it was 7")
 	w.says(t, "resize", "--limit", "/test/new", "semaphore, 0 of 5 leases taken, 0 holders")
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 )
 
-// mostDirectories bounds a walk, unless --max names another bound.
+// mostDirectories bounds a walk.
 const mostDirectories = 50_000
 
 func lsCommand(a *App) *cobra.Command {
-	var most int
-	cmd := &cobra.Command{
+	return onPrefix(&cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that are in use",
 		Long: `List the locks in use at PREFIX and below it, the whole tree without PREFIX: the kind, who
@@ -27,20 +26,7 @@ A directory that may not be read is named, and does not end the list. Ls costs o
 for each directory, and one for each holder, up to four a lock.`,
 		Example: `  turnstile ls /prod/locks
   turnstile ls --json /prod/locks | jq -r '.locks[] | select(.waiting > 10) | .path'`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix, err := pathArg(append(args, "/")[0])
-			switch {
-			case err != nil:
-				return err
-			case most < 1:
-				return usagef("--max %d is not positive", most)
-			}
-			return a.ls(cmd.Context(), prefix, most)
-		},
-	}
-	cmd.Flags().IntVar(&most, "max", mostDirectories, "how many `directories` to read")
-	return cmd
+	}, a.ls)
 }
 
 // lockJSON is one lock of "ls --json", and with all contenders that of "show --json".
@@ -59,18 +45,19 @@ func jsonOf(l *locks.Lock) lockJSON {
 	return lockJSON{Path: l.Path, Kind: l.Kind, Limit: l.Limit, LimitSet: l.LimitSet, Holding: len(l.Holders()), Waiting: l.Waiting()}
 }
 
-func (a *App) ls(ctx context.Context, prefix string, most int) error {
-	t, done, err := a.tree(ctx)
+func (a *App) ls(ctx context.Context, prefix string) error {
+	t, m, err := a.tree(ctx)
 	if err != nil {
 		return err
 	}
-	defer done()
-	found, err := t.Walk(ctx, prefix, most, locks.Holders)
+	defer m.Close()
+	found, err := t.Walk(ctx, prefix, mostDirectories, locks.Holders)
 	if err != nil {
 		return a.plain(prefix, err)
 	}
 	slices.SortFunc(found.Locks, func(a, b *locks.Lock) int { return strings.Compare(a.Path, b.Path) })
-	if a.json {
+	switch {
+	case a.json:
 		out := struct {
 			Locks    []lockJSON     `json:"locks"`
 			Unread   []locks.Unread `json:"unread"`
@@ -82,13 +69,11 @@ func (a *App) ls(ctx context.Context, prefix string, most int) error {
 			out.Locks = append(out.Locks, j)
 		}
 		return a.printJSON(out)
-	}
-	if len(found.Locks) == 0 {
+	case len(found.Locks) == 0:
 		fmt.Fprintf(a.Err, "No lock at %s or below it is in use, as far as it was read (%s).\n",
 			prefix, count(found.Read-len(found.Unread), "directory", "directories"))
-	} else {
-		now := t.Now(ctx, found.Locks[0].Path)
-		table := newTable("PATH", "KIND", "HOLDER", "QUEUED", "WAITING")
+	default:
+		now, table := t.Now(ctx, found.Locks[0].Path), newTable("PATH", "KIND", "HOLDER", "QUEUED", "WAITING")
 		for _, l := range found.Locks {
 			table.row(lockCells(l, now)...)
 		}
@@ -112,7 +97,7 @@ func (a *App) printUnread(found *locks.Found) {
 		fmt.Fprintf(a.Err, "Not complete: %s could not be read: %s\n", clean(u.Path), u.Error)
 	}
 	if n := len(found.TooMany); n > 0 {
-		fmt.Fprintf(a.Err, "Not complete: it stopped after %d directories (--max). At least %d are left, the first is %s. A longer PREFIX reads fewer.\n",
+		fmt.Fprintf(a.Err, "Not complete: it stopped after %d directories. At least %d are left, the first is %s. A longer PREFIX reads fewer.\n",
 			found.Read, n, clean(found.TooMany[0]))
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,21 +85,6 @@ func TestNoEscapeSequences(t *testing.T) {
 	}
 	if got := l.Locks[0].Holders[0].Label; got != "\u009b31mred" {
 		t.Errorf("label %q", got)
-	}
-}
-
-func TestLsBounds(t *testing.T) {
-	w := newWorld(t, servedInProcess(t), "/test")
-	for i := range 3 {
-		w.plant(t, fmt.Sprintf("%d/x/lock-0000000000", i), "")
-	}
-	w.call(t.Context(), "ls", "--max", "5", "/test").want(t, 0, "Not complete: it stopped after 5 directories (--max)", "/test/1/x")
-	var l struct {
-		Locks    []lockJSON
-		Complete bool
-	}
-	if err := json.Unmarshal([]byte(w.call(t.Context(), "ls", "--json", "--max", "5", "/test").stdout), &l); err != nil || l.Complete {
-		t.Errorf("complete: %v, %v", l.Complete, err)
 	}
 }
 

@@ -49,8 +49,8 @@ func changesClocks(now time.Time) bool {
 	return false
 }
 
-// runOnce calls work with the lock of the job, if the tick is open. limited is ctx with the bound of --wait.
-func (a *App) runOnce(ctx, limited context.Context, m *session.Manager, f runFlags, path string, work func(*runLock) error) error {
+// runOnce calls work with the lease of the job, if the tick is open. limited is ctx with the bound of --wait.
+func (a *App) runOnce(ctx, limited context.Context, m *session.Manager, f runFlags, path string, work func(*queue.Lease) error) error {
 	if _, err := time.ParseDuration(f.once); err == nil && f.period > time.Hour && changesClocks(time.Now()) {
 		a.log.Warn("ticks of "+f.once+" are those of UTC, and the clocks of this zone change: a schedule in local time leaves a tick out then. --once today names the local day", "tick", f.tick)
 	}
@@ -69,13 +69,8 @@ func (a *App) runOnce(ctx, limited context.Context, m *session.Manager, f runFla
 	var worked error
 	begin := func(held context.Context) error {
 		lease, _ := queue.LeaseFrom(held)
-		l, err := newRunLock(ctx, m, lease)
-		if err == nil {
-			err = work(l)
-			l.stop()
-		}
-		worked = err
-		return err
+		worked = work(lease)
+		return worked
 	}
 	got, err := run(limited, f.tick, begin)
 	for got == schedule.NotRun && errors.Is(err, queue.ErrRevoked) && (f.ignore || f.revoke != 0) {

@@ -12,14 +12,10 @@ import (
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
-	"github.com/turnstile-go/turnstile/session"
 )
 
-// resizeFlags are the flags of resize.
-type resizeFlags struct{ create, limit, reset bool }
-
 func resizeCommand(a *App) *cobra.Command {
-	var f resizeFlags
+	var show, reset bool
 	cmd := &cobra.Command{
 		Use:   "resize PATH [LEASES]",
 		Short: "Set how many leases a semaphore has, or show it (--limit)",
@@ -41,9 +37,9 @@ a resize: from then on the number in the programs counts again, which is LEASES.
 			switch {
 			case err != nil:
 				return err
-			case f.limit && (len(args) > 1 || f.create || f.reset):
+			case show && (len(args) > 1 || reset):
 				return usagef("--limit changes nothing: it goes with a path alone")
-			case f.limit:
+			case show:
 				return a.limit(cmd.Context(), p)
 			case len(args) < 2:
 				return usagef("how many leases? --limit shows how many there are")
@@ -52,29 +48,40 @@ a resize: from then on the number in the programs counts again, which is LEASES.
 			if err != nil || n < 1 {
 				return usagef("%q is not a number of leases: want 1 to 2147483647", args[1])
 			}
-			return a.resize(cmd.Context(), p, int(n), f)
+			return a.resize(cmd.Context(), p, int(n), reset)
 		},
 	}
-	cmd.Flags().BoolVar(&f.create, "create", false, "set the limit although the path does not exist")
-	cmd.Flags().BoolVar(&f.limit, "limit", false, "only show the limit")
-	cmd.Flags().BoolVar(&f.reset, "reset", false, "undo a resize: the programs' own limit counts, which is LEASES")
+	cmd.Flags().BoolVar(&show, "limit", false, "only show the limit")
+	cmd.Flags().BoolVar(&reset, "reset", false, "undo a resize: the programs' own limit counts, which is LEASES")
 	return cmd
 }
 
-func (a *App) limit(ctx context.Context, p string) error {
-	t, done, err := a.tree(ctx)
+// readSemaphore reads a lock, and refuses what is no semaphore. A directory without contenders can become one.
+func (a *App) readSemaphore(ctx context.Context, p string) (*locks.Lock, error) {
+	t, m, err := a.tree(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer done()
+	defer m.Close()
 	l, err := t.Read(ctx, p, locks.Holders)
 	switch {
 	case err != nil:
-		return a.plain(clean(p), err)
+		return nil, a.plain(clean(p), err)
+	case l.Kind == locks.None && len(l.Others) > 0:
+		return nil, fmt.Errorf("%s is no semaphore: it is a directory with %s", clean(p), count(len(l.Others), "child", "children"))
+	case l.Kind != locks.Semaphore && l.Kind != locks.Curator && l.Kind != locks.None:
+		return nil, fmt.Errorf("%s is no semaphore, but a %s", clean(p), l.Kind.Text())
+	}
+	return l, nil
+}
+
+func (a *App) limit(ctx context.Context, p string) error {
+	l, err := a.readSemaphore(ctx, p)
+	switch {
+	case err != nil:
+		return err
 	case l.Kind == locks.None:
 		return fmt.Errorf("%s: no semaphore is in use here", clean(p))
-	case l.Kind != locks.Semaphore && l.Kind != locks.Curator:
-		return fmt.Errorf("%s is no semaphore, but a %s", clean(p), l.Kind.Text())
 	case a.json:
 		return a.printJSON(map[string]any{
 			"path": p, "limit": l.Limit, "limitSet": l.LimitSet, "taken": l.Taken(), "holding": len(l.Holders()), "waiting": l.Waiting(),
@@ -84,29 +91,23 @@ func (a *App) limit(ctx context.Context, p string) error {
 	return nil
 }
 
-func (a *App) resize(ctx context.Context, p string, n int, f resizeFlags) error {
-	opts, cfg, err := a.options()
-	if err != nil {
-		return err
-	}
-	if cfg != nil {
-		opts = append(opts, session.WithTLS(cfg))
-	}
+func (a *App) resize(ctx context.Context, p string, n int, reset bool) error {
 	limited, cancel := context.WithTimeoutCause(ctx, a.connection.timeout+2*a.connection.connect, locks.ErrUnreachable)
 	defer cancel()
-	m, err := a.open(limited)
+	before, err := a.readSemaphore(limited, p)
+	switch {
+	case err != nil:
+		return err
+	case before.Kind == locks.Curator:
+		return fmt.Errorf("%s is a semaphore in Curator's layout, which has no limit on the servers. Each program has its own", clean(p))
+	}
+	opts, err := a.secure()
 	if err != nil {
 		return err
 	}
-	before, err := a.limitBefore(limited, locks.NewTree(m, a.connection.connect), p, f.create)
-	_ = m.Close()
-	if err != nil {
-		return err
-	}
-	rights := runFlags{slots: n}
-	m, err = a.connectFor(limited, opts, p, rights)
+	m, err := a.connectFor(limited, opts, p, nil)
 	if m != nil {
-		defer func() { _ = m.Close() }()
+		defer m.Close()
 	}
 	if err != nil {
 		return a.plain(clean(p), err)
@@ -115,7 +116,7 @@ func (a *App) resize(ctx context.Context, p string, n int, f resizeFlags) error 
 	if err != nil {
 		return usageError(err)
 	}
-	if f.reset {
+	if reset {
 		err = s.ResetLimit(limited)
 	} else {
 		err = s.Resize(limited, n)
@@ -124,37 +125,17 @@ func (a *App) resize(ctx context.Context, p string, n int, f resizeFlags) error 
 	switch {
 	case errors.As(err, &wait) && wait.Ahead.Path != "":
 		return withCode(codeBusy, fmt.Errorf("the limit is still %d, since more leases are in use than there would be: %s. See: %s",
-			before, wait.Reason, a.again("show", p)))
+			before.Limit, wait.Reason, a.again("show", p)))
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:
 		return withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("resize", "--limit", p)))
 	case err != nil:
-		return a.plain(clean(p), a.refused(p, rights.needs(), err))
+		return a.plain(clean(p), a.refused(p, zk.PermRead|zk.PermCreate|zk.PermDelete|zk.PermWrite, err))
 	case a.json:
-		return a.printJSON(map[string]any{"path": p, "before": before, "after": n})
-	case before > 0:
-		fmt.Fprintf(a.Out, "%s: the limit is %d, it was %d.\n", clean(p), n, before)
+		return a.printJSON(map[string]any{"path": p, "before": before.Limit, "after": n})
+	case before.Limit > 0:
+		fmt.Fprintf(a.Out, "%s: the limit is %d, it was %d.\n", clean(p), n, before.Limit)
 	default:
 		fmt.Fprintf(a.Out, "%s: the limit is %d, no limit was on the servers before.\n", clean(p), n)
 	}
 	return nil
-}
-
-// limitBefore returns the limit on the servers, 0 if there is none. It refuses what is no semaphore.
-func (a *App) limitBefore(ctx context.Context, t *locks.Tree, p string, create bool) (int, error) {
-	l, err := t.Read(ctx, p, locks.Holders)
-	switch {
-	case errors.Is(err, zk.ErrNoNode) && create:
-		return 0, nil
-	case errors.Is(err, zk.ErrNoNode):
-		return 0, withCode(codeNotFound, fmt.Errorf("%s does not exist. If the path is right, --create sets the limit for a semaphore that nobody has used yet", clean(p)))
-	case err != nil:
-		return 0, a.plain(clean(p), err)
-	case l.Kind == locks.Curator:
-		return 0, fmt.Errorf("%s is a semaphore in Curator's layout, which has no limit on the servers. Each program has its own", clean(p))
-	case l.Kind == locks.Semaphore, l.Kind == locks.None && len(l.Others) == 0:
-		return l.Limit, nil
-	case l.Kind == locks.None:
-		return 0, fmt.Errorf("%s is no semaphore: it is a directory with %s", clean(p), count(len(l.Others), "child", "children"))
-	}
-	return 0, fmt.Errorf("%s is no semaphore, but a %s", clean(p), l.Kind.Text())
 }

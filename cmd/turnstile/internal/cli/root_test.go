@@ -6,15 +6,6 @@ import (
 	"testing"
 )
 
-func TestVersion(t *testing.T) {
-	got := call(t.Context(), nil, "version", "--json")
-	got.want(t, 0)
-	var v struct{ Version, Go, Platform string }
-	if err := json.Unmarshal([]byte(got.stdout), &v); err != nil || v.Version == "" || v.Go == "" || v.Platform == "" {
-		t.Errorf("version %q: %v", got.stdout, err)
-	}
-}
-
 // Bad flags and arguments are errors before any I/O, from the command line and from the
 // environment alike.
 func TestUsage(t *testing.T) {
@@ -72,8 +63,8 @@ func TestHelpFitsScreen(t *testing.T) {
 		got.want(t, 0)
 		lines := strings.Split(got.stdout, "\n")
 		for _, line := range lines {
-			if columns(line) > 80 {
-				t.Errorf("%d columns: %s", columns(line), line)
+			if cells.StringWidth(line) > 80 {
+				t.Errorf("%d columns: %s", cells.StringWidth(line), line)
 			}
 		}
 		if len(lines) > 24 || !strings.Contains(got.stdout, "turnstile jobs") || !strings.Contains(got.stdout, "exit-codes") {

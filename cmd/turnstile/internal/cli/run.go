@@ -180,13 +180,16 @@ func (f *runFlags) needs() int32 {
 	return needs
 }
 
+var errNoGuard = errors.New("the guard of the command was killed while turnstile waited")
+
 // run is the whole command.
 func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	if err := supervise.Supported(); err != nil {
 		return err
 	}
-	path, known := os.LookupEnv("PATH")
-	program, err := supervise.Find(args[1], path, known)
+	path, command := args[0], args[1:]
+	searched, known := os.LookupEnv("PATH")
+	program, err := supervise.Find(command[0], searched, known)
 	if err != nil {
 		return cannotStart(err)
 	}
@@ -201,6 +204,8 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	defer guard.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	waiting := make(chan struct{}) // closed when supervise.Run looks after the guard
+	stopWaiting := sync.OnceFunc(func() { close(waiting) })
+	defer stopWaiting()
 	go func() {
 		select {
 		case <-guard.Ended():
@@ -208,8 +213,6 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 		case <-waiting:
 		}
 	}()
-	stopWaiting := sync.OnceFunc(func() { close(waiting) })
-	defer stopWaiting()
 
 	// The time of --wait is for all that comes before the command.
 	limited, end := ctx, context.CancelFunc(func() {})
@@ -224,32 +227,37 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.connectFor(limited, opts, args[0], f)
+	m, err := a.connectFor(limited, opts, path, f.list)
 	if m != nil {
 		defer a.close(m)
 	}
 	if err != nil {
-		return a.notAcquired(ctx, m, f, args[0], err)
+		return a.notAcquired(ctx, m, f, path, err)
 	}
 	s, err := m.Session(limited)
 	if err != nil {
-		return a.notAcquired(ctx, m, f, args[0], err)
+		return a.notAcquired(ctx, m, f, path, err)
 	}
 	limits, err := supervise.NewLimits(f.grace, s.Timeout())
 	if err != nil {
 		return usagef("--grace: %w", err)
 	}
-	work := func(l *runLock) error {
-		token, limits, err := a.ready(ctx, l, f.grace, limits)
+	work := func(lease *queue.Lease) error {
+		l, err := newRunLock(ctx, m, lease)
+		if err != nil {
+			return err
+		}
+		defer l.stop()
+		token, limits, err := l.ready(ctx, f.grace, limits)
 		if err != nil {
 			return err
 		}
 		stopWaiting()
 		o := supervise.Options{Limits: limits, WaitDescendants: f.descendants, Log: a.log, AskedSignal: f.revoke}
 		if !f.ignore {
-			o.Asked = l.lease.Revoked()
+			o.Asked = lease.Revoked()
 		}
-		c := supervise.Command{Path: program, Args: args[1:], Env: commandEnv(os.Environ(), l.path(), token, f.tick)}
+		c := supervise.Command{Path: program, Args: command, Env: commandEnv(os.Environ(), l.path(), token, f.tick)}
 		result, err := supervise.Run(guard, c, l, signals, o)
 		a.interrupted = result.Interrupted
 		return outcome(l.path(), result, err)
@@ -258,9 +266,9 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 		limited = queue.WithLabel(limited, f.label)
 	}
 	if f.once != "" {
-		return a.runOnce(ctx, limited, m, f, args[0], work)
+		return a.runOnce(ctx, limited, m, f, path, work)
 	}
-	lock, err := lockAt(m, args[0], f)
+	lock, err := lockAt(m, path, f)
 	if err != nil {
 		return err
 	}
@@ -270,18 +278,11 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	}
 	lease, err := acquire(limited)
 	if err != nil {
-		return a.notAcquired(ctx, m, f, args[0], err)
+		return a.notAcquired(ctx, m, f, path, err)
 	}
 	defer a.release(ctx, lease)
-	l, err := newRunLock(ctx, m, lease)
-	if err != nil {
-		return err
-	}
-	defer l.stop()
-	return work(l)
+	return work(lease)
 }
-
-var errNoGuard = errors.New("the guard of the command was killed while turnstile waited")
 
 // lockAt returns the lock that the flags of run ask for.
 func lockAt(m *session.Manager, path string, f runFlags) (interface {
@@ -385,7 +386,7 @@ func commandEnv(env []string, path string, token int64, tick time.Time) []string
 //
 // It also returns the limits for the lock's session. That can have a shorter timeout than the session
 // which the first limits were made for, or be that session, with less granted since.
-func (a *App) ready(ctx context.Context, l *runLock, grace time.Duration, first supervise.Limits) (int64, supervise.Limits, error) {
+func (l *runLock) ready(ctx context.Context, grace time.Duration, first supervise.Limits) (int64, supervise.Limits, error) {
 	ctx, cancel := l.lease.Context(ctx)
 	defer cancel()
 	token, err := l.lease.Token(ctx)

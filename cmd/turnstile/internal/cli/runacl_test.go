@@ -100,7 +100,7 @@ func TestRunInheritsACL(t *testing.T) {
 		as(t, identity, "run", dir+"/other", "--", "true").want(t, codeRefused, dir+": ", "READ", "--auth")
 		as(t, identity, "break", "--force", "--yes", lock).want(t, codeRefused, "READ")
 		as(t, identity, "show", lock).want(t, codeRefused, "READ")
-		as(t, identity, "resize", "--create", dir+"/pool", "2").want(t, codeRefused, dir+": ", "READ")
+		as(t, identity, "resize", lock, "2").want(t, codeRefused, lock+": ", "READ")
 	}
 	got := as(t, stranger, "run", lock, "--", "true")
 	if got.want(t, codeRefused, "digest:eve"); strings.Contains(got.err, stranger) {
@@ -117,34 +117,24 @@ func TestRunInheritsACL(t *testing.T) {
 	waiter.wait(t, 0)
 }
 
-// If a right is missing, run says which one, and where, before it makes anything.
+// If a right is missing, run says which ones it needs, and where, and leaves nothing.
 func TestRunLacksRights(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rights       int32
-		below        bool // the lock's directory is to be made
-		flags, texts []string
+		rights int32
+		flags  []string
+		needs  string
 	}{
-		{zk.PermAll &^ zk.PermDelete, false, nil, []string{"the right DELETE there"}},
-		{zk.PermAll &^ zk.PermDelete, true, nil, []string{"the right DELETE there"}},
-		{zk.PermRead | zk.PermAdmin, true, nil, []string{"the rights CREATE and DELETE there"}},
-		{zk.PermRead, true, []string{"--acl", "open"}, []string{"the right CREATE there"}},
-		{zk.PermAll &^ zk.PermRead &^ zk.PermAdmin, false, nil, []string{"the right READ there"}},
-		{zk.PermAll &^ zk.PermRead &^ zk.PermAdmin, true, nil, []string{"the right READ there"}},
-		{zk.PermAll &^ zk.PermWrite, true, []string{"--slots", "2"}, []string{"the right WRITE there"}},
+		{zk.PermRead | zk.PermAdmin, nil, "the rights READ, CREATE and DELETE there"},
+		{zk.PermRead, []string{"--acl", "open"}, "the rights READ, CREATE and DELETE there"},
+		{zk.PermAll &^ zk.PermRead &^ zk.PermAdmin, nil, "the right READ there"},
+		{zk.PermAll &^ zk.PermWrite, []string{"--slots", "2"}, "the rights READ, WRITE, CREATE and DELETE there"},
 	} {
 		conn, dir := protected(t, append(rightsOfAlice(c.rights), rightsOfBob(zk.PermAll)...))
-		lock := dir
-		if c.below {
-			lock += "/deep/lock"
-		}
-		args := append(append([]string{"run"}, c.flags...), lock, "--", "true")
-		as(t, alice, args...).want(t, codeRefused, append(c.texts, dir+": ", "digest:alice")...)
+		args := append(append([]string{"run"}, c.flags...), dir, "--", "true")
+		as(t, alice, args...).want(t, codeRefused, c.needs, dir+": ", "digest:alice")
 		if left := contenders(t, conn, dir); len(left) > 0 {
 			t.Errorf("%s: %q was made", rightsText(c.rights), left)
 		}
 	}
-	// The right to create is enough where the list is another one.
-	_, dir := protected(t, append(rightsOfAlice(zk.PermCreate), rightsOfBob(zk.PermAll)...))
-	as(t, alice, "run", "--acl", "creator", dir+"/lock", "--", "true").want(t, 0)
 }

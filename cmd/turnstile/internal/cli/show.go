@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,7 +17,7 @@ import (
 
 func showCommand(a *App) *cobra.Command {
 	var wide bool
-	cmd := &cobra.Command{
+	cmd := onLock(&cobra.Command{
 		Use:   "show PATH",
 		Short: "Show the holders of a lock and its waiters",
 		Long: `Show the queue of the lock at PATH, in order: its holders and its waiters, and with which
@@ -27,15 +28,7 @@ holder that is not since it got the lock: the servers do not know.
 data; TOKEN, the fencing token; TRACEPARENT; and NODE, the name.`,
 		Example: `  turnstile show --wide /prod/locks/invoice-42
   turnstile show --json /prod/locks/invoice-42 | jq '.contenders[] | select(.holds)'`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := lockArg(args[0])
-			if err != nil {
-				return err
-			}
-			return a.show(cmd.Context(), p, wide)
-		},
-	}
+	}, func(ctx context.Context, p string) error { return a.show(ctx, p, wide) })
 	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "show more columns")
 	return cmd
 }
@@ -55,18 +48,35 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 	if len(l.Contenders) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.Out)
 	now := t.Now(ctx, p)
-	queueTable(l, now, wide).print(a.Out, a.room())
+	table := newTable("#", "STATE", "MODE", "LEASES", "QUEUED", "SESSION", "WHO", "LABEL", "SINCE", "CLIENT", "TOKEN", "TRACEPARENT", "NODE")
+	table.flexible = 6
+	var notes strings.Builder
 	for i, c := range l.Contenders {
+		leases, session, since := "", dash(c.Session), "?"
+		if c.Leases > 0 {
+			leases = fmt.Sprint(c.Leases)
+		}
+		if !c.Since.IsZero() {
+			since = c.Since.Local().Format(time.RFC3339)
+		}
 		switch {
 		case c.ByHand:
-			fmt.Fprintf(a.Out, "\nLine %d: no session owns this node. It was left by hand, and no client will ever delete it.\nTo delete it: %s\n",
+			session = "none!"
+			fmt.Fprintf(&notes, "\nLine %d: no session owns this node. It was left by hand, and no client will ever delete it.\nTo delete it: %s\n",
 				i+1, a.again("break", "--force", "--node", c.Node, l.Path))
 		case c.Revoked:
-			fmt.Fprintf(a.Out, "\nLine %d: somebody has asked this contender to give the lock up, which replaces its name.\n", i+1)
+			fmt.Fprintf(&notes, "\nLine %d: somebody has asked this contender to give the lock up, which replaces its name.\n", i+1)
 		}
+		row := []string{fmt.Sprint(i + 1), state(l, c), c.Mode, leases, now.Ago(c.Since), session, whoOf(c), short(c.Label, 40)}
+		if wide {
+			row = append(row, since, dash(c.Client), fmt.Sprint(c.Token), short(c.Traceparent, 60), clean(c.Node))
+		}
+		table.row(row...)
 	}
+	fmt.Fprintln(a.Out)
+	table.print(a.Out, a.room())
+	fmt.Fprint(a.Out, &notes)
 	a.say(now.Note())
 	return nil
 }
@@ -74,27 +84,24 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 // readLock connects, and reads a lock that a user has named. If the path is that of a contender, the error names the lock.
 // done ends the connection, and is nil if there is an error.
 func (a *App) readLock(ctx context.Context, p string) (t *locks.Tree, l *locks.Lock, done func(), err error) {
-	t, end, err := a.tree(ctx)
+	t, m, err := a.tree(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	defer func() {
-		if err != nil {
-			end()
-		}
-	}()
 	l, err = t.Read(ctx, p, locks.All)
 	dir := path.Dir(p)
 	_, contends := queue.ParseNode(path.Base(p))
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && contends && dir != "/":
-		return nil, nil, nil, withCode(codeNotFound, fmt.Errorf("%s does not exist: that contender has left. The lock is %s", clean(p), clean(dir)))
-	case err != nil:
-		return nil, nil, nil, a.plain(clean(p), err)
-	case contends:
-		return nil, nil, nil, usagef("%s is the node of a contender. The lock is %s", clean(p), clean(dir))
+		err = withCode(codeNotFound, fmt.Errorf("%s does not exist: that contender has left. The lock is %s", clean(p), clean(dir)))
+	case err == nil && contends:
+		err = usagef("%s is the node of a contender. The lock is %s", clean(p), clean(dir))
 	}
-	return t, l, end, nil
+	if err != nil {
+		_ = m.Close()
+		return nil, nil, nil, a.plain(clean(p), err)
+	}
+	return t, l, func() { _ = m.Close() }, nil
 }
 
 // summary is a line about a lock.
@@ -116,55 +123,6 @@ func (a *App) summary(l *locks.Lock) string {
 		text += " (an operator has set the limit)"
 	}
 	return text + fmt.Sprintf(", %s, %s", count(len(l.Holders()), "holder", "holders"), count(l.Waiting(), "waiter", "waiters"))
-}
-
-// queueTable lists the contenders.
-func queueTable(l *locks.Lock, now locks.Clock, wide bool) *table {
-	labels := false
-	for _, c := range l.Contenders {
-		labels = labels || c.Label != ""
-	}
-	t := newTable()
-	t.rows = nil
-	for i := -1; i < len(l.Contenders); i++ {
-		var row []string
-		add := func(shown bool, heading string, cell func(c locks.Contender) string) {
-			switch {
-			case shown && i < 0:
-				if heading == "WHO" {
-					t.flexible = len(row)
-				}
-				row = append(row, heading)
-			case shown:
-				row = append(row, cell(l.Contenders[i]))
-			}
-		}
-		add(true, "#", func(locks.Contender) string { return fmt.Sprint(i + 1) })
-		add(true, "STATE", func(c locks.Contender) string { return state(l, c) })
-		add(l.Kind == locks.RWLock, "MODE", func(c locks.Contender) string { return c.Mode })
-		add(l.Kind == locks.Semaphore || l.Kind == locks.Curator, "LEASES", func(c locks.Contender) string { return fmt.Sprint(c.Leases) })
-		add(true, "QUEUED", func(c locks.Contender) string { return now.Ago(c.Since) })
-		add(true, "SESSION", func(c locks.Contender) string {
-			if c.ByHand {
-				return "none!"
-			}
-			return dash(c.Session)
-		})
-		add(true, "WHO", whoOf)
-		add(labels, "LABEL", func(c locks.Contender) string { return short(c.Label, 40) })
-		add(wide, "SINCE", func(c locks.Contender) string {
-			if c.Since.IsZero() {
-				return "?"
-			}
-			return c.Since.Local().Format(time.RFC3339)
-		})
-		add(wide, "CLIENT", func(c locks.Contender) string { return dash(c.Client) })
-		add(wide, "TOKEN", func(c locks.Contender) string { return fmt.Sprint(c.Token) })
-		add(wide, "TRACEPARENT", func(c locks.Contender) string { return dash(short(c.Traceparent, 60)) })
-		add(wide, "NODE", func(c locks.Contender) string { return clean(c.Node) })
-		t.row(row...)
-	}
-	return t
 }
 
 func state(l *locks.Lock, c locks.Contender) string {

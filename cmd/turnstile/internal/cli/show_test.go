@@ -59,9 +59,9 @@ func TestClean(t *testing.T) {
 	for text, want := range map[string]string{
 		"web-3/4711":   "web-3/4711",
 		"ärger 漢":      "ärger 漢",
-		"\x1b[31m":     `\u001b[31m`,
+		"\x1b[31m":     `\x1b[31m`,
 		"a\u202eb":     `a\u202eb`,
-		"\xff\u009b\n": `\xff\u009b\u000a`,
+		"\xff\u009b\n": `\xff\u009b\n`,
 	} {
 		if got := clean(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

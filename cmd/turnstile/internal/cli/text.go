@@ -1,41 +1,35 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"golang.org/x/text/width"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// clean returns a text from a node so that a terminal can show it: characters that are not printable,
-// with which the text could send escape sequences or change the direction of writing, are escaped.
+// clean returns a text from a node so that a terminal can show it: if it has characters that are not printable,
+// with which it could send escape sequences or change the direction of writing, it is escaped as in Go.
 func clean(text string) string {
-	var b strings.Builder
-	for len(text) > 0 {
-		r, n := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && n <= 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case !unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteString(text[:n])
-		}
-		text = text[n:]
+	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return text
 	}
-	return b.String()
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // printJSON writes one JSON value and a line break. What a terminal should not get is escaped, which in JSON can only be in
@@ -47,14 +41,12 @@ func (a *App) printJSON(v any) error {
 	}
 	var out []byte
 	for _, r := range string(data) {
-		switch {
-		case unicode.IsPrint(r):
+		if unicode.IsPrint(r) {
 			out = utf8.AppendRune(out, r)
-		case r > 0xffff: // the two halves by which JSON escapes a character beyond the basic plane
-			r -= 0x10000
-			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
+			continue
+		}
+		for _, half := range utf16.Encode([]rune{r}) {
+			out = fmt.Appendf(out, `\u%04x`, half)
 		}
 	}
 	_, err = a.Out.Write(append(out, '\n'))
@@ -71,15 +63,10 @@ func count(n int, one, many string) string {
 
 // waiting says how many contenders wait. other is "other " or "".
 func waiting(n int, other string) string {
-	switch {
-	case n == 0 && other != "":
-		return "nobody else waits"
-	case n == 0:
-		return "nobody waits"
-	case n == 1:
-		return "1 " + other + "contender waits"
+	if n == 0 {
+		return strings.ReplaceAll("nobody "+other+"waits", "other", "else")
 	}
-	return fmt.Sprintf("%d %scontenders wait", n, other)
+	return count(n, other+"contender waits", other+"contenders wait")
 }
 
 func dash(s string) string {
@@ -89,123 +76,70 @@ func dash(s string) string {
 	return s
 }
 
+var plainWord = regexp.MustCompile(`^[a-zA-Z0-9/_.:@%+=,-]+$`)
+
 // shellWord quotes a word for a shell, if it needs that.
 func shellWord(s string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/_.:@%+=-,", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
+	if plainWord.MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(clean(s), "'", `'\''`) + "'"
 }
 
-// columns returns how many columns of a terminal a text takes that was cleaned: two for a character of Chinese, Japanese or
-// Korean and for an emoji, none for an accent that stands on the character before it.
-func columns(text string) (n int) {
-	for _, r := range text {
-		n += columnsOf(r)
-	}
-	return n
-}
-
-func columnsOf(r rune) int {
-	if r < 0x300 {
-		return 1 // nothing else is that low
-	}
-	if unicode.In(r, unicode.Mn, unicode.Me) || r >= 0x1160 && r <= 0x11ff { // the latter are parts of a Korean syllable
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
+// cells counts the columns of a terminal: two for a character of Chinese, Japanese or Korean and for an emoji, none for an
+// accent that stands on the character before it. It does not go by the locale.
+var cells = &runewidth.Condition{StrictEmojiNeutral: true}
 
 // short is clean, with at most n columns. What does not fit is left out at the end.
-func short(text string, n int) string {
-	text = clean(text)
-	if columns(text) <= n {
-		return text
-	}
-	used := 0
-	for i, r := range text {
-		if used += columnsOf(r); used > n-1 {
-			return text[:i] + "…"
-		}
-	}
-	return text
-}
+func short(text string, n int) string { return cells.Truncate(clean(text), n, "…") }
 
 // middle shortens a text that is clean to n columns, in its middle: of a path, both the beginning and the end tell much.
 func middle(text string, n int) string {
-	if columns(text) <= n {
+	width := cells.StringWidth(text)
+	if width <= n {
 		return text
 	}
-	head, tail := (n-1)/2, n-1-(n-1)/2
-	runes := []rune(text)
-	from, to := 0, len(runes)
-	for used := 0; from < to; from++ {
-		if used += columnsOf(runes[from]); used > head {
-			break
-		}
-	}
-	for used := 0; to > from; to-- {
-		if used += columnsOf(runes[to-1]); used > tail {
-			break
-		}
-	}
-	return string(runes[:from]) + "…" + string(runes[to:])
+	head := (n - 1) / 2
+	tail := n - 1 - head
+	return cells.Truncate(text, head, "") + "…" + strings.TrimLeft(cells.TruncateLeft(text, width-tail, ""), " ")
 }
 
-// table lines up columns, two spaces apart. Its cells are clean. On a terminal that is too narrow, the cells of one column are
-// shortened in their middle, and all others stay as they are.
+// table lines up columns, two spaces apart, and leaves out those that are empty. Its cells are clean. On a terminal that is too
+// narrow, the cells of one column are shortened in their middle, and all others stay as they are.
 type table struct {
-	rows     [][]string
-	flexible int // the index of that column
+	rows     [][]string // the first has the headings. Others may have fewer cells
+	flexible int        // the index of that column
 }
 
 func newTable(headings ...string) *table { return &table{rows: [][]string{headings}} }
 
-// row adds a line. It may have fewer cells than there are columns.
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) row(texts ...string) { t.rows = append(t.rows, texts) }
 
-func (t *table) widths() []int {
-	var widths []int
-	for _, row := range t.rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], columns(cell))
-		}
-	}
-	return widths
-}
-
-// print writes the table. room is the width of the terminal, or 0. Empty cells at the end leave no spaces behind.
+// print writes the table. room is the width of the terminal, or 0.
 func (t *table) print(to io.Writer, room int) {
-	widths := t.widths()
-	total := -2
-	for _, w := range widths {
-		total += w + 2
+	widths, total := make([]int, len(t.rows[0])), -2
+	for i, heading := range t.rows[0] {
+		for _, row := range t.rows[1:] {
+			if i < len(row) && row[i] != "" {
+				widths[i] = max(widths[i], cells.StringWidth(row[i]), cells.StringWidth(heading))
+			}
+		}
+		if widths[i] > 0 {
+			total += widths[i] + 2
+		}
 	}
 	const least = 12
-	if most := max(least, widths[t.flexible]-(total-room)); room > 0 && total > room {
-		for _, row := range t.rows {
-			if t.flexible < len(row) {
-				row[t.flexible] = middle(row[t.flexible], most)
-			}
-		}
-		widths = t.widths()
+	if room > 0 && total > room {
+		widths[t.flexible] = max(least, widths[t.flexible]-(total-room))
 	}
 	for _, row := range t.rows {
 		var b strings.Builder
 		for i, cell := range row {
-			b.WriteString(cell)
-			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]+2-columns(cell)))
+			if i == t.flexible {
+				cell = middle(cell, widths[i])
+			}
+			if widths[i] > 0 {
+				b.WriteString(cells.FillRight(cell, widths[i]) + "  ")
 			}
 		}
 		fmt.Fprintln(to, strings.TrimRight(b.String(), " "))
@@ -221,6 +155,32 @@ func (a *App) room() int {
 		return n
 	}
 	return 0
+}
+
+// onPrefix completes a command whose argument is a path, that of the root if it is left out.
+func onPrefix(cmd *cobra.Command, do func(ctx context.Context, prefix string) error) *cobra.Command {
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := pathArg(append(args, "/")[0])
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), p)
+	}
+	return cmd
+}
+
+// onLock completes a command whose argument is the path of a lock.
+func onLock(cmd *cobra.Command, do func(ctx context.Context, lock string) error) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := lockArg(args[0])
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), p)
+	}
+	return cmd
 }
 
 // pathArg returns the path in an argument. Slashes at the end do no harm. It does no I/O.
@@ -246,5 +206,3 @@ func lockArg(arg string) (string, error) {
 	}
 	return p, err
 }
-
-var errWaited = errors.New("the time to wait is over")

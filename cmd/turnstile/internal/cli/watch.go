@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,8 +14,7 @@ import (
 )
 
 func watchCommand(a *App) *cobra.Command {
-	var length time.Duration
-	cmd := &cobra.Command{
+	return onLock(&cobra.Command{
 		Use:   "watch PATH",
 		Short: "Print a line for each change of a lock",
 		Long: `Print a line for each change of the lock at PATH, until Ctrl-C. It begins with the holders
@@ -32,28 +29,12 @@ and the waiters that are there. The path need not exist yet.
   asked         somebody asks the holder to give the lock up
   limit         the limit of the semaphore has changed
   free          nobody contends any more
-  disconnected, connected, lost
-                of the connection and the session of watch itself
 
 The time of a line is that of this machine when watch saw the change. Contenders that come and
 leave within a tenth of a second need not be seen. A request to the holder is seen within two
-seconds.`,
-		Example: `  turnstile watch /prod/locks/invoice-42
-  turnstile watch --json --for 1m /prod/locks/invoice-42`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := lockArg(args[0])
-			switch {
-			case err != nil:
-				return err
-			case length < 0:
-				return usagef("--for %v is negative", length)
-			}
-			return a.watch(cmd.Context(), p, length)
-		},
-	}
-	cmd.Flags().DurationVar(&length, "for", 0, "end after this time (default: never)")
-	return cmd
+seconds. If no server answers, the log says so, and watch goes on when one does.`,
+		Example: `  turnstile watch /prod/locks/invoice-42`,
+	}, a.watch)
 }
 
 // event is a change of a lock. The names of its JSON fields are part of the output of the command.
@@ -65,95 +46,80 @@ type event struct {
 	Text  string `json:"text,omitempty"`  // says more, for people
 }
 
-func (a *App) watch(ctx context.Context, p string, length time.Duration) error {
-	m, err := a.open(ctx)
+func (a *App) watch(ctx context.Context, p string) error {
+	t, m, err := a.tree(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = m.Close() }()
-	limited, cancel := context.WithCancel(ctx)
-	if length > 0 {
-		limited, cancel = context.WithTimeout(ctx, length)
+	defer m.Close()
+	t.Patience = 0 // once it has begun, it waits for servers as long as it takes
+	now := t.Now(ctx, p)
+	var before *locks.Lock
+	for err == nil && ctx.Err() == nil {
+		before, err = a.look(ctx, t, p, before, now)
 	}
-	defer cancel()
-	w := &watcher{a: a, t: locks.NewTree(m, 0), path: p}
-	defer m.Subscribe(w.connection())()
-	w.now = w.t.Now(limited, p)
-	for err == nil && limited.Err() == nil {
-		err = w.look(limited)
-	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return withCode(codeOf(ctx, ctx.Err()), nil) // it has no other end
-	case limited.Err() != nil:
-		return nil
 	}
 	return a.plain(clean(p), err)
 }
 
-// watcher follows one lock.
-type watcher struct {
-	a    *App
-	t    *locks.Tree
-	path string
-	now  locks.Clock
-	last *locks.Lock // nil: not looked yet
-
-	mu sync.Mutex // guards the output
-}
-
-// look looks once, tells what has changed, and waits until the next look may see more.
-func (w *watcher) look(ctx context.Context) error {
+// look looks once, tells what has changed, and waits until the next look may see more. before is nil at the first look.
+func (a *App) look(ctx context.Context, t *locks.Tree, p string, before *locks.Lock, now locks.Clock) (*locks.Lock, error) {
 	const pause, longest = 100 * time.Millisecond, 2 * time.Second
-	begun := time.Now()
-	before := w.last
-	if before == nil {
-		before = &locks.Lock{Path: w.path}
+	soon := time.After(pause) // spares the servers
+	known := before
+	if known == nil {
+		known = &locks.Lock{Path: p}
 	}
 	// The watches are set before the look, so they tell of all that the look does not see.
 	changed := make(chan struct{}, 1)
-	l, err := (*locks.Lock)(nil), error(nil)
-	for _, dir := range before.Directories() {
+	change := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	var l *locks.Lock
+	var err error
+	for _, dir := range known.Directories() {
 		var watch *session.Watch
-		if watch, err = w.t.WatchChildren(ctx, dir); err != nil {
+		if watch, err = t.WatchChildren(ctx, dir); err != nil {
 			break
 		}
-		defer watch.AfterEvent(func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		})()
+		defer watch.AfterEvent(change)()
 	}
 	if err == nil {
-		l, err = w.t.Update(ctx, before, locks.All)
+		l, err = t.Update(ctx, known, locks.All)
 	}
-	var broken *locks.BrokenError
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		l = &locks.Lock{Path: w.path}
-	case errors.As(err, &broken):
-		w.a.log.Warn("watch sees nothing meanwhile", "err", w.a.plain(clean(w.path), err))
+		l, err = &locks.Lock{Path: p}, nil
+	case errors.Is(err, locks.ErrBroken):
+		a.log.Warn("watch sees nothing meanwhile", "err", a.plain(clean(p), err))
+		l = before
+		change()
 	case err != nil:
-		return err
+		return nil, err
 	}
-	if l != nil {
-		w.print(changes(w.last, l, w.now)...)
-		w.last = l
-	}
-	if l != nil && len(l.Directories()) == len(before.Directories()) { // otherwise another directory is to be watched
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(longest):
+	if err == nil {
+		for _, e := range changes(before, l, now) {
+			a.printEvent(e)
+		}
+		if len(l.Directories()) != len(known.Directories()) { // another directory is to be watched
+			change()
 		}
 	}
 	select {
-	case <-time.After(pause - time.Since(begun)): // spares the servers
+	case <-changed:
+	case <-time.After(longest):
 	case <-ctx.Done():
 	}
-	return ctx.Err()
+	select {
+	case <-soon:
+	case <-ctx.Done():
+	}
+	return l, nil
 }
 
 // changes returns the changes between two looks, in an order in which they can have happened. before is nil at the first look.
@@ -162,9 +128,8 @@ func changes(before, l *locks.Lock, now locks.Clock) (out []event) {
 	if first {
 		before = &locks.Lock{}
 	}
-	add := func(what string, c *locks.Contender, text string) *event {
+	add := func(what string, c *locks.Contender, text string) {
 		out = append(out, event{Time: time.Now().UTC(), Event: what, Contender: c, Text: text})
-		return &out[len(out)-1]
 	}
 	// The token tells nodes apart, also those of one name. A node that could not be read has none.
 	find := func(in *locks.Lock, c locks.Contender) *locks.Contender {
@@ -176,8 +141,8 @@ func changes(before, l *locks.Lock, now locks.Clock) (out []event) {
 		return nil
 	}
 	for _, c := range before.Contenders {
-		switch stays := find(l, c) != nil; {
-		case stays:
+		switch {
+		case find(l, c) != nil:
 		case c.Holds:
 			add("ended", &c, "")
 		default:
@@ -185,12 +150,11 @@ func changes(before, l *locks.Lock, now locks.Clock) (out []event) {
 		}
 	}
 	if !first && l.Limit != before.Limit && l.Limit > 0 {
-		add("limit", nil, fmt.Sprintf("%d leases, was %d", l.Limit, before.Limit)).Limit = l.Limit
+		out = append(out, event{Time: time.Now().UTC(), Event: "limit", Limit: l.Limit, Text: fmt.Sprintf("%d leases, was %d", l.Limit, before.Limit)})
 	}
+	now.Time = time.Now().Add(now.Skew)
 	for _, c := range l.Contenders {
-		was := find(before, c)
-		now.Time = time.Now().Add(now.Skew)
-		queued := "queued " + now.Ago(c.Since) + " ago"
+		was, queued := find(before, c), "queued "+now.Ago(c.Since)+" ago"
 		switch {
 		case first && c.Holds:
 			add("holds", &c, queued)
@@ -213,55 +177,27 @@ func changes(before, l *locks.Lock, now locks.Clock) (out []event) {
 	return out
 }
 
-// connection returns a function that tells of the connection.
-func (w *watcher) connection() func(session.Change) {
-	was := session.Connected
-	return func(c session.Change) {
-		before := was
-		was = c.To
-		e := event{Time: c.At.UTC()}
-		switch {
-		case c.To == session.Suspended:
-			e.Event, e.Text = "disconnected", "no server answers; changes are told when one does"
-		case c.To == session.Connected && before == session.Suspended:
-			e.Event, e.Text = "connected", "again, with the same session"
-		case c.To == session.Connected && before != session.Connected:
-			e.Event, e.Text = "connected", "again, with a new session "+locks.SessionText(c.Session)
-		case c.To == session.Lost:
-			e.Event, e.Text = "lost", "the session of this watch; a new one will be opened"
-		default:
-			return
-		}
-		w.print(e)
+// printEvent writes a line.
+func (a *App) printEvent(e event) {
+	if a.json {
+		_ = a.printJSON(e)
+		return
 	}
-}
-
-// print writes lines.
-func (w *watcher) print(events ...event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range events {
-		if w.a.json {
-			_ = w.a.printJSON(e)
-			continue
+	line := fmt.Sprintf("%s  %-8s", e.Time.Local().Format("2006-01-02T15:04:05.000Z07:00"), e.Event)
+	if e.Contender != nil {
+		line += "  " + whoCell(*e.Contender)
+		if e.Mode != "" {
+			line += ", " + e.Mode
 		}
-		parts := []string{e.Time.Local().Format("2006-01-02T15:04:05.000Z07:00"), fmt.Sprintf("%-8s", e.Event)}
-		if e.Contender != nil {
-			what := whoCell(*e.Contender)
-			if e.Mode != "" {
-				what += ", " + e.Mode
-			}
-			if e.Leases > 0 {
-				what += ", " + count(e.Leases, "lease", "leases")
-			}
-			parts = append(parts, what)
+		if e.Leases > 0 {
+			line += ", " + count(e.Leases, "lease", "leases")
 		}
-		if e.Text != "" {
-			parts = append(parts, e.Text)
-		}
-		if e.Contender != nil {
-			parts = append(parts, clean(e.Node))
-		}
-		fmt.Fprintln(w.a.Out, strings.Join(parts, "  "))
 	}
+	if e.Text != "" {
+		line += "  " + e.Text
+	}
+	if e.Contender != nil {
+		line += "  " + clean(e.Node)
+	}
+	fmt.Fprintln(a.Out, line)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,7 @@ import (
 )
 
 func whyCommand(a *App) *cobra.Command {
-	return &cobra.Command{
+	return onLock(&cobra.Command{
 		Use:   "why PATH",
 		Short: "Say why a lock does not move, and what to do",
 		Long: `Say in three lines why the lock at PATH does not move: the holder, since when it has the lock, and
@@ -26,15 +25,7 @@ servers allows that (4lw.commands.whitelist=srvr,cons).
 All locks of the ensemble are read to find circles: contenders that wait for each other. A
 circle is only ever possible: the servers do not know which goroutine made a node.`,
 		Example: `  turnstile why /prod/locks/invoice-42`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := lockArg(args[0])
-			if err != nil {
-				return err
-			}
-			return a.why(cmd.Context(), p)
-		},
-	}
+	}, a.why)
 }
 
 // whyJSON is the output of "why --json".
@@ -152,37 +143,35 @@ func (a *App) next(l *locks.Lock, holder locks.Contender, silent, circle bool) s
 }
 
 // circleOf returns in words what a circle of a lock may be, from what waits for the lock back to it.
-func circleOf(l *locks.Lock, all []*locks.Lock) (words []string) {
-	stuck := locks.Stuck(all)
-	for _, holder := range l.Holders() {
-		if _, ok := stuck[holder.Path]; !ok {
-			continue
-		}
-		// The holder may be what waits elsewhere. Follow that, until the way comes back to this lock.
-		var follow func(c locks.Contender, seen map[string]bool) []string
-		follow = func(c locks.Contender, seen map[string]bool) []string {
-			for _, other := range all {
-				for _, w := range other.Contenders {
-					behind := stuck[w.Path]
-					if w.Holds || w.Session != c.Session || len(behind) == 0 || seen[w.Path] || !locks.SameTask(c, w) {
-						continue
+func circleOf(l *locks.Lock, all []*locks.Lock) []string {
+	stuck, seen := locks.Stuck(all), map[string]bool{}
+	// A contender may be what waits elsewhere. Follow that, until the way comes back to this lock.
+	var follow func(c locks.Contender) []string
+	follow = func(c locks.Contender) []string {
+		for _, other := range all {
+			for _, w := range other.Contenders {
+				if w.Holds || w.Session != c.Session || seen[w.Path] || !locks.SameTask(c, w) {
+					continue
+				}
+				seen[w.Path] = true
+				for _, b := range stuck[w.Path] {
+					word := fmt.Sprintf("%s waits for %s, behind %s", whoCell(w), clean(other.Path), whoCell(b))
+					if other.Path == l.Path {
+						return []string{word}
 					}
-					seen[w.Path] = true
-					for _, b := range behind {
-						word := fmt.Sprintf("%s waits for %s, behind %s", whoCell(w), clean(other.Path), whoCell(b))
-						if path.Dir(w.Path) == path.Dir(holder.Path) {
-							return []string{word}
-						}
-						if rest := follow(b, seen); rest != nil {
-							return append([]string{word}, rest...)
-						}
+					if rest := follow(b); rest != nil {
+						return append([]string{word}, rest...)
 					}
 				}
 			}
-			return nil
 		}
-		if words := follow(holder, map[string]bool{}); words != nil {
-			return words
+		return nil
+	}
+	for _, holder := range l.Holders() {
+		if _, ok := stuck[holder.Path]; ok {
+			if words := follow(holder); words != nil {
+				return words
+			}
 		}
 	}
 	return nil

@@ -138,7 +138,7 @@ func TestNarrow(t *testing.T) {
 	got := call(t.Context(), []string{"TURNSTILE_ZK=" + w.addr, "COLUMNS=80"}, "ls")
 	got.want(t, 0)
 	for line := range strings.Lines(got.stdout) {
-		if n := columns(strings.TrimRight(line, "\n")); n > 80 {
+		if n := cells.StringWidth(strings.TrimRight(line, "\n")); n > 80 {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}

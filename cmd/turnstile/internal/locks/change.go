@@ -8,7 +8,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // Errors of [Tree.Delete] and [Tree.Ask].
@@ -35,13 +34,8 @@ func (t *Tree) Delete(ctx context.Context, c Contender) error {
 	return err
 }
 
-// Ask asks a contender, which must be known, to give the lock up. It fails with [ErrGone] and [ErrReplaced] as
-// Delete does, with zklock.ErrNotRevocable if the node's data says that the contender does not listen, and
-// otherwise as Read does.
+// Ask asks a contender, which must be known, to give the lock up. It fails as Delete does.
 func (t *Tree) Ask(ctx context.Context, c Contender) error {
-	if c.Deaf {
-		return zklock.ErrNotRevocable
-	}
 	return t.change(ctx, c, func(s *session.Session, stat *zk.Stat, _ []byte) error {
 		_, err := s.Set(ctx, c.Path, []byte(queue.RevokeMessage), stat.Version)
 		return err

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -121,5 +122,5 @@ func (c *Contender) describe(data []byte, stat *zk.Stat) {
 		c.Client = ClientHand
 		return
 	}
-	c.Session, c.Client = SessionText(stat.EphemeralOwner), clientOf(c.Node, data, ours)
+	c.Session, c.Client = fmt.Sprintf("%#x", uint64(stat.EphemeralOwner)), clientOf(c.Node, data, ours)
 }

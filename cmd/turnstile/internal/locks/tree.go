@@ -8,8 +8,10 @@ package locks
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -20,72 +22,41 @@ import (
 // Tree makes requests, in one session after the other. Its methods may be called by several goroutines
 // at once.
 type Tree struct {
+	Patience time.Duration // how long to wait for a session; 0: without a limit
 	m        *session.Manager
-	patience time.Duration // how long to wait for a session
 }
 
-// tries is how many connections may be lost while one answer is awaited, and how many sessions. The next try would
-// probably end in the same way.
+var (
+	// ErrUnreachable is matched by errors that say that no server answers.
+	ErrUnreachable = errors.New("no server answers")
+	// ErrBroken is matched by the error of a read that lost its connection each time that it was tried. The next try would
+	// probably end in the same way.
+	ErrBroken = errors.New("did not come: the connection was lost 3 times meanwhile")
+)
+
 const tries = 3
 
-// attempt counts how often one request is tried. It is a value of the request's context.
-type attempt struct {
-	failed int
-	end    context.CancelCauseFunc
-}
-
-type attemptKey struct{}
-
-// countTries is a hook that ends a request after a few tries: without it, a list that takes longer than the session can
-// wait would be asked for again and again.
-func countTries(ctx context.Context, r session.RetryInfo) {
-	a, ok := ctx.Value(attemptKey{}).(*attempt)
-	if !ok {
-		return
-	}
-	if a.failed++; a.failed == tries {
-		a.end(r.Cause)
-	}
-}
-
-// BrokenError is the error of a read that lost its connection, or its session, each time that it was tried.
-type BrokenError struct {
-	What string // that was read
-	Err  error  // of the last try
-}
-
-func (e *BrokenError) Error() string {
-	return fmt.Sprintf("%s did not come: the connection was lost %d times meanwhile", e.What, tries)
-}
-
-func (e *BrokenError) Unwrap() error { return e.Err }
-
-// TooLongError is the error of a read whose answer is longer than this program reads. It matches session.ErrTooLong.
-type TooLongError struct {
-	What string // that was read
-	Err  error
-}
-
-func (e *TooLongError) Error() string { return fmt.Sprintf("%s is too long: %v", e.What, e.Err) }
-
-func (e *TooLongError) Unwrap() error { return e.Err }
-
-// ErrUnreachable is matched by errors that say that no server answers.
-var ErrUnreachable = errors.New("no server answers")
+// failKey is the key of a func(error) in the context of a request, which is called when the request has to be sent again.
+type failKey struct{}
 
 // NewTree returns the tree of a manager. A request waits for a session for patience at most, and then
-// fails with [ErrUnreachable]. 0 is without a limit. Call NewTree once for a manager.
+// fails with [ErrUnreachable]. Call NewTree once for a manager.
 func NewTree(m *session.Manager, patience time.Duration) *Tree {
-	m.AddTrace(session.Trace{Retry: countTries})
-	return &Tree{m: m, patience: patience}
+	// Without this, a list that takes longer than the session can wait would be asked for again and again.
+	m.AddTrace(session.Trace{Retry: func(ctx context.Context, r session.RetryInfo) {
+		if fail, ok := ctx.Value(failKey{}).(func(error)); ok {
+			fail(r.Cause)
+		}
+	}})
+	return &Tree{Patience: patience, m: m}
 }
 
 // Session returns the live session.
 func (t *Tree) Session(ctx context.Context) (*session.Session, error) {
-	if t.patience <= 0 {
+	if t.Patience <= 0 {
 		return t.m.Session(ctx)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, t.patience, ErrUnreachable)
+	limited, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
 	s, err := t.m.Session(limited)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
@@ -96,26 +67,30 @@ func (t *Tree) Session(ctx context.Context) (*session.Session, error) {
 
 // do makes one reading request, again if its session is lost. It is given up when its connection was lost a few times.
 func (t *Tree) do(ctx context.Context, what string, f func(context.Context, *session.Session) error) error {
-	for n := 1; ; n++ {
-		s, err := t.Session(ctx)
-		if err != nil {
-			return err
+	limited, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	failed := 0
+	fail := func(cause error) {
+		if failed++; failed == tries {
+			end(fmt.Errorf("%s %w (%w)", what, ErrBroken, cause))
 		}
-		limited, end := context.WithCancelCause(ctx)
-		err = f(context.WithValue(limited, attemptKey{}, &attempt{end: end}), s)
-		gaveUp := context.Cause(limited)
-		end(nil)
+	}
+	limited = context.WithValue(limited, failKey{}, fail)
+	for {
+		s, err := t.Session(limited)
+		if err == nil {
+			err = f(limited, s)
+		}
 		switch {
-		case gaveUp != nil && ctx.Err() == nil:
-			return &BrokenError{what, gaveUp}
+		case limited.Err() != nil && ctx.Err() == nil:
+			return context.Cause(limited)
 		case errors.Is(err, session.ErrTooLong):
-			return &TooLongError{what, err}
-		case errors.Is(err, session.ErrLost) && n == tries && t.patience > 0:
-			return &BrokenError{what, err}
-		case errors.Is(err, session.ErrLost):
-			continue
+			return fmt.Errorf("%s is too long: %w", what, err)
+		case !errors.Is(err, session.ErrLost):
+			return err
+		case t.Patience > 0:
+			fail(err)
 		}
-		return err
 	}
 }
 
@@ -146,5 +121,24 @@ func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat
 	return data, stat, err
 }
 
-// SessionText returns the id of a session as ZooKeeper's own tools print it.
-func SessionText(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
+// Now asks the servers for their time. They tell it only with a node that was made. So Now makes a node, writes to it and deletes
+// it, in one transaction, which leaves nothing: below the root, or if that is refused, below a directory above the lock, where
+// no contenders are. If all refuse, the clock is the one here.
+func (t *Tree) Now(ctx context.Context, lock string) Clock {
+	for _, dir := range []string{"/", path.Dir(lock)} {
+		node := path.Join(dir, "turnstile-clock-"+rand.Text())
+		var replies []zk.MultiResponse
+		var begun time.Time
+		err := t.do(ctx, "the time", func(ctx context.Context, s *session.Session) (err error) {
+			begun = time.Now()
+			replies, err = s.Multi(ctx, &zk.CreateRequest{Path: node}, &zk.SetDataRequest{Path: node}, &zk.DeleteRequest{Path: node, Version: 1})
+			return err
+		})
+		if now := time.Now(); err == nil && len(replies) > 1 && replies[1].Stat != nil {
+			// The leader's clock was read somewhere between the request and the answer.
+			stamp := time.UnixMilli(replies[1].Stat.Mtime).Add(now.Sub(begun) / 2)
+			return Clock{stamp, stamp.Sub(now)}
+		}
+	}
+	return Clock{Time: time.Now()}
+}

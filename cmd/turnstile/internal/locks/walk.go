@@ -36,74 +36,63 @@ func (f *Found) Complete() bool { return len(f.TooMany)+len(f.Unread) == 0 }
 // long. Walk fails as Read does.
 func (t *Tree) Walk(ctx context.Context, from string, most int, detail Detail) (*Found, error) {
 	found := &Found{}
-	for level, top := []string{from}, true; len(level) > 0; top = false {
+	for level := []string{from}; len(level) > 0 && len(found.TooMany) == 0; {
 		if room := most - found.Read; len(level) > room {
-			found.TooMany = level[room:]
-			level = level[:room]
+			level, found.TooMany = level[:room], level[room:]
 		}
-		next, err := t.walkLevel(ctx, level, top, detail, found)
-		if err != nil {
+		top, all, errs := found.Read == 0, make([]*Lock, len(level)), make([]error, len(level))
+		g, within := errgroup.WithContext(ctx)
+		g.SetLimit(parallel)
+		for i, dir := range level {
+			g.Go(func() error {
+				all[i], errs[i] = t.Read(within, dir, detail)
+				for _, goesOn := range []error{zk.ErrNoNode, zk.ErrNoAuth, session.ErrTooLong, session.ErrInvalid} {
+					if errors.Is(errs[i], goesOn) && !top {
+						return nil
+					}
+				}
+				return errs[i]
+			})
+		}
+		if err := g.Wait(); err != nil {
 			return nil, err
 		}
 		found.Read += len(level)
-		if len(found.TooMany) > 0 {
-			found.TooMany = append(found.TooMany, next...)
-			break
+		var next []string
+		for i, err := range errs {
+			switch {
+			case errors.Is(err, zk.ErrNoNode): // it has gone since
+			case errors.Is(err, zk.ErrNoAuth):
+				found.Unread = append(found.Unread, Unread{level[i], "no rights to read it"})
+			case err != nil:
+				found.Unread = append(found.Unread, Unread{level[i], err.Error()})
+			default:
+				next = append(next, found.add(all[i])...)
+			}
 		}
-		level = next
+		if level = next; len(found.TooMany) > 0 {
+			found.TooMany = append(found.TooMany, next...)
+		}
 	}
 	return found, nil
 }
 
-// walkLevel reads directories, and returns those below them.
-func (t *Tree) walkLevel(ctx context.Context, dirs []string, top bool, detail Detail, found *Found) (next []string, err error) {
-	all := make([]*Lock, len(dirs))
-	errs := make([]error, len(dirs))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallel)
-	for i, dir := range dirs {
-		g.Go(func() error {
-			all[i], errs[i] = t.Read(ctx, dir, detail)
-			tooLong := errors.Is(errs[i], session.ErrTooLong) || errors.Is(errs[i], session.ErrInvalid)
-			switch {
-			case !top && (errors.Is(errs[i], zk.ErrNoAuth) || tooLong):
-				return nil
-			case errors.Is(errs[i], zk.ErrNoNode) && !top:
-				errs[i] = nil // it has gone since
-				return nil
-			}
-			return errs[i]
-		})
+// add takes a directory, and returns those below it that can be of other locks.
+func (f *Found) add(l *Lock) (below []string) {
+	if len(l.Contenders) > 0 {
+		f.Locks = append(f.Locks, l)
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	for i, l := range all {
-		switch {
-		case errors.Is(errs[i], zk.ErrNoAuth):
-			found.Unread = append(found.Unread, Unread{dirs[i], "no rights to read it"})
-		case errors.Is(errs[i], session.ErrTooLong):
-			found.Unread = append(found.Unread, Unread{dirs[i], "the list of its children is too long: turnstile reads at most 64 MiB"})
-		case errs[i] != nil:
-			found.Unread = append(found.Unread, Unread{dirs[i], errs[i].Error()})
-		case l == nil:
-		default:
-			if len(l.Contenders) > 0 {
-				found.Locks = append(found.Locks, l)
-			}
-			for _, name := range l.Others {
-				p := path.Join(l.Path, name)
-				own := l.Kind == Curator && (name == curatorLeases || name == curatorLocks) || l.Kind == Semaphore && name == limitPin
-				if !own && !IsSystem(p) {
-					next = append(next, p)
-				}
-				if name == "last" { // the record of a job
-					found.Jobs = append(found.Jobs, l.Path)
-				}
-			}
+	for _, name := range l.Others {
+		if name == "last" { // the record of a job
+			f.Jobs = append(f.Jobs, l.Path)
+		}
+		p := path.Join(l.Path, name)
+		own := l.Kind == Curator && (name == curatorLeases || name == curatorLocks) || l.Kind == Semaphore && name == limitPin
+		if !own && !IsSystem(p) {
+			below = append(below, p)
 		}
 	}
-	return next, nil
+	return below
 }
 
 // IsSystem reports whether a path is ZooKeeper's own.

@@ -36,3 +36,4 @@ func KeepIgnored()                                                 {}
 func IsHelper() bool                                               { return false }
 func Helper(Prepare) int                                           { return 0 }
 func Find(string, string, bool) (string, error)                    { return "", Supported() }
+func OwnGroup() *syscall.SysProcAttr                               { return nil }

@@ -27,6 +27,9 @@ func SignalOf(name string) (syscall.Signal, bool) {
 	return sig, slices.Contains(early, sig) || sig == unix.SIGUSR1 || sig == unix.SIGUSR2
 }
 
+// OwnGroup keeps the signals of a terminal from a process.
+func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
 // KeepIgnored ignores the signals that the caller has told this process to ignore, so that the command does too. A program
 // calls it before it catches any signal.
 func KeepIgnored() {
