@@ -79,7 +79,7 @@ func TestBreakWaiterHoldsByNow(t *testing.T) {
 			w := newWorld(t, servedInProcess(t), "/test")
 			b := w.becoming(t)
 			in, typed := io.Pipe()
-			out, errs := &screenBuffer{}, &screenBuffer{}
+			out, errs := &buffer{}, &buffer{}
 			app := &App{In: in, Out: out, Err: errs, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
 			done := make(chan int, 1)
 			go func() { done <- app.Run(t.Context(), []string{"break", "--force", "--node", b.node, w.top + "/l"}) }()

@@ -46,10 +46,18 @@ func startJob(t *testing.T, server string, args ...string) *process {
 // startCommand is start with a command that runs turnstile.
 func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
+	p := &process{cmd: cmd, stdout: new(buffer), stderr: new(buffer)}
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.cmd.WaitDelay = testserver.Patience // for the rest of the output
+	p.begin(t, server)
+	return p
+}
+
+// begin starts the process, with the streams that it has. It is killed when the test ends.
+func (p *process) begin(t *testing.T, server string) {
+	t.Helper()
+	p.ended = make(chan struct{})
+	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +70,9 @@ func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 		if t.Failed() {
-			t.Logf("turnstile %s: %v\nstdout: %s\nstderr: %s", strings.Join(cmd.Args[1:], " "), p.cmd.ProcessState, p.stdout, p.stderr)
+			t.Logf("turnstile %s: %v\nstdout: %s\nstderr: %s", strings.Join(p.cmd.Args[1:], " "), p.cmd.ProcessState, p.stdout, p.stderr)
 		}
 	})
-	return p
 }
 
 // running reports whether the process has not ended.

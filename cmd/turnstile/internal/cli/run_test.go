@@ -5,7 +5,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -162,18 +161,6 @@ func TestRunReadWrite(t *testing.T) {
 	writer.wait(t, 143)
 }
 
-// The label is in the node's data.
-func TestRunLabel(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	start(t, server(t), "run", "--label", "release 42", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-	j.await(t, "A")
-	data, _, err := testserver.Admin(t).Get(path + "/" + testserver.Children(t, path)[0])
-	if err != nil || !strings.Contains(string(data), "release 42") {
-		t.Errorf("data %s, %v: want the label", data, err)
-	}
-}
-
 // Signals go to all processes of the command's group, and the command decides what they do.
 func TestRunSignals(t *testing.T) {
 	t.Parallel()
@@ -232,21 +219,6 @@ func wantLast(t *testing.T, j journal, word string, before ...string) {
 		if at := j.last(t, w); at < 0 || at > end {
 			t.Errorf("the last %s is line %d, and the last %s line %d", w, at, word, end)
 		}
-	}
-}
-
-// Each holder has a higher token.
-func TestRunToken(t *testing.T) {
-	t.Parallel()
-	path, before := testserver.Path(t), int64(0)
-	for range 3 {
-		p := start(t, server(t), "run", path, "--", "sh", "-c", "echo $TURNSTILE_TOKEN")
-		p.wait(t, 0)
-		token, err := strconv.ParseInt(strings.TrimSpace(p.stdout.String()), 10, 64)
-		if err != nil || token <= before {
-			t.Errorf("token %q after %d", p.stdout, before)
-		}
-		before = token
 	}
 }
 

@@ -141,25 +141,7 @@ func waitGone(t *testing.T, pids []int) {
 	}
 }
 
-// A turnstile that is killed takes all processes of its command with it, before another client gets
-// the lock.
-func TestRunKilled(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	script, pids := withPids(t)
-	holder := start(t, server(t), "run", "--timeout", "10s", path, "--", "sh", "-c", script)
-	all := pids()
-	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
-	holder.signal(t, syscall.SIGKILL)
-	waitGone(t, all)
-	if j.last(t, "B") >= 0 {
-		t.Log("the rival was fast, or this test slow") // the session outlives its client by seconds
-	}
-	rival.wait(t, 0)
-}
-
-// The same holds for the command of a turnstile that is itself the command of another.
+// A turnstile that is killed takes all processes of its command with it, also if that is a turnstile.
 func TestRunNestedKilled(t *testing.T) {
 	t.Parallel()
 	outer, inner := testserver.Path(t), testserver.Path(t)

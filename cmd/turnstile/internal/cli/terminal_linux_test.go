@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,50 +17,18 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// onTerminal starts turnstile as a shell would in a terminal. What the terminal shows comes into
-// the process's stdout. If piped is true, the command's output goes to stderr and not to the terminal.
-func onTerminal(t *testing.T, piped bool, args ...string) (p *process, keyboard *os.File) {
-	t.Helper()
-	return onTerminalRun(t, piped, os.Args[0], args...)
-}
-
-// onTerminalRun is onTerminal for any program, such as a shell that starts turnstile.
-func onTerminalRun(t *testing.T, piped bool, program string, args ...string) (p *process, keyboard *os.File) {
+// onTerminal starts a program, such as a shell that starts turnstile, as a shell would in a terminal. What the terminal shows comes
+// into the process's stdout.
+func onTerminal(t *testing.T, program string, args ...string) (p *process, keyboard *os.File) {
 	t.Helper()
 	keyboard, screen := openPTY(t)
-	p = &process{cmd: exec.Command(program, args...), stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server(t), longTimeout)
+	defer screen.Close()
+	p = &process{cmd: exec.Command(program, args...), stdout: new(buffer), stderr: new(buffer)}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = screen, screen, screen
-	if piped {
-		p.cmd.Stdout, p.cmd.Stderr = p.stderr, p.stderr
-	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	screen.Close()
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := keyboard.Read(buf)
-			if err != nil {
-				return
-			}
-			_, _ = p.stdout.Write(buf[:n])
-		}
-	}()
-	go func() {
-		defer close(p.ended)
-		_ = p.cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		keyboard.Close()
-		if t.Failed() {
-			t.Logf("%s: %v\nscreen: %s\nother output: %s", strings.Join(args, " "), p.cmd.ProcessState, p.stdout, p.stderr)
-		}
-	})
+	t.Cleanup(func() { keyboard.Close() })
+	p.begin(t, server(t))
+	go func() { _, _ = io.Copy(p.stdout, keyboard) }()
 	return p, keyboard
 }
 
@@ -93,7 +62,7 @@ func openPTY(t *testing.T) (keyboard, screen *os.File) {
 func (p *process) awaitScreen(t *testing.T, text string) {
 	t.Helper()
 	zktest.Eventually(t, patience, "on the screen: "+text, func() bool {
-		return strings.Contains(p.stdout.String(), text) || strings.Contains(p.stderr.String(), text)
+		return strings.Contains(p.stdout.String(), text)
 	})
 }
 
@@ -108,7 +77,7 @@ func press(t *testing.T, keyboard *os.File, keys string) {
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	const script = "echo ready; read a; echo got $a; read b; echo end"
-	p, keyboard := onTerminal(t, false, "run", testserver.Path(t), "--", "sh", "-c", script)
+	p, keyboard := onTerminal(t, os.Args[0], "run", testserver.Path(t), "--", "sh", "-c", script)
 	p.awaitScreen(t, "ready")
 	press(t, keyboard, "one\n")
 	p.awaitScreen(t, "got one")
@@ -120,14 +89,14 @@ func TestTerminal(t *testing.T) {
 func TestTerminalInterrupt(t *testing.T) {
 	t.Parallel()
 	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a'; echo status $?; "
-	p, keyboard := onTerminalRun(t, false, "bash", "-c", run+run)
+	p, keyboard := onTerminal(t, "bash", "-c", run+run)
 	p.awaitScreen(t, "ready")
 	press(t, keyboard, "\x03")
 	p.wait(t, -1)
 	if strings.Contains(p.stdout.String(), "status") {
 		t.Error("the script has gone on")
 	}
-	p, keyboard = onTerminalRun(t, false, "bash", "-c", "set -m; "+run)
+	p, keyboard = onTerminal(t, "bash", "-c", "set -m; "+run)
 	p.awaitScreen(t, "ready")
 	press(t, keyboard, "\x03")
 	p.wait(t, 130)
@@ -138,7 +107,7 @@ func TestTerminalInterrupt(t *testing.T) {
 func TestTerminalBackground(t *testing.T) {
 	t.Parallel()
 	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a; echo got $a'"
-	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+run+" & read x; fg")
+	p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+run+" & read x; fg")
 	p.awaitScreen(t, "ready")
 	press(t, keyboard, "go\n")
 	p.awaitScreen(t, os.Args[0]) // fg prints the command
@@ -150,7 +119,7 @@ func TestTerminalBackground(t *testing.T) {
 // Ctrl-Z does not stop a command that holds a lock.
 func TestTerminalSuspend(t *testing.T) {
 	t.Parallel()
-	p, keyboard := onTerminal(t, false, "run", testserver.Path(t), "--", "sh", "-c", "echo ready; read a; echo got $a")
+	p, keyboard := onTerminal(t, os.Args[0], "run", testserver.Path(t), "--", "sh", "-c", "echo ready; read a; echo got $a")
 	p.awaitScreen(t, "ready")
 	press(t, keyboard, "\x1a")
 	p.awaitScreen(t, "cannot be suspended")
@@ -165,7 +134,7 @@ func TestTerminalGivenBack(t *testing.T) {
 	// The shell is the session's leader, like one that a user types in. It reads from the terminal
 	// after turnstile has ended.
 	script := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'stty raw -echo; kill -KILL $$'; echo status $?; read a; echo got $a"
-	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+script)
+	p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+script)
 	p.awaitScreen(t, "status 137")
 	press(t, keyboard, "one\n")
 	p.awaitScreen(t, "got one")
@@ -180,7 +149,7 @@ func TestTerminalGivenBack(t *testing.T) {
 func TestTerminalClosed(t *testing.T) {
 	t.Parallel()
 	path := testserver.Path(t)
-	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+os.Args[0]+" run "+path+" -- cat & read x")
+	p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+os.Args[0]+" run "+path+" -- cat & read x")
 	p.awaitScreen(t, "SIGTTIN")
 	testserver.WaitChildren(t, path, 1)
 	keyboard.Close()
@@ -207,7 +176,7 @@ func TestTerminalSuspendPipeline(t *testing.T) {
 	for what, trap := range map[string]string{"usual": "", "deaf": "trap '' TSTP; "} {
 		path, j, file := testserver.Path(t), newJournal(t), filepath.Join(t.TempDir(), "pids")
 		run := os.Args[0] + ` run ` + path + ` -- sh -c "` + trap + `echo \$\$ > ` + file + `; ` + j.loop("A") + `"`
-		p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+run+" | cat; echo stopped; read x; fg")
+		p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+run+" | cat; echo stopped; read x; fg")
 		j.await(t, "A")
 		command, turnstile := pidOf(t, file), p.awaitChild(t, os.Args[0])
 		press(t, keyboard, "\x1a")
@@ -227,7 +196,7 @@ func TestTerminalSuspendPipeline(t *testing.T) {
 func TestTerminalSuspendForNobody(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
-	_, keyboard := onTerminalRun(t, false, "sh", "-c", os.Args[0]+` run `+path+` -- sh -c "`+j.loop("A")+`" | cat`)
+	_, keyboard := onTerminal(t, "sh", "-c", os.Args[0]+` run `+path+` -- sh -c "`+j.loop("A")+`" | cat`)
 	j.await(t, "A")
 	press(t, keyboard, "\x1a")
 	j.goesOn(t)

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -136,7 +136,7 @@ func normal(text string) string {
 
 // running is a call of the program that goes on.
 type running struct {
-	out, err *screenBuffer
+	out, err *buffer
 	done     chan int
 	stop     context.CancelCauseFunc
 }
@@ -145,7 +145,7 @@ type running struct {
 func (w *world) begin(t *testing.T, in string, args ...string) *running {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
-	r := &running{out: &screenBuffer{}, err: &screenBuffer{}, done: make(chan int, 1), stop: stop}
+	r := &running{out: &buffer{}, err: &buffer{}, done: make(chan int, 1), stop: stop}
 	app := &App{In: strings.NewReader(in), Out: r.out, Err: r.err, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
 	go func() { r.done <- app.Run(ctx, args) }()
 	t.Cleanup(func() { stop(nil); <-r.done; close(r.done) })
@@ -168,53 +168,10 @@ func (r *running) end(t *testing.T) int {
 // prints waits until the program has printed one of the texts.
 func (r *running) prints(t *testing.T, texts ...string) {
 	t.Helper()
-	printed := func() bool {
+	zktest.Eventually(t, testserver.Patience, fmt.Sprintf("%q on the standard output", texts), func() bool {
 		out := r.out.String()
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(out, text) })
-	}
-	for end := time.Now().Add(testserver.Patience); !printed(); {
-		if time.Now().After(end) {
-			t.Fatalf("%q was not printed; stdout:\n%s\nstderr:\n%s", texts, r.out, r.err)
-		}
-		r.out.wait(end)
-	}
-}
-
-// screenBuffer is a bytes.Buffer that goroutines share.
-type screenBuffer struct {
-	mu   sync.Mutex
-	b    bytes.Buffer
-	more chan struct{} // closed at the next write
-}
-
-func (b *screenBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.more != nil {
-		close(b.more)
-		b.more = nil
-	}
-	return b.b.Write(p)
-}
-
-func (b *screenBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// wait returns at the next write, or soon.
-func (b *screenBuffer) wait(end time.Time) {
-	b.mu.Lock()
-	if b.more == nil {
-		b.more = make(chan struct{})
-	}
-	more := b.more
-	b.mu.Unlock()
-	select {
-	case <-more:
-	case <-time.After(min(100*time.Millisecond, time.Until(end))):
-	}
+	})
 }
 
 // servedInProcess returns the address of an in-process server.
