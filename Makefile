@@ -33,9 +33,9 @@ proof: ## All proofs in full, and a table of them; PROOF=sim,faults for some, PR
 
 # -count=1: some of these tests read files outside their module, whose changes the cache of results does not see.
 .PHONY: examples
-examples: ## Run every example, and test those that are modules of their own
+examples: ## Run every example that is a program, and test those that are modules of their own
 	@for d in $(EXAMPLES); do (cd $$d && go test -count=1 -race ./...) || exit 1; done
-	@for d in examples/*/; do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
+	@for d in $(dir $(wildcard examples/*/main.go)); do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
 
 .PHONY: bench
 bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us, and write docs/measured/rivals.md and README.md; BEFORE=commit: beside that state and the limits; HOT=regexp: micro-benchmarks beside BEFORE's
