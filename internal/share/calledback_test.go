@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -20,9 +21,7 @@ func TestCalledBackIsNotInTheWay(t *testing.T) {
 		server := zktest.Start(t)
 		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
 			session.WithTimeout(time.Minute), session.WithLogger(slog.New(slog.DiscardHandler)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		defer m.Close()
 		s := turnsOn(t, m, "/lock", func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 1, 0) })
 		server.Refuse(true)
@@ -41,9 +40,7 @@ func TestCalledBackIsNotInTheWay(t *testing.T) {
 		}
 		server.Refuse(false)
 		l, err := s.Acquire(t.Context(), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -65,9 +62,7 @@ func TestCalledBackInAHook(t *testing.T) {
 					return ctx, nil
 				},
 			}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		defer m.Close()
 		p := &process{Turns: turnsOn(t, m, "/lock", func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 1, 0) })}
 		first := p.begin(context.WithValue(t.Context(), blocking{}, true))

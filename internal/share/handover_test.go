@@ -56,30 +56,6 @@ func TestBound(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A holder that is asked to release is the last one of its turn.
-func TestRevoked(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newProcess(t, dir, 10)
-	q := newProcess(t, dir, 10)
-	first := p.hold(t)
-	second, third := p.wait(t, 1), p.wait(t, 2)
-	other := q.wait(t, 1)
-	testserver.WaitChildren(t, dir, 2)
-	giveBack(t, first)
-	l := second.lease(t)
-	_, err := testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
-	expect.NoError(t, err)
-	expect.Receive(t, "the request", l.Revoked())
-	giveBack(t, l)
-	giveBack(t, other.lease(t)) // not the third
-	last := third.lease(t)
-	if last.IsRevoked() {
-		t.Error("the hold of another turn is told")
-	}
-	giveBack(t, last)
-	testserver.WaitChildren(t, dir, 0)
-}
-
 // TryAcquire returns queue.ErrBusy without a request while this process holds. It does not disturb
 // waiters that come while it is under way.
 func TestTry(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/share"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -108,9 +109,7 @@ func (l *lease) when(f func()) {
 func lock(t *testing.T, h *share.Holds[*lease], ctx context.Context, name string) *lease {
 	t.Helper()
 	l := &lease{name: name}
-	if err := h.Lock(ctx, get(l)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.Lock(ctx, get(l)))
 	return l
 }
 
@@ -204,15 +203,7 @@ func TestUnlockOrder(t *testing.T) {
 
 // A lost hold keeps the slot until its Unlock. Meanwhile a Lock asks for no lease, and a try is busy.
 func TestLostHoldKeepsSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, err := session.Open("127.0.0.1:1", session.WithDialer(nowhere))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		h := &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true}
-		ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
-		defer cancelAll()
+	withSlot(t, func(t *testing.T, ctx context.Context, h *share.Holds[*lease]) {
 		lost := lock(t, h, ctx, "lost")
 		lost.lose(session.ErrLost)
 		if ok, err := h.TryLock(ctx, never(t)); ok || err != nil {
@@ -237,15 +228,7 @@ func TestLostHoldKeepsSlot(t *testing.T) {
 
 // A lease that comes while the slot is taken is given up, and its place is not kept. The Lock waits for the slot.
 func TestLeaseWithoutSlotIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, err := session.Open("127.0.0.1:1", session.WithDialer(nowhere))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		h := &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true}
-		ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
-		defer cancelAll()
+	withSlot(t, func(t *testing.T, ctx context.Context, h *share.Holds[*lease]) {
 		granted := make(chan *lease)
 		locked := make(chan error, 1)
 		go func() {
@@ -269,15 +252,8 @@ func TestLeaseWithoutSlotIsGivenUp(t *testing.T) {
 
 // A call that takes several leases is interrupted when the hold in the slot is lost, and begins again after its Unlock.
 func TestInterruptedAtLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, err := session.Open("127.0.0.1:1", session.WithDialer(nowhere))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		h := &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true, Several: true}
-		ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
-		defer cancelAll()
+	withSlot(t, func(t *testing.T, ctx context.Context, h *share.Holds[*lease]) {
+		h.Several = true
 		holder := lock(t, h, ctx, "holder")
 		calls := make(chan int, 10)
 		locked := make(chan error, 1)
@@ -309,9 +285,7 @@ func TestLocker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := make(logLines, 100)
 		m, err := session.Open("127.0.0.1:1", session.WithDialer(nowhere), session.WithLogger(slog.New(lines)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		h := &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true}
 		locker := h.Locker(func(context.Context, bool) (*lease, error) { return nil, queue.ErrConflict }, nil)
 		func() {
@@ -360,6 +334,18 @@ func TestLockerTellsLoss(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withSlot runs a test in a bubble, with holds that have a slot, and a context that ends after an hour.
+func withSlot(t *testing.T, f func(t *testing.T, ctx context.Context, h *share.Holds[*lease])) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := session.Open("127.0.0.1:1", session.WithDialer(nowhere))
+		expect.NoError(t, err)
+		defer m.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		f(t, ctx, &share.Holds[*lease]{Path: "/lock", Manager: m, Slot: true})
+	})
 }
 
 func nowhere(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") }

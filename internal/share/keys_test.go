@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/share"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 )
 
 // object is a lock that is in use while a test says so.
@@ -44,9 +45,7 @@ func open(path string) (*object, share.State, error) {
 func newKeys(t *testing.T) *share.Keys[*object] {
 	t.Helper()
 	m, err := share.NewKeys("/locks", open)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return m
 }
 

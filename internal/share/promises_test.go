@@ -3,7 +3,6 @@ package share
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,27 +14,6 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// The session may have one node. A call that gave up has left nothing behind: the next one finds room, since the delete of the
-// node that was made for the first leaves before its create.
-func TestGivesUpAtLimitOfNodes(t *testing.T) {
-	dir := testserver.Path(t)
-	h := newProcess(t, dir, 1).hold(t)
-	p := newProcess(t, dir, 1, session.WithNodeLimits(1, 1<<20))
-	for range 50 {
-		p.proxy.ResetRequests()
-		w := p.wait(t, 1)
-		zktest.Eventually(t, testserver.Patience, "the call to wait", func() bool { // its create was answered
-			return p.proxy.Count(func(r zktest.Request) bool { return r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir) }) > 0
-		})
-		w.cancel()
-		w.fails(t, context.Canceled)
-	}
-	w := p.wait(t, 1)
-	giveBack(t, h)
-	giveBack(t, w.lease(t))
-	testserver.WaitChildren(t, dir, 0)
-}
 
 // As above for waiters that give up while their process holds: those that remain get the next turn.
 func TestGivesUpBehindOwnHold(t *testing.T) {

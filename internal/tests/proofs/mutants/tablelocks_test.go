@@ -103,7 +103,7 @@ var locks = []mutant{
 	{
 		"a turn that was asked back is handed over",
 		"who has asked waits for goroutines that have come later",
-		one("share", "(*Turns).release", never(test("t.IsLast()"))), by("share", "TestRevoked"),
+		one("share", "(*Turns).release", never(test("t.IsLast()"))), by("share", "TestRevokedIsLast"),
 	},
 	{
 		"readers join one that a writer waits for",
