@@ -18,40 +18,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// TestDial connects to a server of the system.
-func TestDial(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	servers, _, err := Parse(l.Addr().String() + "/locks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := New(Config{Servers: servers, Timeout: time.Second})
-	defer d.Close(t.Context())
-	c, to, err := d.Dial(t.Context(), nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if to.Addr != l.Addr().String() || to.Name() != to.Addr {
-		t.Errorf("connected to %+v", to)
-	}
-}
-
-// TestDialerGetsNames sees that a dialer of the user gets the names unresolved, and that its error is passed on.
-func TestDialerGetsNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{errs: map[string]error{"h1:1": errRefused}}
-		_, to, err := newDialer(t, n, "h1:1", nil).Dial(t.Context(), nothing)
-		if !errors.Is(err, errRefused) || err.Error() != "dial h1:1: connection refused" || to.Addr != "h1:1" {
-			t.Errorf("got %v from %s", err, to)
-		}
-	})
-}
-
 // TestWaits dials at once at first and after a connection that was of use, and otherwise after waits that grow.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -154,24 +120,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDarkServer sees what a server costs that does not answer: a second, and then the other one is dialled.
-func TestDarkServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDialer(t, &network{slow: map[string]time.Duration{"dark:1": forever}}, "dark:1,a:1", nil)
-		d.turn.last = Target{Server{"a", "1"}, "a:1"} // so dark is the first
-		start := time.Now()
-		_, to, err := d.Dial(t.Context(), staking(9*time.Second))
-		if err == nil || to.Host != "dark" {
-			t.Fatalf("%v from %s", err, to)
-		}
-		c, to, err := d.Dial(t.Context(), staking(8*time.Second))
-		if err != nil || to.Host != "a" || time.Since(start) > firstLimit+50*time.Millisecond {
-			t.Fatalf("%v from %s after %v", err, to, time.Since(start))
-		}
-		c.Close()
-	})
-}
-
 // TestDialNow dials the server that it is told, or the next of a rotation of its own, and disturbs no waits.
 func TestDialNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -203,44 +151,33 @@ func TestDialNow(t *testing.T) {
 	})
 }
 
-// TestDialerReturnsNothing sees that a dialer which returns neither a connection nor an error has failed, and is asked
-// again.
-func TestDialerReturnsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, calls := &network{}, 0
-		d := newDialer(t, n, "a:1,b:1", func(c *Config) {
-			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if calls++; calls <= 3*mostDeaf {
-					return nil, nil
+// TestDialerWithoutResult sees that a dialer which returns neither a connection nor an error, or ends its goroutine, has failed
+// at once, keeps no slot, and is asked again.
+func TestDialerWithoutResult(t *testing.T) {
+	for want, ends := range map[string]func(){"neither a connection nor an error": func() {}, "has not returned": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			n, calls := &network{}, 0
+			d := newDialer(t, n, "a:1,b:1", func(c *Config) {
+				c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if calls++; calls <= 3*mostDeaf {
+						ends()
+						return nil, nil
+					}
+					return n.dial(ctx, network, addr)
 				}
-				return n.dial(ctx, network, addr)
+			})
+			for range 3 * mostDeaf {
+				if _, _, err := d.Dial(t.Context(), staking(time.Second)); err == nil || !strings.Contains(err.Error(), want) {
+					t.Fatal(err)
+				}
 			}
-		})
-		for range 3 * mostDeaf {
-			if _, _, err := d.Dial(t.Context(), nothing); err == nil || !strings.Contains(err.Error(), "neither a connection nor an error") {
+			c, _, err := d.Dial(t.Context(), nothing)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		c, _, err := d.Dial(t.Context(), nothing)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Close()
-	})
-}
-
-// TestDialerGoexit sees that a dialer which ends its goroutine has failed at once, and keeps no slot.
-func TestDialerGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDialer(t, nil, "a:1", func(c *Config) {
-			c.Dial = func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }
+			c.Close()
 		})
-		for range 2 * mostDeaf {
-			if _, _, err := d.Dial(t.Context(), staking(time.Second)); err == nil || !strings.Contains(err.Error(), "has not returned") {
-				t.Fatal(err)
-			}
-		}
-	})
+	}
 }
 
 // TestDeafDialer has a dialer that does not honour its context. Dial goes on without it, to other servers, for a number of
@@ -309,24 +246,6 @@ func TestDialAfterClose(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestDialCancelled returns ctx's error, and no connection that comes later.
-func TestDialCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{slow: map[string]time.Duration{"a:1": forever}}
-		d := newDialer(t, n, "a:1", nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		start := time.Now()
-		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || time.Since(start) > 300*time.Millisecond {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		n.take()
-		if _, _, err := d.Dial(ctx, nothing); err != context.DeadlineExceeded || len(n.take()) > 0 {
-			t.Errorf("a dial when ctx had ended: %v", err)
-		}
-	})
 }
 
 // TestNoDescriptor says so when the process has no file descriptor left, and dials on.

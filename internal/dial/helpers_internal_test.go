@@ -2,7 +2,6 @@ package dial
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -124,5 +123,3 @@ func nextRound(t *testing.T, d *Dialer, n int) (out []string) {
 	slices.Sort(out)
 	return out
 }
-
-var errRefused = errors.New("connection refused")

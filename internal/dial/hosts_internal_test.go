@@ -266,15 +266,18 @@ func listed(r *registry, dns *fakedns.Resolver) func(*Config) {
 	}
 }
 
-// TestResolver asks for the servers in each round, and dials none that are gone.
+// TestResolver asks for the servers in each round, and dials none that are gone, or that cannot be one.
 func TestResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &registry{servers: []string{"a:1", " 10.0.0.9 ", "a:1"}}
+		r := &registry{servers: []string{"a:1", " 10.0.0.9 ", "a:1", "zk 2"}}
 		dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1"}, "b": {"10.0.0.2"}}}
 		d := newDialer(t, nil, "", listed(r, dns))
 		want := []string{"10.0.0.1:1 for a", "10.0.0.9:2181 for 10.0.0.9"}
 		if got := nextRound(t, d, 2); !slices.Equal(got, want) || r.asked != 1 {
 			t.Errorf("got %v after %d questions, want %v after 1", got, r.asked, want)
+		}
+		if err := d.Unresolved(); err == nil || !strings.Contains(err.Error(), "zk 2") {
+			t.Errorf("%v does not name the server that cannot be one", err)
 		}
 		r.set(nil, 0, "b:1", "c:1")
 		dns.Asked = 0
@@ -326,24 +329,6 @@ func TestBadResolver(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestResolverNamesBadServers leaves out servers that cannot be one, and says what is wrong with them.
-func TestResolverNamesBadServers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &registry{servers: []string{"10.0.0.1:1", "zk 2", "h1:1,h2:1", "h3:1/app", ""}}
-		d := newDialer(t, nil, "", listed(r, nil))
-		for range 3 {
-			if got, _ := nextAddr(t, d); got != "10.0.0.1:1" {
-				t.Errorf("got %s", got)
-			}
-		}
-		for _, want := range []string{"zk 2", "h1:1,h2:1", "h3:1/app", "empty server name"} {
-			if err := d.Unresolved(); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("want %q in %v", want, err)
-			}
-		}
-	})
 }
 
 // TestResolverGoexit takes a resolver that ends its goroutine for one that has failed, and asks it again.
