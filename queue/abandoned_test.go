@@ -49,9 +49,7 @@ func TestAbandonedSendNothing(t *testing.T) {
 				full.Store(false)
 				return &stuck{Conn: c, full: &full, closed: make(chan struct{})}, err
 			}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustBe(t, err, nil)
 		defer m.Close()
 		q := on(t, m, "/locks/one")
 		release(t, acquire(t, q))

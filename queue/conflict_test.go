@@ -21,9 +21,7 @@ import (
 func put(t *testing.T, dir, name, data string, flags int32) string {
 	t.Helper()
 	made, err := testserver.Admin(t).Create(path.Join(dir, name), []byte(data), flags, zk.WorldACL(zk.PermAll))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, err, nil)
 	return made
 }
 
@@ -59,40 +57,6 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// Children that are not contenders are ignored.
-func TestForeignChildren(t *testing.T) {
-	dir := persistentDir(t)
-	for _, name := range []string{"foo", "block-0000000000", "lock-1", "0000000000", "_c_x", "locks", "leases"} {
-		put(t, dir, name, "", 0)
-	}
-	q := client(t, dir)
-	l := acquire(t, q)
-	if got, err := q.Contenders(patient(t), mutex); err != nil || len(got) != 1 || got[0].Path != l.Path() {
-		t.Errorf("contenders %v: %v", got, err)
-	}
-	release(t, l)
-}
-
-// Contenders of other libraries, waiting or holding, count.
-func TestForeignContenders(t *testing.T) {
-	for _, name := range []string{
-		"_c_0b3ea4c16f9a4c4e9d532f1c1c8f6a01-lock-", // zk.Lock
-		"0b3ea4c16f9a4c4e9d532f1c1c8f6a01__lock__",  // kazoo
-		"lock-", // Curator without protection
-	} {
-		dir := persistentDir(t)
-		q := client(t, dir)
-		other := put(t, dir, name, "", zk.FlagSequence)
-		w := enter(t, q, 2)
-		if _, err := q.TryAcquire(patient(t), ask); err == nil {
-			t.Errorf("%s does not block", name)
-		}
-		w.waits(t, "another holds")
-		testserver.Delete(t, other)
-		release(t, w.get(t))
-	}
-}
-
 func TestContenders(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
@@ -106,9 +70,7 @@ func TestContenders(t *testing.T) {
 	}
 	ask := func(data string) queue.Request { return queue.Request{Kind: mutex, Data: []byte(data)} }
 	l, err := q.Acquire(patient(t), ask("first"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, err, nil)
 	second := begin(t, q, ask("second")) // of the same session
 	testserver.WaitChildren(t, dir, 2)
 	third := begin(t, client(t, dir), ask("third"))
@@ -119,7 +81,7 @@ func TestContenders(t *testing.T) {
 	}
 	for i, data := range []string{"first", "second", "third"} {
 		c := got[i]
-		if string(c.Data) != data || c.Sequence != int32(i) || c.Holder != (i == 0) || path.Dir(c.Path) != dir {
+		if string(c.Data) != data || c.Sequence != int32(i) || c.Holder != (i == 0) || path.Dir(c.Path) != dir || c.Own != (i < 2) || c.HeldSince.IsZero() != (i > 0) {
 			t.Errorf("contender %d is %+v (%s)", i, c, c.Data)
 		}
 	}

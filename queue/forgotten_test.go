@@ -5,23 +5,28 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+// nodesAhead makes nodes of contenders.
+func nodesAhead(t *testing.T, m *session.Manager, dir, prefix string, n int) (all []*session.Node) {
+	t.Helper()
+	for range n {
+		node, err := testserver.Session(t, m).Enter(t.Context(), session.NewNode{Dir: dir, Name: prefix})
+		mustBe(t, err, nil)
+		all = append(all, node)
+	}
+	return all
+}
+
 // A waiter that is cancelled leaves no watch on a node that stays, also if it was setting further watches at that moment.
 func TestCancelledWaiterLeavesNoWatch(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		const dir = "/locks/one"
-		s, err := m.Session(t.Context())
-		mustBe(t, err, nil)
-		var ahead []*session.Node
-		for range 3 {
-			n, err := s.Enter(t.Context(), session.NewNode{Dir: dir, Name: queue.PrefixLock})
-			mustBe(t, err, nil)
-			ahead = append(ahead, n)
-		}
+		ahead := nodesAhead(t, m, dir, queue.PrefixLock, 3)
 		w := begin(t, on(t, m, dir), ask)
 		synctest.Wait() // it watches the last two
 		held := server.HoldReply(zktest.On(zktest.OpGetData, ahead[0].Path))
@@ -38,32 +43,17 @@ func TestCancelledWaiterLeavesNoWatch(t *testing.T) {
 // A waiter of a kind with a configuration leaves no watch on its directory, also if it has listed that several times.
 func TestCancelledWaiterForgetsTheConfiguration(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		kind := &queue.Kind{Name: "counted", Prefixes: []string{queue.PrefixLease}, Configuration: &queue.Configuration{
-			Config: []byte("1"),
-			Policy: func(me queue.Node, _ queue.Config) (queue.Policy, error) { return queue.LeasePolicy(me, 1), nil },
-		}}
 		const dir = "/locks/one"
-		s, err := m.Session(t.Context())
-		mustBe(t, err, nil)
-		var ahead []*session.Node
-		for range 4 {
-			n, err := s.Enter(t.Context(), session.NewNode{Dir: dir, Name: queue.PrefixLease})
-			mustBe(t, err, nil)
-			ahead = append(ahead, n)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := on(t, m, dir).Acquire(ctx, queue.Request{Kind: kind})
-			ended <- err
-		}()
+		ahead := nodesAhead(t, m, dir, queue.PrefixLease, 4)
+		w := begin(t, on(t, m, dir), queue.Request{Kind: limited("1")})
 		synctest.Wait()
 		for _, n := range ahead[1:] { // it lists again
 			<-n.Remove(context.Background()).Done()
 			synctest.Wait()
 		}
-		cancel()
-		mustBe(t, <-ended, context.Canceled)
+		w.cancel()
+		w.wait(t)
+		mustBe(t, w.err, context.Canceled)
 		wantNoWatch(t, server)
 	})
 }

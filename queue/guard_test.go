@@ -32,16 +32,12 @@ func TestGuard(t *testing.T) {
 					l.Guard(), &zk.SetDataRequest{Path: target, Data: []byte(data), Version: -1})
 				return err
 			}
-			if err := write("new"); err != nil {
-				t.Fatal(err)
-			}
+			mustBe(t, write("new"), nil)
 			// A change of the node's data is no loss of the lock.
 			if _, err := testserver.Admin(t).Set(l.Path(), []byte("other"), -1); err != nil {
 				t.Fatal(err)
 			}
-			if err := write("newer"); err != nil {
-				t.Fatal(err)
-			}
+			mustBe(t, write("newer"), nil)
 			c.end(t, l)
 			mustBe(t, write("too late"), zk.ErrNoNode)
 			if data, _, err := testserver.Admin(t).Get(target); err != nil || string(data) != "newer" {
@@ -72,9 +68,7 @@ func TestLeaseContext(t *testing.T) {
 	mustBe(t, context.Cause(inside), cause)
 	cancelOther()
 	mustBe(t, other.Err(), context.Canceled)
-	if err := errors.Join(l.Err(), third.Err()); err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, errors.Join(l.Err(), third.Err()), nil)
 	release(t, l)
 	await(t, third.Done(), "the context")
 	mustBe(t, context.Cause(third), queue.ErrReleased)

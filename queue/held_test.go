@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -17,79 +16,23 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// one returns the contender of a queue that has one.
-func one(t *testing.T, q *queue.Queue) queue.Contender {
-	t.Helper()
-	all, err := q.Contenders(patient(t), mutex)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("contenders %+v, %v", all, err)
-	}
-	return all[0]
-}
-
-// The holder's own process knows since when it holds. Others do not, and a contender that waits holds
-// nothing.
-func TestHeldSince(t *testing.T) {
-	dir := persistentDir(t)
-	mine, other := client(t, dir), client(t, dir)
-	before := time.Now()
-	l := acquire(t, mine)
-	after := time.Now()
-	if c := one(t, mine); !c.Own || c.HeldSince.Before(before) || c.HeldSince.After(after) {
-		t.Errorf("our own: %+v, want it held since %v to %v", c, before, after)
-	}
-	if c := one(t, other); c.Own || !c.HeldSince.IsZero() {
-		t.Errorf("of another process: %+v", c)
-	}
-	next := enter(t, other, 2)
-	all, err := other.Contenders(patient(t), mutex)
-	if err != nil || len(all) != 2 || !all[1].Own || !all[1].HeldSince.IsZero() {
-		t.Errorf("%+v, %v, want the second to be our own, which holds nothing", all, err)
-	}
-	before = time.Now()
-	release(t, l)
-	l = next.get(t)
-	if c := one(t, other); !c.Own || c.HeldSince.Before(before) {
-		t.Errorf("after the wait: %+v, want it held since %v or later", c, before)
-	}
-	release(t, l)
-}
-
-// A lock that is lost because its node was deleted is a warning, which says which lock it was.
+// A lock that is lost because its node was deleted is a warning, which says which lock it was. A release is no loss.
 func TestDeletedIsLogged(t *testing.T) {
 	dir := persistentDir(t)
 	var log warnings
-	l := acquire(t, client(t, dir, log.option()))
+	q := client(t, dir, log.option())
+	released := acquire(t, q)
+	tokenOf(t, released) // its node is watched
+	release(t, released)
+	l := acquire(t, q)
 	testserver.Delete(t, l.Path())
 	await(t, l.Done(), "the loss")
 	zktest.Eventually(t, testserver.Patience, "the warning", func() bool { return len(log.with("node was deleted")) > 0 })
-	line := strings.Join(log.with("node was deleted"), "")
+	lines := strings.Join(log.with(dir), "")
 	for _, want := range []string{"lock=" + dir + " ", "node=" + l.Path() + " ", "session=0x"} {
-		if strings.Count(line, want) != 1 {
-			t.Errorf("%q has not %q once", line, want)
+		if strings.Count(lines, want) != 1 {
+			t.Errorf("%q has not %q once", lines, want)
 		}
-	}
-}
-
-// A release is no loss, and a contender that waits is no orphan: neither is logged.
-func TestReleaseIsNotLogged(t *testing.T) {
-	dir := persistentDir(t)
-	var log warnings
-	q := client(t, dir, log.option())
-	for range 3 {
-		l := acquire(t, q)
-		tokenOf(t, l) // its node is watched
-		release(t, l)
-	}
-	l := acquire(t, q)
-	next := enter(t, q, 2)
-	release(t, l)
-	next.get(t)
-	if err := q.Manager().Close(); err != nil {
-		t.Fatal(err)
-	}
-	if lines := append(log.with("lost"), log.with(dir)...); len(lines) != 0 {
-		t.Errorf("%q", lines)
 	}
 }
 

@@ -47,12 +47,6 @@ func TestParseNode(t *testing.T) {
 		// What the counter does when it is used up.
 		{"last", "_c_" + uuid36 + "-lock-2147483647", Node{"", uuid36, PrefixLock, 1, math.MaxInt32, false}},
 		{"first negative", "_c_" + uuid36 + "-lock--2147483648", Node{"", uuid36, PrefixLock, 1, math.MinInt32, false}},
-		{"negative of ten digits", "_c_" + uuid36 + "-lock--1000000000", Node{"", uuid36, PrefixLock, 1, -1e9, false}},
-		{"negative of nine digits", "_c_" + uuid36 + "-lock--999999999", Node{"", uuid36, PrefixLock, 1, -999999999, false}},
-		{"negative in the field", "_c_" + uuid36 + "-lock--000000005", Node{"", uuid36, PrefixLock, 1, -5, false}},
-		{"positive of ten digits", "_c_" + uuid36 + "-lock-1000000000", Node{"", uuid36, PrefixLock, 1, 1e9, false}},
-		{"first negative reader", "_c_" + uuid36 + "-__READ__-2147483648", Node{"", uuid36, PrefixRead, 1, math.MinInt32, false}},
-		{"negative reader of ten digits", "_c_" + uuid36 + "-__READ__-1000000000", Node{"", uuid36, PrefixRead, 1, -1e9, false}},
 		{"negative kazoo of ten digits", hex32 + "__lock__-2000000000", Node{"", "", PrefixKazooLock, 1, -2e9, false}},
 		{"negative kazoo in the field", hex32 + "__rlock__-000000005", Node{"", "", PrefixKazooRead, 1, -5, false}},
 

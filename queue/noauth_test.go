@@ -55,15 +55,6 @@ func TestNoAuthToAcquire(t *testing.T) {
 	}
 }
 
-func TestNoAuthToList(t *testing.T) {
-	q, proxy, _ := proxied(t, dirWithout(t, zk.PermRead))
-	_, err := q.Contenders(patient(t), mutex)
-	mustBe(t, err, zk.ErrNoAuth)
-	if n := proxy.Count(inDir(q.Path())); n != 1 {
-		t.Errorf("%d requests", n)
-	}
-}
-
 // Nodes may be hidden in a directory that may be listed.
 func TestNoAuthToReadContenders(t *testing.T) {
 	dir := persistentDir(t)

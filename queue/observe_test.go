@@ -40,9 +40,7 @@ func TestObserve(t *testing.T) {
 	want("no directory", "")
 	isFirst("")
 	one, err := q.Acquire(patient(t), named("one"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, err, nil)
 	want("a holder", "one")
 	isFirst("one")
 	two := make(chan *queue.Lease, 1)
@@ -80,9 +78,7 @@ func TestObserveRefuses(t *testing.T) {
 		t.Errorf("First of a bad kind: %v", err)
 	}
 	lease, err := q.Acquire(patient(t), queue.Request{Kind: queue.Reader()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, err, nil)
 	for _, err := range q.Observe(patient(t), queue.Mutex()) {
 		if !errors.Is(err, queue.ErrConflict) {
 			t.Errorf("a reader: %v", err)

@@ -20,9 +20,7 @@ func TestTokenGrows(t *testing.T) {
 	grown := func(l *queue.Lease) {
 		t.Helper()
 		token, err := l.Token(patient(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustBe(t, err, nil)
 		_, stat, err := testserver.Admin(t).Get(l.Path())
 		if err != nil || stat.Czxid != token {
 			t.Errorf("token %d, czxid %v: %v", token, stat, err)
@@ -55,9 +53,7 @@ func TestTokenAfterEnd(t *testing.T) {
 	q, proxy, _ := proxied(t, dir)
 	l := acquire(t, q)
 	want, err := l.Token(patient(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, err, nil)
 	release(t, l)
 	if got, err := l.Token(patient(t)); got != want || err != nil {
 		t.Errorf("Token after release: %d, %v; want %d", got, err, want)

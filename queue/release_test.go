@@ -22,32 +22,6 @@ func mustBeReleased(t *testing.T, l *queue.Lease) {
 	}
 }
 
-// A lease that is released while disconnected is over at once. The node is deleted when the connection
-// is back, without a further call.
-func TestReleaseDisconnected(t *testing.T) {
-	dir := persistentDir(t)
-	q, proxy, m := proxied(t, dir)
-	before := testserver.Session(t, m).ID()
-	l := acquire(t, q)
-	next := enter(t, client(t, dir), 2)
-	proxy.Refuse(true)
-	proxy.Disconnect()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	err := l.Release(ctx)
-	mustBe(t, err, queue.ErrReleasePending)
-	mustBe(t, err, context.DeadlineExceeded)
-	mustBeReleased(t, l)
-	next.waits(t, "the server has not heard of the release")
-	proxy.Heal()
-	n := next.get(t)
-	onlyChild(t, n)
-	if testserver.Session(t, m).ID() != before {
-		t.Error("not in the same session: its end released the lock")
-	}
-	release(t, n)
-}
-
 // Many goroutines release one lease at once. One of them releases it.
 func TestReleaseRace(t *testing.T) {
 	dir := persistentDir(t)
@@ -94,15 +68,4 @@ func TestReleaseThenClose(t *testing.T) {
 	hold.Release()
 	await(t, closed, "Close")
 	testserver.WaitChildren(t, dir, 0)
-}
-
-// StartRelease ends the lease and sends the delete, before anybody waits for it.
-func TestStartRelease(t *testing.T) {
-	dir := persistentDir(t)
-	l := acquire(t, client(t, dir))
-	wait := l.StartRelease(patient(t), true)
-	mustBe(t, l.Err(), queue.ErrReleased)
-	testserver.WaitChildren(t, dir, 0)
-	mustBe(t, wait.Wait(patient(t)), nil)
-	mustBe(t, l.StartRelease(patient(t), true).Wait(patient(t)), queue.ErrReleased)
 }

@@ -105,9 +105,7 @@ func TestTrace(t *testing.T) {
 	}{
 		{"contended", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
 			l, err := other.Acquire(patient(t), queue.Request{Kind: mutex, Data: []byte("who")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustBe(t, err, nil)
 			w := enter(t, q, 2)
 			d.has(t, "watch ")
 			release(t, l)
@@ -122,15 +120,6 @@ func TestTrace(t *testing.T) {
 			"release " + second + ", held by caller",
 			"released <nil>",
 		}},
-		{"busy", func(t *testing.T, _ *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
-			l := acquire(t, other)
-			_, err := q.TryAcquire(patient(t), ask)
-			mustBe(t, err, queue.ErrBusy)
-			release(t, l)
-		}, []string{
-			"acquire mutex DIR try=true",
-			"acquired err=<nil> busy=true position=1 attempts=1 by caller",
-		}},
 		{"conflict", func(t *testing.T, _ *diary, q, _ *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
 			put(t, q.Path(), "lease-0000000000", "", 0)
 			_, err := q.Acquire(patient(t), ask)
@@ -141,9 +130,7 @@ func TestTrace(t *testing.T) {
 		}},
 		{"node deleted while waiting", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
 			l, err := other.Acquire(patient(t), queue.Request{Kind: mutex, Data: []byte("who")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustBe(t, err, nil)
 			w := enter(t, q, 2)
 			d.has(t, "watch ")
 			testserver.Delete(t, q.Path(), newest(t, q.Path()))
@@ -264,9 +251,7 @@ func TestWatchNamesWhoStands(t *testing.T) {
 			d := new(diary)
 			q, others := client(t, dir, d.hooks(), session.WithTimeout(time.Minute)), client(t, dir)
 			first, err := others.Acquire(patient(t), c.first)
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustBe(t, err, nil)
 			second := begin(t, others, c.second)
 			if c.held {
 				second.get(t)
@@ -345,14 +330,10 @@ func TestAddedHooksKnowLabelAndTraceparent(t *testing.T) {
 		Loss: func(_ context.Context, h session.HoldInfo, _ error) { lost = h; losses <- struct{}{} },
 	})
 	first, err := q.Acquire(queue.WithLabel(patient(t), "request 42"), ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, err, nil)
 	release(t, first)
 	second, err := q.Acquire(queue.WithLabel(patient(t), "request 43"), ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustBe(t, err, nil)
 	if acquired.Label != "request 43" || acquired.Traceparent != "a span" || own.Label != "request 43" || own.Traceparent != "" {
 		t.Errorf("Acquire: added %+v, own %+v", acquired, own)
 	}

@@ -71,13 +71,9 @@ func TestListedAfterItsDelete(t *testing.T) {
 // lease yet.
 func TestLeaseOfLostTurn(t *testing.T) {
 	q, err := New(testserver.Connect(t, testserver.Server(t).ConnectString()), testserver.Path(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	l, err := q.Acquire(t.Context(), Request{Kind: Mutex()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	l.t.over.end(failed("lock", q.dir, session.ErrLost))
 	if err := l.Err(); !errors.Is(err, session.ErrLost) {
 		t.Errorf("the lease says %v", err)

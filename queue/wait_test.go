@@ -3,7 +3,6 @@ package queue_test
 import (
 	"context"
 	"log/slog"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -173,24 +172,6 @@ func mustEnterAgain(t *testing.T, c *call, own string, watches *zktest.Fault) {
 	release(t, l)
 }
 
-// A waiter shares the watch on the node ahead with the goroutine whose node that is. Its own node is deleted before its own
-// watch is set, and the node ahead after that. The waiter does not hold, although it can see only that the node ahead has gone.
-func TestDeletedBeforeOwnWatchIsSet(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		held, first := enterBehind(t, server, m, ask)
-		release(t, held)
-		ahead := first.get(t) // its watch on its own node is set
-		watches := server.HoldRequest(zktest.Any(zktest.OpGetData))
-		second := begin(t, on(t, m, "/locks/one"), ask)
-		await(t, watches.Hit(), "the watches to be set")
-		own := lastWatched(server)
-		mustBe(t, server.DeleteNode(own), nil)
-		mustBe(t, server.DeleteNode(ahead.Path()), nil)
-		await(t, ahead.Done(), "the node ahead to go")
-		mustEnterAgain(t, second, own, watches)
-	})
-}
-
 // A Watch hook is called when the wait has its watches. So it can look at the data and the owner of the holder's node, also
 // when the wait is over.
 func TestWatchHookSeesWhatIsKnown(t *testing.T) {
@@ -223,24 +204,6 @@ func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 		if len(seen) != 2 {
 			t.Errorf("the hook is called %d times, want 2", len(seen))
 		}
-	})
-}
-
-// A Watch hook is added while a contender waits. It is called when the contender looks again.
-func TestWatchHookComesLater(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		held, c := enterBehind(t, server, m, ask)
-		called := make(chan string, 1)
-		m.AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
-			called <- w.Path
-			return ctx, nil
-		}})
-		write(t, server, held.Path())
-		if got := <-called; got != held.Path() {
-			t.Errorf("the hook gets %s", got)
-		}
-		release(t, held)
-		release(t, c.get(t))
 	})
 }
 
@@ -289,36 +252,6 @@ func TestUnreadableOwn(t *testing.T) {
 		c.wait(t)
 		mustBe(t, c.err, zk.ErrNoAuth)
 		release(t, held)
-	})
-}
-
-// The error of a wait names the holder, which is of the same session, and none that is gone.
-func TestErrorWithinSession(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		held := holdElsewhere(t, server)
-		all := []*call{begin(t, on(t, m, "/locks/one"), ask)}
-		synctest.Wait()
-		all = append(all, begin(t, on(t, m, "/locks/one"), ask))
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		failed := make(chan error, 1)
-		go func() {
-			_, err := on(t, m, "/locks/one").Acquire(ctx, ask)
-			failed <- err
-		}()
-		synctest.Wait()
-		release(t, held)
-		release(t, all[0].get(t))
-		second := all[1].get(t)
-		synctest.Wait()
-		cancel()
-		err := <-failed
-		mustBe(t, err, context.Canceled)
-		if !strings.Contains(err.Error(), "(held by this process, in the queue for ") {
-			t.Error(err)
-		}
-		release(t, second)
 	})
 }
 
@@ -430,25 +363,4 @@ func TestFramesLookAgain(t *testing.T) {
 		release(t, holder)
 		release(t, w.get(t))
 	})
-}
-
-// A waiter whose node an operator deletes takes a new place, even in a session that may have only
-// one node.
-func TestMaxNodesWhileWaiting(t *testing.T) {
-	dir := persistentDir(t)
-	holder, err := client(t, dir).Acquire(patient(t), ask)
-	mustBe(t, err, nil)
-	q, _, _ := proxied(t, dir, session.WithNodeLimits(1, 1<<20))
-	waiting := begin(t, q, ask)
-	for range 3 {
-		testserver.WaitChildren(t, dir, 2)
-		for _, name := range testserver.Children(t, dir) {
-			if p := path.Join(dir, name); p != holder.Path() {
-				testserver.Delete(t, p)
-			}
-		}
-	}
-	testserver.WaitChildren(t, dir, 2)
-	release(t, holder)
-	release(t, waiting.get(t))
 }

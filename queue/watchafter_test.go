@@ -21,9 +21,7 @@ func alone(t *testing.T, f func(*testing.T, *zktest.Server, *session.Manager)) {
 		server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
 		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
 			session.WithTimeout(long), session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustBe(t, err, nil)
 		defer m.Close()
 		f(t, server, m)
 	})
@@ -84,9 +82,7 @@ func wantTokenNow(t *testing.T, l *queue.Lease) {
 func TestDeletedBeforeWatched(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		l := acquire(t, on(t, m, "/locks/one"))
-		if err := server.DeleteNode(l.Path()); err != nil {
-			t.Fatal(err)
-		}
+		mustBe(t, server.DeleteNode(l.Path()), nil)
 		start := time.Now()
 		await(t, l.Done(), "the holder to be told")
 		mustBe(t, l.Err(), session.ErrLost)
