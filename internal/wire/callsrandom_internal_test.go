@@ -3,12 +3,8 @@ package wire
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
@@ -101,105 +97,4 @@ func TestCallsRandomly(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestCallsEndOnceConcurrentSafe has calls, answers, withdrawals, the end of the connection and Forsake come at the same
-// time, with real goroutines and TCP. Each call ends once, with its own answer or with none.
-func TestCallsEndOnceConcurrentSafe(t *testing.T) {
-	const connections, callers, each = 50, 8, 100
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var served sync.WaitGroup
-	served.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			served.Go(func() { answerSome(c, rand.IntN(callers*each)) })
-		}
-	})
-	for range connections {
-		if ended := callUntilCut(t, ln.Addr().String(), callers, each); ended != callers*each {
-			t.Fatalf("%d calls, of which %d have ended", callers*each, ended)
-		}
-	}
-	ln.Close()
-	served.Wait()
-}
-
-// answerSome is a server that hangs up after so many frames. It says of reads that they succeed, of other requests that there
-// is no node.
-func answerSome(c net.Conn, frames int) {
-	defer c.Close()
-	for i := range frames {
-		f, err := codec.ReadFrame(c, codec.MaxFrame)
-		switch {
-		case err != nil:
-			return
-		case i == 0:
-			_, err = c.Write(greetingFrame(42, 6000))
-		case codec.Xid(f) == codec.XidAuth:
-			_, err = c.Write(replyFrame(codec.XidAuth, 0))
-		case codec.Op(f) == codec.OpGetData, codec.Op(f) == codec.OpGetChildren2:
-			_, err = c.Write(answerTo(f))
-		default:
-			_, err = c.Write(replyFrame(codec.Xid(f), codec.CodeNoNode))
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// callUntilCut makes calls on one connection until the server hangs up, and returns how many have ended or were withdrawn.
-func callUntilCut(t *testing.T, addr string, callers, each int) int {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := testConfig()
-	cfg.Limit = time.Minute
-	if rand.IntN(2) == 0 {
-		cfg.Identities = twoIdentities
-	}
-	w := New(c, cfg)
-	var all sync.WaitGroup
-	var over atomic.Int64
-	for range callers {
-		all.Go(func() {
-			for range each {
-				op := []int32{codec.OpGetData, codec.OpDelete, codec.OpGetChildren2}[rand.IntN(3)]
-				one, _ := call(op, "/a")
-				one.Done = func(r Reply) {
-					if r.Err == nil && (r.Code == codec.CodeOK) == (op == codec.OpDelete) {
-						t.Errorf("request %d got the answer %d", op, r.Code)
-					}
-					over.Add(1)
-				}
-				w.Start(one)
-				if rand.IntN(4) == 0 && w.Withdraw(one) {
-					over.Add(1)
-				}
-			}
-		})
-	}
-	var cut sync.WaitGroup
-	cut.Go(func() { all.Wait(); w.Cut(net.ErrClosed) })
-	_, _, err = w.Greet()
-	if err == nil {
-		err = w.Open()
-	}
-	for err == nil {
-		var n News
-		if n, err = w.Next(); err == nil {
-			n.End()
-		}
-	}
-	_ = w.Close(err)
-	w.Forsake()
-	cut.Wait()
-	return int(over.Load())
 }

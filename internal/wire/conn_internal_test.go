@@ -23,30 +23,6 @@ var twoIdentities = []codec.Identity{
 	{Scheme: "digest", Credential: []byte("a:1")}, {Scheme: "x509", Credential: []byte("b")},
 }
 
-// TestOneCall sees a request go out and its answer come in, and what becomes of calls when the connection ends.
-func TestOneCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.greet()
-		create, reply := call(codec.OpCreate, "/a")
-		b.Start(create)
-		f := b.next()
-		if codec.Op(f) != codec.OpCreate || codec.Xid(f) <= 0 {
-			t.Fatalf("%s with number %d has left", codec.OpName(codec.Op(f)), codec.Xid(f))
-		}
-		b.say(answerTo(f))
-		if r := ended(reply); r == nil || r.Err != nil || r.Path != "/a" || r.Zxid != testZxid {
-			t.Errorf("the reply is %+v", r)
-		}
-		if n := b.told(); !n.ByLeader || n.Zxid != testZxid {
-			t.Errorf("the news of the answer is %+v", n)
-		}
-		if seen := b.cfg.Seen.Load(); seen != testZxid {
-			t.Errorf("seen is %d", seen)
-		}
-	})
-}
-
 // TestGreet returns the greeting and when the handshake was sent, and sends identities, the write of a session that owns
 // nodes, and calls in that order, all behind the greeting, in whatever pieces that comes.
 func TestGreet(t *testing.T) {
