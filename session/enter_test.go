@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -114,38 +113,6 @@ func (e *entering) want(n *session.Node, err error) *session.Node {
 // form returns a new node with a number or with a fixed name.
 func (e *entering) form(fixed bool) session.NewNode {
 	return session.NewNode{Dir: e.d, Name: "lock-", Data: []byte("x"), Fixed: fixed, Watch: true, Directory: true}
-}
-
-// Enter makes the node and lists the directory in one round trip, for all that enter at the same time.
-func TestEnterTakesARoundTrip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		for i := range 6 {
-			must(t, makeDir(t.Context(), e.other, fmt.Sprint(e.d, "/", i)))
-		}
-		srv.Delay(100 * time.Millisecond)
-		e.ResetRequests()
-		began := time.Now()
-		var all []<-chan entered
-		for i := range 6 {
-			all = append(all, e.begin(t.Context(), session.NewNode{Dir: fmt.Sprint(e.d, "/", i), Name: "a-"}))
-			all = append(all, e.begin(t.Context(), session.NewNode{Dir: e.d, Name: "b-"}))
-			all = append(all, e.begin(t.Context(), session.NewNode{Dir: e.d, Name: fmt.Sprint("fixed", i), Fixed: true}))
-		}
-		for _, one := range all {
-			got := <-one
-			must(t, got.err)
-			if dir, name := path.Split(got.node.Path); !slices.Contains(got.node.Names, name) {
-				t.Errorf("%s%s is not in its listing %q", dir, name, got.node.Names)
-			}
-			if got.node.Children != nil {
-				t.Error("a watch that nobody has asked for")
-			}
-		}
-		if d := time.Since(began); d != 200*time.Millisecond {
-			t.Errorf("18 entries took %v, a round trip takes 200ms", d)
-		}
-	})
 }
 
 // The name has an id that is new for each Enter, and the listing shows all that came before. The watch tells of the next.
@@ -323,34 +290,6 @@ func (e *entering) waitEmpty(what string) {
 	e.waitLeft(0)
 }
 
-// An Enter whose context has ended sends nothing, and one that waits for a connection leaves nothing to be sent.
-func TestEnterWithEndedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		e.ResetRequests()
-		for _, fixed := range []bool{false, true} {
-			_, err := e.s.Enter(ended, e.form(fixed))
-			wantErr(t, "Enter", err, context.Canceled)
-		}
-		srv.Refuse(true)
-		srv.Disconnect()
-		synctest.Wait()
-		short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer stop()
-		for _, fixed := range []bool{false, true} {
-			_, err := e.s.Enter(short, e.form(fixed))
-			wantErr(t, "Enter without a connection", err, context.DeadlineExceeded)
-		}
-		srv.Refuse(false)
-		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble
-		if n := srv.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2, zktest.OpMulti, zktest.OpDelete)); n != 0 {
-			t.Errorf("%d requests", n)
-		}
-	})
-}
-
 // twin makes a second node with the id of the first child of the directory.
 func (e *entering) twin(number int) {
 	e.t.Helper()
@@ -360,45 +299,30 @@ func (e *entering) twin(number int) {
 }
 
 // Of several nodes of one Enter, the lowest is taken, and the others are removed: when a lost reply is looked for, and
-// when a node that was ever in doubt is removed.
+// when a node that was ever in doubt is removed. The node of another session is not taken, although it has that id and a
+// lower number.
 func TestEnterRemovesTwins(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
-		ended := e.begin(patient(e.t), e.form(false))
-		within(e.t, held.Hit(), "the create")
-		e.twin(99)
-		e.Disconnect()
-		held.Release()
-		got := within(e.t, ended, "Enter")
-		n := e.want(got.node, got.err)
-		if len(n.Names) != 1 || !strings.HasSuffix(n.Path, "-0000000000") {
-			e.t.Errorf("the node %s in %q", n.Path, n.Names)
-		}
-		e.waitLeft(1)
-		e.twin(98)
-		e.removes(n)
-		e.waitLeft(0)
-	})
-}
-
-// Enter does not take the node of another session for its own, whose reply was lost, although that has its id and a lower
-// number.
-func TestEnterSparesCopies(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
-		ended := e.begin(patient(e.t), e.form(false))
-		within(e.t, held.Hit(), "the create")
-		e.twin(-1)
-		e.Disconnect()
-		held.Release()
-		got := within(e.t, ended, "Enter")
-		n := e.want(got.node, got.err)
-		if !strings.HasSuffix(n.Path, "-0000000000") {
-			e.t.Errorf("the node %s", n.Path)
-		}
-		e.removes(n)
-		e.waitLeft(0)
-	})
+	for _, number := range []int{99, -1} {
+		inBubble(t, func(e *entering) {
+			held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+			ended := e.begin(patient(e.t), e.form(false))
+			within(e.t, held.Hit(), "the create")
+			e.twin(number)
+			e.Disconnect()
+			held.Release()
+			got := within(e.t, ended, "Enter")
+			n := e.want(got.node, got.err)
+			if number > 0 && len(n.Names) != 1 || !strings.HasSuffix(n.Path, "-0000000000") {
+				e.t.Errorf("the node %s in %q", n.Path, n.Names)
+			}
+			if number > 0 {
+				e.waitLeft(1)
+				e.twin(98)
+			}
+			e.removes(n)
+			e.waitLeft(0)
+		})
+	}
 }
 
 // A search for a create that finds nothing gives up its share of both watches, so the caller of Enter has the only one.

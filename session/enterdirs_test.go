@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -135,23 +132,6 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 	}
 }
 
-// An Enter whose session is lost fails as the session does.
-func TestEnterInLostSession(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
-		ended := e.begin(patient(e.t), e.form(false))
-		second := e.begin(patient(e.t), e.form(true))
-		within(e.t, held.Hit(), "the create")
-		must(e.t, e.Expire(patient(e.t), e.s.ID()))
-		held.Release()
-		wantErr(e.t, "Enter", within(e.t, ended, "the end").err, session.ErrLost)
-		wantErr(e.t, "Enter", within(e.t, second, "the end").err, session.ErrLost)
-		_, err := e.s.Enter(patient(e.t), e.form(false))
-		wantErr(e.t, "Enter", err, session.ErrLost)
-		e.waitLeft(0)
-	})
-}
-
 // An Enter that has no room fails at once, and sends nothing. The room of a node that is being removed counts.
 func TestEnterWithoutRoom(t *testing.T) {
 	inBubble(t, func(e *entering) {
@@ -268,35 +248,4 @@ func TestDirectoryIsMadeOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A refusal to make a directory is told to all that wait for it.
-func TestDirectoryIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const calls = 50
-		srv := zktest.Start(t)
-		_, founder := virtually(t, "h:1", srv.Dialer())
-		_, err := founder.Multi(t.Context(), &zk.CreateRequest{Path: "/shut", Acl: zk.WorldACL(zk.PermRead)})
-		must(t, err)
-		_, s := virtually(t, "h:1", srv.Dialer())
-		held := srv.HoldReply(zktest.Any(zktest.OpCreateContainer))
-		results := make(chan error, calls)
-		for range calls {
-			go func() {
-				_, err := s.Enter(t.Context(), session.NewNode{Dir: "/shut/dir", Name: "n-"})
-				results <- err
-			}()
-		}
-		<-held.Hit()
-		synctest.Wait()
-		held.Release()
-		for range calls {
-			if err := <-results; !errors.Is(err, zk.ErrNoAuth) {
-				t.Error(err)
-			}
-		}
-		if n := srv.Count(zktest.Any(zktest.OpCreateContainer)); n > 1+calls/10 {
-			t.Errorf("%d creates of directories", n)
-		}
-	})
 }

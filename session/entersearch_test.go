@@ -72,72 +72,43 @@ func TestRefusedSearchEnds(t *testing.T) {
 	}
 }
 
-// Only Enter searches. A Create whose reply was lost is uncertain: the session sends nothing more about it, and another
-// Create at the same path is not held up.
-func TestUncertainCreateSearchesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, founder := virtually(t, "h:1", srv.Dialer(), session.WithACL(zk.ACL{Perms: zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}))
-		_, err := founder.Create(t.Context(), "/shut", nil, session.Persistent)
-		must(t, err)
-		_, s := virtually(t, "h:1", srv.Dialer())
-		srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/shut/"))
-		_, err = s.Create(t.Context(), "/shut/n", nil, session.Persistent)
-		wantErr(t, "Create", err, session.ErrUncertain)
-		must(t, s.Sync(t.Context(), "/"))
-		srv.ResetRequests()
-		_, err = s.Create(t.Context(), "/shut/n", nil, session.Persistent)
-		wantErr(t, "a second Create", err, zk.ErrNodeExists)
-		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
-		if n := srv.Count(zktest.Any(zktest.OpGetChildren, zktest.OpGetChildren2, zktest.OpExists, zktest.OpGetData)); n > 0 {
-			t.Errorf("%d reads after an uncertain Create", n)
-		}
-	})
-}
-
 // When a connection breaks with 16 creates in doubt in one directory, one listing or two tell what became of all of them.
 func TestManyDoubtsShareListings(t *testing.T) {
-	for _, fixed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			const doubts = 16
-			srv := zktest.Start(t)
-			_, s := virtually(t, "h:1", srv.Dialer())
-			together := func(dir string) []error {
-				var wg sync.WaitGroup
-				all := make([]error, doubts)
-				for i := range all {
-					wg.Go(func() {
-						name := "n-"
-						if fixed {
-							name += string(rune('a' + i))
-						}
-						_, all[i] = s.Enter(t.Context(), session.NewNode{Dir: dir, Name: name, Fixed: fixed})
-					})
-				}
-				wg.Wait()
-				return all
+	synctest.Test(t, func(t *testing.T) {
+		const doubts = 16
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer())
+		together := func(dir string) []error {
+			var wg sync.WaitGroup
+			all := make([]error, doubts)
+			for i := range all {
+				wg.Go(func() {
+					_, all[i] = s.Enter(t.Context(), session.NewNode{Dir: dir, Name: "n-"})
+				})
 			}
-			for _, before := range []string{"/a", "/b", "/c", "/d/e"} {
-				must(t, errors.Join(together(before)...))
-			}
-			creates := zktest.On(zktest.OpCreate, "/d/")
-			srv.ResetRequests()
-			held := srv.HoldReply(creates)
-			ended := make(chan error, 1)
-			go func() { ended <- errors.Join(together("/d")...) }()
-			<-held.Hit()
-			time.Sleep(time.Second)        //nolint:forbidigo // in a bubble
-			inFlight := srv.Count(creates) // all, if the window has room for them
-			srv.ResetRequests()
-			srv.Delay(10 * time.Millisecond) // the first search lasts until all have come to theirs
-			srv.Disconnect()
-			must(t, <-ended)
-			if n := srv.Count(zktest.Any(zktest.OpGetChildren, zktest.OpGetChildren2)); n > 3 {
-				t.Errorf("fixed %v: %d listings for %d doubts", fixed, n, inFlight)
-			}
-			if n := srv.Count(creates); n > doubts-inFlight {
-				t.Errorf("fixed %v: %d creates after %d were in doubt", fixed, n, inFlight)
-			}
-		})
-	}
+			wg.Wait()
+			return all
+		}
+		for _, before := range []string{"/a", "/b", "/c", "/d/e"} {
+			must(t, errors.Join(together(before)...))
+		}
+		creates := zktest.On(zktest.OpCreate, "/d/")
+		srv.ResetRequests()
+		held := srv.HoldReply(creates)
+		ended := make(chan error, 1)
+		go func() { ended <- errors.Join(together("/d")...) }()
+		<-held.Hit()
+		time.Sleep(time.Second)        //nolint:forbidigo // in a bubble
+		inFlight := srv.Count(creates) // all, if the window has room for them
+		srv.ResetRequests()
+		srv.Delay(10 * time.Millisecond) // the first search lasts until all have come to theirs
+		srv.Disconnect()
+		must(t, <-ended)
+		if n := srv.Count(zktest.Any(zktest.OpGetChildren, zktest.OpGetChildren2)); n > 3 {
+			t.Errorf("%d listings for %d doubts", n, inFlight)
+		}
+		if n := srv.Count(creates); n > doubts-inFlight {
+			t.Errorf("%d creates after %d were in doubt", n, inFlight)
+		}
+	})
 }

@@ -1,56 +1,16 @@
 package session_test
 
 import (
-	"context"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// What packages that make locks ask of a manager.
-func TestManagerForLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, s := virtually(t, "h:1", srv.Dialer())
-		_, err := s.Create(t.Context(), "/app/x", nil, session.Persistent)
-		must(t, err)
-		plain, _ := virtually(t, "h:1", srv.Dialer())
-		if plain.Trace() == nil || plain.Trace().Loss != nil || plain.Chroot() != "/" || plain.MaxNodes() != 8192 {
-			t.Errorf("without options: %v, %q, %d", plain.Trace(), plain.Chroot(), plain.MaxNodes())
-		}
-		var log logText
-		var lost []string
-		tells := func(who string) session.Trace {
-			return session.Trace{Loss: func(context.Context, session.HoldInfo, error) { lost = append(lost, who) }}
-		}
-		m, _ := virtually(t, "h:1/app", srv.Dialer(), session.WithNodeLimits(7, 1<<20), session.WithTrace(tells("option")),
-			session.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
-			session.WithBackoff(time.Minute, time.Hour))
-		m.AddTrace(tells("added"))
-		if first, most := m.Backoff(); m.Chroot() != "/app" || m.MaxNodes() != 7 || first != time.Minute || most != time.Hour {
-			t.Errorf("%q, %d, %v, %v", m.Chroot(), m.MaxNodes(), first, most)
-		}
-		m.Logger().Info("a word of a lock")
-		for i := range 3 {
-			m.TellLoss(func() { m.Trace().Loss(t.Context(), session.HoldInfo{Path: string(rune('0' + i))}, nil) })
-		}
-		synctest.Wait()
-		if got := strings.Join(lost, " "); got != "option added option added option added" {
-			t.Errorf("told %q", got)
-		}
-		if !strings.Contains(log.String(), "a word of a lock") {
-			t.Error("the logger is another")
-		}
-	})
-}
 
 // A function that waits for the end of a session or a watch takes no goroutine before that, and runs once.
 func TestAfterEndAndEvent(t *testing.T) {
@@ -150,17 +110,18 @@ func TestRemoving(t *testing.T) {
 }
 
 // A nil function panics in the goroutine of the caller.
-func TestNilFunctionsForLocks(t *testing.T) {
+func TestNilFunction(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).Addr(0))
 	s := testserver.Session(t, m)
 	_, _, w, err := s.Watch(patient(t), "/")
 	must(t, err)
 	for what, call := range map[string]func(){
-		"Manager.TellLoss": func() { m.TellLoss(nil) }, "Session.AfterEnd": func() { s.AfterEnd(nil) }, "Watch.AfterEvent": func() { w.AfterEvent(nil) },
+		"Manager.Subscribe": func() { m.Subscribe(nil) }, "Manager.TellLoss": func() { m.TellLoss(nil) },
+		"Session.AfterEnd": func() { s.AfterEnd(nil) }, "Watch.AfterEvent": func() { w.AfterEvent(nil) },
 	} {
 		func() {
 			defer func() {
-				if got, _ := recover().(string); got != "session: "+what+": nil function" {
+				if got, _ := recover().(string); !strings.HasPrefix(got, "session: "+what+": nil function") {
 					t.Errorf("%s: panic %q", what, got)
 				}
 			}()

@@ -104,19 +104,12 @@ func TestSettingsThatCannotWork(t *testing.T) {
 	}{
 		{setting{4 * second, 2 * second, 2 * second, true}, true, false},
 		{setting{10 * second, 5 * second, 5 * second, true}, true, false},
-		{setting{10 * second, 5 * second, 4500 * ms, true}, true, false},
 		{setting{10 * second, 5 * second, 3900 * ms, true}, false, true},
-		{setting{10 * second, 2 * second, 4700 * ms, true}, true, false},
-		{setting{10 * second, 2 * second, 4 * second, true}, false, true},
 		{setting{400 * ms, 200 * ms, 0, true}, true, false},
-		{setting{250 * ms, 100 * ms, 0, true}, true, false},
-		{setting{200 * ms, 100 * ms, 0, true}, true, false},
 		{setting{400 * ms, 40 * ms, 0, true}, false, true},
 		{setting{200 * ms, 2 * second, 0, true}, false, true}, // granted two ticks
 		{setting{4 * second, 2 * second, 2 * second, false}, false, true},
-		{setting{10 * second, 5 * second, 5 * second, false}, false, true},
 		{setting{400 * ms, 200 * ms, 0, false}, false, false},
-		{setting{200 * ms, 100 * ms, 0, false}, false, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.TickTime(c.tick))
@@ -196,15 +189,10 @@ func TestSessionDoesNotGrow(t *testing.T) {
 		early, after time.Duration
 	}{
 		"idles":                 {early: hour, after: longtest.Pick(2*hour, 24*hour)},
-		"reads":                 {every: time.Second, early: hour / 2, after: 6 * hour},
 		"reads often":           {every: 50 * time.Millisecond, early: hour / 12, after: longtest.Pick(hour/3, hour)},
-		"owns a node":           {owns: true, early: hour, after: 12 * hour},
 		"owns a node and reads": {owns: true, every: time.Second, early: hour / 2, after: longtest.Pick(hour, 6*hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "reads" || name == "owns a node" {
-				longtest.Only(t) // another habit has both
-			}
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
 				_, s := virtually(t, "h:1", srv.Dialer(), session.WithTimeout(timeout), session.WithTickTime(2*time.Second))

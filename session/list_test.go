@@ -83,45 +83,34 @@ func (e *entering) asked() [3]int {
 	return [3]int{e.Count(zktest.On(zktest.OpSync, e.d)), e.Count(zktest.On(zktest.OpGetData, e.d)), e.Count(zktest.On(zktest.OpGetChildren2, e.d))}
 }
 
-// All requests leave together, in order, also when they have to wait for others.
+// The requests of a List leave together, in order, and so do those of an Enter, behind its create.
 func TestListInOrder(t *testing.T) {
-	for _, crowd := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			e, srv := virtualEntry(t)
-			release := func() {}
-			first := srv.HoldReply(zktest.On(zktest.OpSync, e.d))
-			if crowd {
-				release = e.crowds(srv)
+	for _, enters := range []bool{false, true} {
+		inBubble(t, func(e *entering) {
+			ctx, first := e.t.Context(), fmt.Sprint(zktest.OpSync, " ", e.d)
+			held := e.HoldReply(zktest.On(zktest.OpSync, e.d))
+			call := func() error {
+				_, err := e.s.List(ctx, e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
+				return err
 			}
-			srv.ResetRequests()
-			ended := make(chan error, 1)
-			go func() {
-				_, err := e.s.List(t.Context(), e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
-				ended <- err
-			}()
-			synctest.Wait()
-			if crowd {
-				release()
-				first.Release()
-				must(t, <-ended)
-			}
-			var got []string
-			for _, one := range sent(srv.Requests()) {
-				if len(one) > len(e.d) && one[len(one)-len(e.d):] == e.d {
-					got = append(got, one)
+			if enters {
+				first = fmt.Sprint(zktest.OpCreate, " ", e.d, "/one")
+				held = e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
+				call = func() error {
+					_, err := e.s.Enter(ctx, session.NewNode{Dir: e.d, Name: "one", Fixed: true, Directory: true})
+					return err
 				}
 			}
-			var want []string
-			for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetData, zktest.OpGetChildren2} {
-				want = append(want, fmt.Sprint(op, " ", e.d))
+			e.ResetRequests()
+			ended := make(chan error, 1)
+			go func() { ended <- call() }()
+			synctest.Wait()
+			want := []string{first, fmt.Sprint(zktest.OpGetData, " ", e.d), fmt.Sprint(zktest.OpGetChildren2, " ", e.d)}
+			if got := sent(e.Requests()); !slices.Equal(got, want) {
+				e.t.Errorf("%q, want %q", got, want)
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("in a crowd %v: %q, want %q", crowd, got, want)
-			}
-			if !crowd {
-				first.Release()
-				must(t, <-ended)
-			}
+			held.Release()
+			must(e.t, <-ended)
 		})
 	}
 }
@@ -298,25 +287,5 @@ func TestEnterReadsDirectory(t *testing.T) {
 			wantEvent(e.t, n.Directory, session.WatchChanged)
 			search.Release()
 		}
-	})
-}
-
-// The read leaves between the create and the listing.
-func TestEnterReadsInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		srv.ResetRequests()
-		held := srv.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
-		ended := e.begin(t.Context(), session.NewNode{Dir: e.d, Name: "one", Fixed: true, Directory: true})
-		synctest.Wait()
-		want := []string{
-			fmt.Sprint(zktest.OpCreate, " ", e.d, "/one"), fmt.Sprint(zktest.OpGetData, " ", e.d), fmt.Sprint(zktest.OpGetChildren2, " ", e.d),
-		}
-		if got := sent(srv.Requests()); !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
-		held.Release()
-		got := <-ended
-		e.want(got.node, got.err)
 	})
 }

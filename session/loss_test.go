@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -106,25 +104,6 @@ func TestLostSessionIsClosedOnServer(t *testing.T) {
 	})
 }
 
-// A session goes on while there is no connection, and is the same afterwards.
-func TestSuspension(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		m, s := virtually(t, "h:1", srv.Dialer())
-		var h history
-		m.Subscribe(h.add)
-		srv.Refuse(true)
-		srv.Disconnect()
-		synctest.Wait()
-		if m.State() != session.Suspended || s.Err() != nil || s.Remaining() <= 0 {
-			t.Errorf("%v, %v, %v remain", m.State(), s.Err(), s.Remaining())
-		}
-		srv.Refuse(false)
-		must(t, s.Sync(t.Context(), "/"))
-		h.wait(t, session.Connected, session.Suspended, session.Connected)
-	})
-}
-
 // If a lost connection is a loss, requests in flight end with that, and not with an error that is worth another try.
 func TestLossOnSuspendInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,28 +174,18 @@ func TestHeartbeatWritesStop(t *testing.T) {
 		"not made": (*zktest.Server).CutBefore,
 		"made":     (*zktest.Server).CutAfterCommit,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const timeout = 10 * time.Second
-				srv := zktest.Start(t)
-				m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(srv.Dialer()),
-					session.WithTimeout(timeout), session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-				must(t, err)
-				defer m.Close()
-				s, err := m.Session(t.Context())
-				must(t, err)
-				cut(srv, zktest.On(zktest.OpCreate, "/node"))
-				node, err := makeNode(t.Context(), s, "/node", nil)
-				must(t, err)
-				must(t, s.Delete(t.Context(), node, -1))
-				time.Sleep(3 * timeout)
-				srv.ResetRequests()
-				time.Sleep(10 * timeout)
-				must(t, s.Err())
-				if n := srv.Count(zktest.Any(zktest.OpMulti)); n > 0 {
-					t.Errorf("%d writes in 10 timeouts of a session that owns nothing", n)
-				}
-			})
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t)
+			_, s := virtually(t, "h:1", srv.Dialer())
+			cut(srv, zktest.On(zktest.OpCreate, "/node"))
+			must(t, s.Delete(t.Context(), enter(t, s, "/node").Path, -1))
+			time.Sleep(3 * s.Timeout())
+			srv.ResetRequests()
+			time.Sleep(10 * s.Timeout())
+			must(t, s.Err())
+			if n := srv.Count(zktest.Any(zktest.OpMulti)); n > 0 {
+				t.Errorf("%s: %d writes in 10 timeouts of a session that owns nothing", name, n)
+			}
 		})
 	}
 }

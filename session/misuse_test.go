@@ -40,18 +40,6 @@ func TestMisuse(t *testing.T) {
 	must(t, s.Err())
 }
 
-// A nil function panics in the goroutine of the caller, and not in one of the manager, if the
-// method returns no error.
-func TestNilFunction(t *testing.T) {
-	m := testserver.Connect(t, testserver.Server(t).Addr(0))
-	defer func() {
-		if got, _ := recover().(string); !strings.HasPrefix(got, "session: Manager.Subscribe: nil function") {
-			t.Errorf("panic %q", got)
-		}
-	}()
-	m.Subscribe(nil)
-}
-
 var goodPaths = []string{
 	"/", "/a", "/a/b", "/a.b", "/.a", "/a.", "/...", "/a/..b", "/ä/日本", "/a b", "/zookeeper/quota",
 	"/" + strings.Repeat("x", 16<<10-1),

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -144,53 +142,6 @@ func TestCloseWithoutAConnection(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A manager goes on although the servers refuse its identity, and Session says so.
-func TestOpenRefused(t *testing.T) {
-	m, err := session.Open(testserver.Server(t).ConnectString(), quiet, session.WithAuth("no-such-scheme", []byte("x")))
-	must(t, err)
-	defer m.Close()
-	for range 2 {
-		_, err = m.Session(patient(t))
-		wantErr(t, "Session", err, zk.ErrAuthFailed)
-		if m.State() != session.Connecting {
-			t.Errorf("state %v", m.State())
-		}
-	}
-}
-
-// A resolver that has failed is asked again. A list that changes counts from the next dial on, and the session lives.
-func TestResolver(t *testing.T) {
-	t.Parallel()
-	first, second := testserver.Proxy(t), testserver.Proxy(t)
-	var now atomic.Pointer[string]
-	var failures atomic.Int32
-	resolve := func(context.Context) ([]string, error) {
-		if at := now.Load(); at != nil {
-			return []string{*at, "not a server"}, nil
-		}
-		if failures.Add(1) == 3 {
-			at := first.Addr()
-			now.Store(&at)
-		}
-		return nil, errors.New("no leader")
-	}
-	m := testserver.Connect(t, "/resolved", session.WithTimeout(time.Minute), session.WithResolver(resolve),
-		session.WithBackoff(time.Millisecond, time.Millisecond))
-	s := testserver.Session(t, m)
-	if failures.Load() != 3 || m.Chroot() != "/resolved" {
-		t.Errorf("after %d failures, below %s", failures.Load(), m.Chroot())
-	}
-
-	at := second.Addr()
-	now.Store(&at)
-	must(t, s.Sync(patient(t), "/"))
-	first.Disconnect()
-	zktest.Eventually(t, testserver.Patience, "a connection to the other server", func() bool {
-		return s.Sync(patient(t), "/") == nil && second.Count(zktest.Any(zktest.OpSync)) > 0
-	})
-	must(t, s.Err())
 }
 
 // The error of a Connect that has waited in vain says what the resolver said.

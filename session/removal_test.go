@@ -188,56 +188,37 @@ func (r *removals) hooks() session.Trace {
 
 type callerKey struct{}
 
-// A removal is sent before all that its caller sends afterwards, with hooks as without them. The hooks are told of each try.
+// The hooks are told of each try of a removal. It is sent before all that its caller sends afterwards.
 func TestRemovalWithHooks(t *testing.T) {
-	for name, hooked := range map[string]bool{"with hooks": true, "without": false} {
-		for _, cut := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, cut %v", name, cut), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv, told := zktest.Start(t), new(removals)
-					var opts []session.Option
-					if hooked {
-						opts = append(opts, session.WithTrace(told.hooks()))
-					}
-					_, s := virtually(t, "h:1", srv.Dialer(), opts...)
-					if _, err := makeNode(t.Context(), s, "/n", nil); err != nil {
-						t.Fatal(err)
-					}
-					synctest.Wait() // what Connect leaves behind is over
-					srv.ResetRequests()
-					if cut {
-						srv.CutAfterCommit(zktest.On(zktest.OpDelete, "/n"))
-					}
-					r := s.Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/n")
-					if !cut {
-						if _, err := s.Exists(t.Context(), "/other"); err != nil {
-							t.Fatal(err)
-						}
-					}
-					<-r.Done()
-					if r.Err() != nil {
-						t.Error(r.Err())
-					}
-					synctest.Wait()
-					if all := srv.Requests(); all[0].Op != zktest.OpDelete {
-						t.Errorf("the first request is %v", all[0])
-					}
-					var want []string
-					switch {
-					case hooked && cut:
-						want = []string{
-							"delete /n for caller", "deleted: lost true, gone false", "again after 1 for caller",
-							"delete /n for caller", "deleted: lost false, gone true",
-						}
-					case hooked:
-						want = []string{"delete /n for caller", "deleted: lost false, gone false"}
-					}
-					if !slices.Equal(told.lines, want) {
-						t.Errorf("the hooks are told %q, want %q", told.lines, want)
-					}
-				})
-			})
-		}
+	for _, cut := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, told := zktest.Start(t), new(removals)
+			_, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(told.hooks()))
+			enter(t, s, "/d/n")
+			synctest.Wait() // what Connect leaves behind is over
+			srv.ResetRequests()
+			want := []string{"delete /d/n for caller", "deleted: lost false, gone false"}
+			if cut {
+				srv.CutAfterCommit(zktest.On(zktest.OpDelete, "/d/n"))
+				want = []string{
+					"delete /d/n for caller", "deleted: lost true, gone false", "again after 1 for caller",
+					"delete /d/n for caller", "deleted: lost false, gone true",
+				}
+			}
+			r := s.Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/d/n")
+			if !cut {
+				_, err := s.Exists(t.Context(), "/other")
+				must(t, err)
+			}
+			must(t, gone(r))
+			synctest.Wait()
+			if all := srv.Requests(); all[0].Op != zktest.OpDelete {
+				t.Errorf("the first request is %v", all[0])
+			}
+			if !slices.Equal(told.lines, want) {
+				t.Errorf("the hooks are told %q, want %q", told.lines, want)
+			}
+		})
 	}
 }
 
@@ -311,24 +292,6 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 			})
 		}
 	}
-}
-
-// The answer to a removal is not cut while its connection lasts.
-func TestRemovalNotCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, s := virtually(t, "h:1", srv.Dialer())
-		_, err := makeNode(t.Context(), s, "/n", nil)
-		must(t, err)
-		r := s.Remove(t.Context(), "/n")
-		<-r.Done()
-		must(t, r.Err())
-		if isClosed(r.Cut()) {
-			t.Error("cut")
-		}
-		srv.Disconnect()
-		<-r.Cut()
-	})
 }
 
 func isClosed(ch <-chan struct{}) bool {

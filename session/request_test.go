@@ -75,6 +75,13 @@ func TestRequests(t *testing.T) {
 		wantErr(e.t, "a bad path", err, session.ErrInvalid)
 		_, err = s.Create(ctx, node, make([]byte, 300<<10), session.Persistent)
 		wantErr(e.t, "much data", err, session.ErrInvalid)
+		_, err = s.Set(ctx, e.d, make([]byte, 300<<10), -1)
+		wantErr(e.t, "much data to set", err, session.ErrInvalid)
+		half := &zk.SetDataRequest{Path: e.d, Data: make([]byte, 150<<10), Version: -1}
+		_, err = s.Multi(ctx, half)
+		must(e.t, err)
+		_, err = s.Multi(ctx, half, half)
+		wantErr(e.t, "much data in all", err, session.ErrInvalid)
 	})
 }
 
@@ -157,6 +164,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 			"children": func() error { _, _, err := s.Children(ctx, "/"); return err },
 			"exists":   func() error { _, err := s.Exists(ctx, "/"); return err },
 			"create":   func() error { _, err := makeNode(ctx, s, "/x", nil); return err },
+			"enter":    func() error { _, err := makeNumbered(ctx, s, "/x", nil); return err },
 			"set":      func() error { _, err := s.Set(ctx, "/x", nil, -1); return err },
 			"delete":   func() error { return s.Delete(ctx, "/x", -1) },
 			"watch":    func() error { _, _, _, err := s.Watch(ctx, "/"); return err },
