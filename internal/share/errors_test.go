@@ -47,7 +47,11 @@ func TestErrorOfLostDo(t *testing.T) {
 		"cause":           {errLoss, nil, []error{context.Canceled}, lossText},
 		"another error":   {errWork, []error{errWork}, []error{context.Canceled}, lossText + "; disk full"},
 		"wrapped ctx.Err": {fmt.Errorf("step 3: %w", context.Canceled), nil, []error{context.Canceled}, lossText + "; step 3: context canceled"},
-		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, "step 3: " + errLoss.Error()},
+		"wrapped deadline": {
+			fmt.Errorf("step 3: %w", context.DeadlineExceeded), nil, []error{context.DeadlineExceeded},
+			lossText + "; step 3: context deadline exceeded",
+		},
+		"wrapped cause": {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, "step 3: " + errLoss.Error()},
 		"joined": {errors.Join(context.Canceled, errWork), []error{errWork}, []error{context.Canceled},
 			lossText + "; context canceled; disk full"},
 		"of the network": {&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, []error{os.ErrDeadlineExceeded},
@@ -63,29 +67,13 @@ func TestErrorOfLostDo(t *testing.T) {
 					t.Errorf("Do: error %v matches %q", err, target)
 				}
 			}
+			if isNet := errors.As(err, new(net.Error)); isNet != (name == "of the network") { // the end of a context is a net.Error
+				t.Errorf("Do: error %v is a net.Error: %v", err, isNet)
+			}
 			if err.Error() != c.text {
 				t.Errorf("Do: error\n%s, want\n%s", err, c.text)
 			}
 		})
-	}
-}
-
-// errors.As finds the function's error, but not the error of a context, which is a net.Error.
-func TestErrorOfLostDoAs(t *testing.T) {
-	opErr := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
-	for name, c := range map[string]struct {
-		work error
-		want bool // that it is a net.Error
-	}{
-		"ctx.Err":  {fmt.Errorf("step 3: %w", context.DeadlineExceeded), false},
-		"OpError":  {fmt.Errorf("step 3: %w", opErr), true},
-		"no error": {nil, false},
-	} {
-		err := doLost(context.Background(), func() error { return c.work })
-		var netErr net.Error
-		if got := errors.As(err, &netErr); got != c.want || (netErr != nil) != c.want {
-			t.Errorf("%s: errors.As: %v, found %v", name, got, netErr)
-		}
 	}
 }
 
