@@ -93,6 +93,9 @@ func checkElement(t *testing.T, in, out string) {
 	if strings.HasPrefix(out, "_c_") || out == "locks" || out == "leases" || out == "zookeeper" {
 		t.Errorf("%.50q: %q is reserved", in, out)
 	}
+	if out != in && zklock.EscapePath(out) == out {
+		t.Errorf("%.50q: %q stands for itself too", in, out)
+	}
 	if strings.Contains(out, "%~") {
 		return // a hash cannot be reversed
 	}
@@ -111,22 +114,6 @@ func FuzzEscapePath(f *testing.F) {
 		f.Add(c.in)
 	}
 	f.Fuzz(func(t *testing.T, in string) { checkElement(t, in, zklock.EscapePath(in)) })
-}
-
-func TestEscapePathOfLongStrings(t *testing.T) {
-	seen := make(map[string]bool)
-	for i := range 1000 {
-		in := strings.Repeat("x", 300) + strings.Repeat("y", i)
-		out := zklock.EscapePath(in)
-		checkElement(t, in, out)
-		if seen[out] {
-			t.Fatalf("%d: %q is another's", i, out)
-		}
-		seen[out] = true
-		if zklock.EscapePath(out) == out {
-			t.Errorf("%q stands for itself too", out)
-		}
-	}
 }
 
 // A server accepts all of the elements as siblings. A lock in whose directory they are does not take them

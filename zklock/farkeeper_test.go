@@ -80,47 +80,6 @@ func TestTryFarKeeper(t *testing.T) {
 	})
 }
 
-// A caller that only tries gets the lock after a few tries, although its keeper hardly ever lets go of it.
-func TestTryKeeperInUse(t *testing.T) {
-	const few = 3
-	eachFarKeeper(t, func(t *testing.T, k keeper, try trier) {
-		ctx, stop := context.WithCancel(t.Context())
-		for range 2 { // the second use shows that the place is worth keeping
-			must(t, k.lock(t.Context()))
-			must(t, k.unlock())
-		}
-		uses := background(func() error {
-			for ctx.Err() == nil {
-				if err := k.lock(t.Context()); err != nil {
-					return err
-				}
-				time.Sleep(7 * time.Millisecond)
-				if err := k.unlock(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		for range 20 {
-			time.Sleep(300 * time.Millisecond)
-			for tries := 1; ; tries++ {
-				ok, err := try.TryLock(t.Context())
-				must(t, err)
-				if ok {
-					break
-				}
-				if tries == few {
-					t.Fatalf("busy for %d tries", tries)
-				}
-				time.Sleep(time.Millisecond)
-			}
-			must(t, try.Unlock())
-		}
-		stop()
-		must(t, <-uses)
-	})
-}
-
 // How long a try takes to say busy. Only for a place that may be kept it waits for more than the servers, and not if the
 // lock is known to be in use: by the same session, or because another contender waits already.
 func TestTryBusyTakes(t *testing.T) {

@@ -96,6 +96,8 @@ func watchesUnder(tb testing.TB, server testserver.Interface, dir string) int {
 	return n
 }
 
+var lazy = zklock.WithLazyRelease(time.Minute)
+
 // waitGoroutines waits until there are no more than n goroutines, besides the four that each session keeps
 // for its next requests.
 func waitGoroutines(tb testing.TB, n, sessions int) {

@@ -2,9 +2,11 @@ package zklock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -38,7 +40,7 @@ func TestHolder(t *testing.T) {
 		time.Sleep(time.Minute)
 		want("held by another process", mine, func(c queue.Contender) bool {
 			return c.Holder && !c.Own && c.ID == queue.Identity() && c.Label == "request 42" && c.HeldSince.IsZero() &&
-				c.Since.Sub(came).Abs() < time.Second
+				c.Session != 0 && c.Token != 0 && c.Since.Sub(came).Abs() < time.Second
 		})
 		cancel()
 		wantErr(t, "Lock", receive(t, "Lock", waited), context.Canceled)
@@ -67,38 +69,15 @@ func TestHolder(t *testing.T) {
 	})
 }
 
-// Done of a key ends with its Unlock and with its loss, and is closed without a hold.
-func TestKeyedDone(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		ctx, m := t.Context(), connect()
-		k := newKeyed(t, m, keysDir)
-		ended := func(done <-chan struct{}) bool {
-			select {
-			case <-done:
-				return true
-			default:
-				return false
-			}
-		}
-		if !ended(k.Done("a")) {
-			t.Error("not closed without a hold")
-		}
-		must(t, k.Lock(ctx, "a"))
-		done := k.Done("a")
-		if ended(done) || !ended(k.Done("b")) {
-			t.Errorf("while a key is held: closed %v, and of another key %v", ended(done), ended(k.Done("b")))
-		}
-		must(t, k.Unlock("a"))
-		if !ended(done) {
-			t.Error("not closed by Unlock")
-		}
-		must(t, k.Lock(ctx, "a"))
-		done = k.Done("a")
-		keyedWorld{t: t, server: server, m: m}.expire()
-		if !ended(done) {
-			t.Error("not closed by the loss")
-		}
-		wantErr(t, "Unlock", k.Unlock("a"), session.ErrLost)
-		wantKeys(t, "in the end", k, 0)
-	})
+// A label that a node cannot have is written as it can, and makes no lock fail.
+func TestOddLabel(t *testing.T) {
+	ctx := queue.WithLabel(patient(t), "two\nlines "+strings.Repeat("x", 300))
+	mx := newMutex(t, connect(t), testserver.Path(t))
+	must(t, mx.Lock(ctx))
+	all, err := mx.Contenders(patient(t))
+	must(t, err)
+	if len(all) != 1 || !strings.HasPrefix(all[0].Label, `two\x0alines xxx`) || !strings.HasSuffix(all[0].Label, "x…") {
+		t.Errorf("%+v", all)
+	}
+	must(t, mx.Unlock())
 }

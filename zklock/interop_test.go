@@ -1,12 +1,9 @@
 package zklock_test
 
 import (
-	"runtime"
-	"sync/atomic"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
@@ -37,44 +34,4 @@ func TestExcludesZkLock(t *testing.T) {
 	must(t, theirs.Unlock())
 	must(t, receive(t, "Lock after zk.Lock", entered))
 	must(t, ours.Unlock())
-}
-
-// Both kinds under load: there is one holder at a time. The fields are atomics only because the race detector does not know
-// the order that another process makes.
-func TestExcludesZkLockUnderLoad(t *testing.T) {
-	const each, times = 3, 40
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	var inside, counter atomic.Int64
-	var g errgroup.Group
-	repeat := func(lock, unlock func() error) {
-		g.Go(func() error {
-			for range times {
-				if err := lock(); err != nil {
-					return err
-				}
-				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d inside at once", n)
-				}
-				v := counter.Load()
-				runtime.Gosched()
-				counter.Store(v + 1)
-				inside.Add(-1)
-				if err := unlock(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	for range each {
-		mx := newMutex(t, connect(t), dir)
-		repeat(func() error { return mx.Lock(ctx) }, mx.Unlock)
-		theirs := zk.NewLock(testserver.Admin(t), dir, zk.WorldACL(zk.PermAll))
-		repeat(theirs.Lock, theirs.Unlock)
-	}
-	must(t, g.Wait())
-	if got := counter.Load(); got != 2*each*times {
-		t.Errorf("counter is %d after %d increments under the lock", got, 2*each*times)
-	}
 }

@@ -2,12 +2,10 @@ package zklock_test
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -69,32 +67,6 @@ func TestMultiLosesSomeInItsFlight(t *testing.T) {
 		held = append(held, h.Node)
 		return nil
 	}}))
-}
-
-// A request that comes while the MultiLock, which has that lock, waits for another one is heard as well: f is not called.
-func TestMultiRevokedBeforeItHolds(t *testing.T) {
-	takeJointly(t, func(j *joint) {
-		ctx := j.t.Context()
-		j.must(j.others[1].Lock(ctx))
-		done := make(chan error, 1)
-		go func() {
-			done <- j.all.Do(ctx, func(context.Context) error {
-				j.t.Error("f is called")
-				return nil
-			})
-		}()
-		time.Sleep(time.Second)
-		names, _, err := j.other.Children(ctx, "/a")
-		j.must(err)
-		_, err = j.other.Set(ctx, "/a/"+names[0], []byte(queue.RevokeMessage), -1)
-		j.must(err)
-		time.Sleep(time.Second)
-		j.must(j.others[1].Unlock())
-		if err := <-done; !errors.Is(err, queue.ErrRevoked) {
-			j.t.Errorf("Do: %v", err)
-		}
-		j.want("in the end", 0, 0, 0)
-	})
 }
 
 // Do reports a loss also if the release of another lock is not confirmed yet, which Do does not report.

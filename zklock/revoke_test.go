@@ -11,54 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
-	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// curatorRevokes does what Curator's Revoker.attemptRevoke does: it sets the node's data.
-func curatorRevokes(t *testing.T, node string) {
-	t.Helper()
-	_, err := testserver.Admin(t).Set(node, []byte("__REVOKE__"), -1)
-	must(t, err)
-}
-
-// A request that comes before the contender can hear it is not lost. The contender is asked when it holds the
-// lock and is connected.
-func TestRevokeEarly(t *testing.T) {
-	for _, c := range []struct {
-		what string
-		lock func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, proxy *zktest.Proxy) *queue.Lease
-	}{
-		{"before the watch is set", func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, proxy *zktest.Proxy) *queue.Lease {
-			held := proxy.HoldRequest(zktest.On(zktest.OpGetData, dir))
-			l, err := mx.Acquire(ctx)
-			must(t, err)
-			receive(t, "the watch", held.Hit())
-			curatorRevokes(t, l.Path())
-			held.Release()
-			return l
-		}},
-		{"while disconnected", func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, proxy *zktest.Proxy) *queue.Lease {
-			l, err := mx.Acquire(ctx)
-			must(t, err)
-			proxy.Refuse(true)
-			proxy.Disconnect()
-			must(t, zklock.Revoke(ctx, connect(t), l.Path()))
-			proxy.Heal()
-			return l
-		}},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			ctx := patient(t)
-			dir := testserver.Path(t)
-			proxy := testserver.Proxy(t)
-			mx := newMutex(t, testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout)), dir)
-			l := c.lock(t, ctx, mx, dir, proxy)
-			receive(t, "the request", l.Revoked())
-			must(t, l.Err())
-			must(t, l.Release(ctx))
-		})
-	}
-}
 
 // A contender whose data says that it does not listen, as earlier states of this module wrote it, is not asked, and its
 // node stays as it is. Where the node does not say, Revoke sends the message.
@@ -99,27 +52,6 @@ func TestRevokeOfUnreadable(t *testing.T) {
 	must(t, err)
 	must(t, zklock.Revoke(ctx, connect(t), l.Path()))
 	must(t, l.Release(ctx))
-}
-
-// If the reply to the message is lost, the message is sent again.
-func TestRevokeReplyLost(t *testing.T) {
-	for what, arm := range map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
-		"before": (*zktest.Proxy).CutBefore,
-		"after":  (*zktest.Proxy).CutAfterCommit,
-	} {
-		t.Run(what, func(t *testing.T) {
-			ctx := patient(t)
-			dir := testserver.Path(t)
-			l, err := newMutex(t, connect(t), dir).Acquire(ctx)
-			must(t, err)
-			proxy := testserver.Proxy(t)
-			fault := arm(proxy, zktest.On(zktest.OpSetData, dir))
-			must(t, zklock.Revoke(ctx, testserver.Connect(t, proxy.Addr()), l.Path()))
-			receive(t, "the fault", fault.Hit())
-			receive(t, "the request", l.Revoked())
-			must(t, l.Release(ctx))
-		})
-	}
 }
 
 // Revoke returns an error for bad input, before any I/O: the manager here cannot do any. It returns another error

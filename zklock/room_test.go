@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,34 +19,6 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// A caller gives up again and again, and asks anew at once. Its session may have one node, and the node of the call before
-// is about to go: the delete has left, and makes room.
-func TestLockAgainAtLimit(t *testing.T) {
-	dir := testserver.Path(t)
-	holder := newMutex(t, connect(t), dir)
-	must(t, holder.Lock(patient(t)))
-	proxy := testserver.Proxy(t)
-	mx := newMutex(t, testserver.Connect(t, proxy.Addr(), session.WithNodeLimits(1, 1<<20)), dir)
-	for range 20 {
-		ctx, cancel := context.WithCancel(patient(t))
-		proxy.ResetRequests()
-		locking := background(func() error { return mx.Lock(ctx) })
-		zktest.Eventually(t, testserver.Patience, "the call to wait", func() bool {
-			select {
-			case err := <-locking:
-				t.Fatalf("Lock: %v", err)
-			default:
-			}
-			return proxy.Count(func(r zktest.Request) bool { return r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir) }) > 0
-		})
-		cancel()
-		wantErr(t, "Lock", receive(t, "the call to end", locking), context.Canceled)
-	}
-	must(t, holder.Unlock())
-	must(t, mx.Lock(patient(t)))
-	must(t, mx.Unlock())
-}
 
 // A MultiLock comes to a lock of which this process has the last hold of a turn. The delete of that turn's node makes room for
 // the next one, as it does for a Lock of that mutex alone.

@@ -27,7 +27,7 @@ func TestRoundTrips(t *testing.T) {
 		for name, l := range map[string]interface {
 			Lock(context.Context) error
 			Unlock() error
-		}{"one": newMutex(t, m, "/one"), "two": two, "ten": all} {
+		}{"one": newMutex(t, m, "/one"), "two": two, "ten": all, "a key": onlyKey{newKeyed(t, m, keysDir), "a"}} {
 			must(t, l.Lock(t.Context())) // makes the directories
 			must(t, l.Unlock())
 			time.Sleep(time.Second)

@@ -15,54 +15,24 @@ import (
 // A MultiLock that does not get all of its locks keeps the place of none, also if one has WithLazyRelease.
 func TestMultiKeepsNothingUnused(t *testing.T) {
 	const first, busy = "/locks/a", "/locks/b"
-	wantBusy := func(t *testing.T, err error) {
-		t.Helper()
-		wantErr(t, "a try", err, queue.ErrBusy)
-	}
-	for what, call := range map[string]func(*testing.T, *zklock.MultiLock){
-		"TryLock": func(t *testing.T, m *zklock.MultiLock) {
-			ok, err := m.TryLock(t.Context())
-			must(t, err)
-			if ok {
-				t.Error("TryLock got a lock that is held")
-			}
-		},
-		"TryAcquire": func(t *testing.T, m *zklock.MultiLock) {
-			_, err := m.TryAcquire(t.Context())
-			wantBusy(t, err)
-		},
-		"Lock whose context ends": func(t *testing.T, m *zklock.MultiLock) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m, other := connect(), connect()
+		stranger := newMutex(t, other, busy, lazy) // a try takes that for a place that may leave, and enters
+		must(t, stranger.Lock(t.Context()))
+		for _, one := range []zklock.ContextLocker{newMutex(t, m, first, lazy), lazyRW(t, m, first).Reader(), lazyRW(t, m, first)} {
+			multi := newMulti(t, one, newMutex(t, m, busy))
+			_, err := multi.TryAcquire(t.Context())
+			wantErr(t, "a try", err, queue.ErrBusy)
+			time.Sleep(time.Second) // the delete is on its way
+			wantChildren(t, other, first, 0)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			wantErr(t, "Lock", m.Lock(ctx), context.DeadlineExceeded)
-		},
-		"Do whose context ends": func(t *testing.T, m *zklock.MultiLock) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			err := m.Do(ctx, func(context.Context) error { t.Error("called"); return nil })
-			wantErr(t, "Do", err, context.DeadlineExceeded)
-		},
-	} {
-		for kind, lazily := range map[string]func(*testing.T, *session.Manager) zklock.ContextLocker{
-			"mutex": func(t *testing.T, m *session.Manager) zklock.ContextLocker { return newMutex(t, m, first, lazy) },
-			"readers": func(t *testing.T, m *session.Manager) zklock.ContextLocker {
-				return lazyRW(t, m, first).Reader()
-			},
-			"writer": func(t *testing.T, m *session.Manager) zklock.ContextLocker { return lazyRW(t, m, first) },
-		} {
-			t.Run(what+"/"+kind, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
-					m, other := connect(), connect()
-					stranger := newMutex(t, other, busy, lazy) // a try takes that for a place that may leave, and enters
-					must(t, stranger.Lock(t.Context()))
-					call(t, newMulti(t, lazily(t, m), newMutex(t, m, busy)))
-					time.Sleep(time.Second) // the delete is on its way
-					wantChildren(t, other, first, 0)
-					wantChildren(t, other, busy, 1)
-				})
-			})
+			wantErr(t, "Lock", multi.Lock(ctx), context.DeadlineExceeded)
+			cancel()
+			time.Sleep(time.Second)
+			wantChildren(t, other, first, 0)
+			wantChildren(t, other, busy, 1)
 		}
-	}
+	})
 }
 
 func lazyRW(t *testing.T, m *session.Manager, path string) *rwlock.RWMutex {

@@ -16,6 +16,13 @@ func takeAndRelease(w *world) {
 	if p.lock.Held != nil && p.lock.Held() {
 		w.Error("held at first")
 	}
+	if p.lock.Done != nil {
+		select {
+		case <-p.lock.Done():
+		default:
+			w.Error("Done is open without a hold")
+		}
+	}
 	for _, way := range p.ways() {
 		h := p.take(way)
 		w.want("while it is held", h.err(), nil)

@@ -112,9 +112,7 @@ func TestKeyed(t *testing.T) {
 		return made(func(m *session.Manager, path string) (*zklock.Keyed, error) {
 			return zklock.NewKeyed(m, path, opts...)
 		}, func(k *zklock.Keyed) locktest.Lock {
-			l := lockOf(oneKey{k})
-			l.Done = nil
-			return l
+			return lockOf(oneKey{k})
 		})
 	})...)
 }
@@ -128,7 +126,7 @@ func (k oneKey) Lock(ctx context.Context) error            { return k.Keyed.Lock
 func (k oneKey) TryLock(ctx context.Context) (bool, error) { return k.Keyed.TryLock(ctx, key) }
 func (k oneKey) Unlock() error                             { return k.Keyed.Unlock(key) }
 func (k oneKey) Held() bool                                { return k.Keyed.Held(key) }
-func (k oneKey) Done() <-chan struct{}                     { panic("a Keyed has none") }
+func (k oneKey) Done() <-chan struct{}                     { return k.Keyed.Done(key) }
 func (k oneKey) Do(ctx context.Context, f func(context.Context) error) error {
 	return k.Keyed.Do(ctx, key, f)
 }
