@@ -110,8 +110,7 @@ func TestFirstComersOfTwoLimits(t *testing.T) {
 func TestForeignData(t *testing.T) {
 	ctx := patient(t)
 	for _, data := range []string{
-		"10.0.0.7", "3", "[3]", "null", `{}`, `{"maxLeases":0}`, `{"maxLeases":-3}`, `{"maxLeases":"3"}`,
-		`{"maxLeases":3}x`, `{"maxLeases":2147483648}`, `{"other":3}`, "\x00\xff",
+		"10.0.0.7", "null", `{"maxLeases":0}`, `{"maxLeases":"3"}`, `{"maxLeases":3}x`, `{"maxLeases":2147483648}`, "\x00\xff",
 	} {
 		t.Run(data, func(t *testing.T) {
 			dir := testserver.Path(t)

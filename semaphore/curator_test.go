@@ -107,31 +107,6 @@ func TestCuratorNodes(t *testing.T) {
 	nodes(t, dir, 0, 0)
 }
 
-// Leases and locks of all other clients count.
-func TestCuratorForged(t *testing.T) {
-	dir := testserver.Path(t)
-	directories(t, dir)
-	s := curators(t, dir, 2)
-	lease := forge(t, dir+"/leases", "lease-")
-	l := take(t, s, 1)
-	busy(t, s, 1)
-	waits := enterAt(t, s, 1, dir+"/locks")
-	nodes(t, dir, 3, 1)
-	waits.waits(t, "two are held of two")
-	testserver.Delete(t, lease)
-	second := waits.get(t)
-	release(t, l, second)
-
-	lock := forge(t, dir+"/locks", "lock-")
-	busy(t, s, 1) // another contender holds the gate
-	waits = enterAt(t, s, 1, dir+"/locks")
-	nodes(t, dir, 0, 2)
-	waits.waits(t, "another is at the gate")
-	testserver.Delete(t, lock)
-	release(t, waits.get(t))
-	nodes(t, dir, 0, 0)
-}
-
 // A node whose name asks for three leases in the semaphore's own way is one lease here, as it is to Curator.
 func TestCuratorCountsNodes(t *testing.T) {
 	dir := testserver.Path(t)

@@ -168,12 +168,6 @@ func release(tb testing.TB, leases ...*queue.Lease) {
 	}
 }
 
-// expire ends the session of a manager behind a proxy.
-func expire(tb testing.TB, proxy *zktest.Proxy, m *session.Manager) {
-	tb.Helper()
-	must(tb, proxy.Expire(patient(tb), testserver.Session(tb, m).ID()))
-}
-
 // layouts are the semaphore's own layout and Curator's.
 var layouts = []struct {
 	name string

@@ -1,16 +1,9 @@
 package semaphore_test
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"math"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -27,11 +20,8 @@ func TestNewInvalid(t *testing.T) {
 		{name: "no leases", path: "/limits/a"},
 		{name: "fewer than none", path: "/limits/a", limit: -1},
 		{name: "more than a name can say", path: "/limits/a", limit: math.MaxInt, ok: math.MaxInt == math.MaxInt32},
-		{name: "empty path", path: "", limit: 1},
 		{name: "root", path: "/", limit: 1},
 		{name: "root, Curator's", path: "/", limit: 1, opts: []semaphore.Option{semaphore.WithCuratorLayout()}},
-		{name: "trailing slash", path: "/limits/", limit: 1},
-		{name: "nil option", path: "/limits/a", limit: 1, opts: []semaphore.Option{nil}},
 		{name: "empty name", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithName("")}},
 
 		{name: "one", path: "/limits/a", limit: 1, ok: true},
@@ -93,33 +83,4 @@ func TestRequestInvalid(t *testing.T) {
 	err := curator.Resize(ctx, 2)
 	wantErr(t, "Resize in Curator's layout", err, session.ErrInvalid)
 	wantText(t, err, "Curator")
-}
-
-// Contenders tells holders from waiters by the weights.
-func TestContenders(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 3)
-	if all, err := s.Contenders(ctx); !errors.Is(err, zk.ErrNoNode) {
-		t.Errorf("of nothing: %+v, %v, want %v", all, err, zk.ErrNoNode)
-	}
-	held := []*queue.Lease{take(t, s, 2), take(t, s, 1)}
-	waits := enter(t, newSem(t, connect(t), dir, 3), 2)
-	all, err := s.Contenders(ctx)
-	must(t, err)
-	if len(all) != 3 || !all[0].Holder || !all[1].Holder || all[2].Holder {
-		t.Fatalf("contenders: %+v", all)
-	}
-	if !bytes.Contains(all[0].Data, []byte(`"id"`)) || !bytes.Contains(all[2].Data, []byte(`"id"`)) {
-		t.Errorf("data %q and %q", all[0].Data, all[2].Data)
-	}
-	if all[0].Path != held[0].Path() {
-		t.Errorf("path %q", all[0].Path)
-	}
-	release(t, held...)
-	release(t, waits.get(t))
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	_, err = s.Contenders(ended)
-	wantErr(t, "Contenders", err, context.Canceled)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -43,21 +42,6 @@ func TestTryLooksFirst(t *testing.T) {
 	try(3, true)
 	try(4, false)
 	release(t, waiter.lease)
-}
-
-// Where a look cannot tell, the try enters, and gets the error that a call which waits gets.
-func TestTryErrors(t *testing.T) {
-	dir := testserver.Path(t)
-	holder := newSem(t, connect(t), dir, 2)
-	l := take(t, holder, 2)
-	_, err := newSem(t, connect(t), dir, 3).TryAcquire(patient(t))
-	wantErr(t, "another limit", err, queue.ErrConflict)
-	release(t, l)
-	must(t, holder.Resize(patient(t), 1))
-	l = take(t, holder, 1)
-	_, err = newSem(t, connect(t), dir, 2).TryAcquireN(patient(t), 2)
-	wantErr(t, "more than the limit in force", err, session.ErrInvalid)
-	release(t, l)
 }
 
 // A busy try does not set the limit of a directory that has none yet. The next acquisition does.

@@ -17,33 +17,6 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A higher limit lets in the waiters that now fit, in order, and no others.
-func TestResizeUp(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 2)
-	held := []*queue.Lease{take(t, s, 1), take(t, s, 1)}
-	var calls []*call
-	for _, n := range []int{2, 1, 1} {
-		calls = append(calls, enter(t, newSem(t, connect(t), dir, 2), n))
-	}
-	must(t, s.Resize(ctx, 3)) // the first waiter wants two, and is not overtaken
-	busy(t, s, 1)
-	for _, c := range calls {
-		c.waits(t, "two are held of three, and the next wants two")
-	}
-	must(t, s.Resize(ctx, 5))
-	held = append(held, calls[0].get(t), calls[1].get(t))
-	busy(t, s, 1)
-	calls[2].waits(t, "five are held of five")
-	must(t, s.Resize(ctx, 6))
-	held = append(held, calls[2].get(t))
-	for _, l := range held {
-		must(t, l.Err())
-	}
-	release(t, held...)
-}
-
 // resizing begins a Resize, and returns when it waits in the queue behind others.
 func resizing(ctx context.Context, tb testing.TB, s *semaphore.Semaphore, n int) <-chan error {
 	tb.Helper()
@@ -125,8 +98,11 @@ func TestResizeBelowRequest(t *testing.T) {
 	in := small.get(t)
 
 	// So does a later contender that does not know the limit.
-	_, err = newSem(t, connect(t), dir, 3).AcquireN(ctx, 3)
+	later := newSem(t, connect(t), dir, 3)
+	_, err = later.AcquireN(ctx, 3)
 	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
+	_, err = later.TryAcquireN(ctx, 3)
+	wantErr(t, "TryAcquireN of 3 of 2", err, session.ErrInvalid)
 	waitContenders(t, dir, 1)
 	release(t, in)
 }
@@ -176,17 +152,6 @@ func TestResizeBehindAnother(t *testing.T) {
 	must(t, receive(t, "Resize", lower))
 	wantLimit(t, s, 2)
 	release(t, take(t, late, 1), held[0])
-
-	// Lower and lower at once: the higher of the two waits longer.
-	all := take(t, s, 2)
-	must(t, s.Resize(ctx, 8))
-	rest := take(t, s, 6)
-	first, second := resizing(ctx, t, newSem(t, connect(t), dir, 4), 5), resizing(ctx, t, newSem(t, connect(t), dir, 4), 3)
-	release(t, rest)
-	must(t, receive(t, "the first", first))
-	must(t, receive(t, "the second", second))
-	wantLimit(t, s, 3)
-	release(t, all)
 	waitContenders(t, dir, 0)
 }
 
@@ -347,27 +312,6 @@ func TestResizeWhileOneIsAway(t *testing.T) {
 	late.waits(t, "one is held of one")
 	release(t, inB)
 	release(t, late.get(t))
-}
-
-// The session of a Resize is lost while it waits, and while its transaction is under way. It begins again.
-func TestResizeLosesItsSession(t *testing.T) {
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 2)
-	held := take(t, s, 2)
-	proxy := testserver.Proxy(t)
-	m := behind(t, proxy)
-	done := resizing(patient(t), t, newSem(t, m, dir, 2), 1)
-	set := proxy.HoldRequest(zktest.On(zktest.OpMulti, dir+"/"))
-	expire(t, proxy, m)
-	testserver.WaitChildren(t, dir, 2) // it waits again
-	underWay(t, done, "two are held of two")
-	release(t, held)
-	receive(t, "the transaction", set.Hit())
-	expire(t, proxy, m)
-	set.Release()
-	must(t, receive(t, "Resize", done))
-	wantLimit(t, s, 1)
-	waitContenders(t, dir, 0)
 }
 
 // A Resize comes between the read and the write of a ResetLimit. The call that writes last counts as a whole: either the

@@ -86,6 +86,16 @@ func TestStaleLimitInAListing(t *testing.T) {
 	release(t, x.get(t))
 }
 
+// beginsAgain lets the transaction go, which comes too late, and waits until Resize enters again. That is held back.
+func (l *lowering) beginsAgain(t *testing.T, dir string) *zktest.Fault {
+	t.Helper()
+	again := l.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
+	l.set.Release()
+	receive(t, "Resize to begin again", again.Hit())
+	underWay(t, l.done, "more are held than the new limit has")
+	return again
+}
+
 func listing(dir string) zktest.Match {
 	return func(r zktest.Request) bool {
 		return (r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2) && r.Path == dir
@@ -129,18 +139,7 @@ func TestLateLowering(t *testing.T) {
 	l := lowerFromTwo(t, dir)
 	testserver.Delete(t, l.node)
 	x := take(t, newSem(t, connect(t), dir, 2), 1)
-	again := l.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
-	l.set.Release()
-	zktest.Eventually(t, testserver.Patience, "Resize to begin again", func() bool {
-		select {
-		case err := <-l.done:
-			t.Fatalf("Resize returned (%v), though two are held", err)
-		case <-again.Hit():
-			return true
-		default:
-		}
-		return false
-	})
+	again := l.beginsAgain(t, dir)
 	wantLimit(t, s, 2)
 	again.Release()
 	release(t, h)
@@ -162,18 +161,7 @@ func TestLoweringAfterARaising(t *testing.T) {
 	l := lowerFromTwo(t, dir)
 	must(t, s.Resize(patient(t), 4))
 	x := take(t, s, 2)
-	again := l.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
-	l.set.Release()
-	zktest.Eventually(t, testserver.Patience, "Resize to begin again", func() bool {
-		select {
-		case err := <-l.done:
-			t.Fatalf("Resize returned (%v), though three are held", err)
-		case <-again.Hit():
-			return true
-		default:
-		}
-		return false
-	})
+	again := l.beginsAgain(t, dir)
 	wantLimit(t, s, 4)
 	again.Release()
 	release(t, h)

@@ -46,15 +46,3 @@ func TestMoreThanThereAre(t *testing.T) {
 	release(t, held, take(t, holder, 1), take(t, greedy, 3))
 	release(t, take(t, greedy, 4))
 }
-
-// A node of another program that asks for more leases than there are keeps out other contenders only as long as it exists.
-func TestForgedTooMany(t *testing.T) {
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 2)
-	held := take(t, s, 1)
-	forged := forge(t, dir, "x9-lease-")
-	waits := enter(t, s, 1)
-	waits.waits(t, "nine are asked for before")
-	testserver.Delete(t, forged)
-	release(t, waits.get(t), held)
-}
