@@ -169,9 +169,8 @@ func (n node) delete() {
 	testserver.Delete(n.tb, n.path)
 }
 
-// curator returns the beginning of a name of Curator's, and kazoo that of kazoo's.
+// curator returns the beginning of a name of Curator's.
 func curator(prefix string) string { return "_c_" + uuid.NewString() + "-" + prefix }
-func kazoo(prefix string) string   { return strings.ReplaceAll(uuid.NewString(), "-", "") + prefix }
 
 // watchHook sends a value when a contender has set its watches, and knows who is ahead.
 func watchHook(watching chan<- struct{}) session.Option {

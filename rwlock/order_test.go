@@ -8,7 +8,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Contenders get the lock in order: writers alone, and readers without a writer between them together.
@@ -129,88 +128,8 @@ func TestTry(t *testing.T) {
 			}
 			wantErr(t, "Unlock", rw.Unlock(), rwlock.ErrNotHeld)
 			wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
-			tryHandles(t, rw, tt.read, tt.write)
 			for _, n := range nodes {
 				n.delete()
-			}
-			testserver.WaitChildren(t, dir, 0)
-		})
-	}
-}
-
-// tryHandles tries to take the lock as a handle.
-func tryHandles(t *testing.T, rw *rwlock.RWMutex, read, write bool) {
-	t.Helper()
-	for _, try := range []struct {
-		get  func(context.Context) (*queue.Lease, error)
-		want bool
-	}{{rw.Reader().TryAcquire, read}, {rw.TryAcquire, write}, {rw.Reader().TryAcquire, read}} {
-		l, err := try.get(patient(t))
-		if try.want {
-			must(t, err)
-			must(t, l.Release(patient(t)))
-			continue
-		}
-		if l != nil {
-			t.Error("a lease beside an error")
-		}
-		wantErr(t, "a try for a handle", err, queue.ErrBusy)
-	}
-}
-
-// When a waiting writer leaves, in whatever way, the readers behind it get the lock at once beside the present readers.
-func TestQueuedWriterGoes(t *testing.T) {
-	const readers = 3
-	for name, how := range map[string]func(t *testing.T, cancel context.CancelFunc, expire, remove func()){
-		"cancelled": func(_ *testing.T, cancel context.CancelFunc, _, _ func()) { cancel() },
-		"expired":   func(_ *testing.T, _ context.CancelFunc, expire, _ func()) { expire() },
-		"deleted":   func(_ *testing.T, _ context.CancelFunc, _, remove func()) { remove() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := persistentDir(t)
-			inside := newLock(t, connect(t), dir)
-			must(t, inside.RLock(patient(t)))
-			m, proxy := proxied(t)
-			writer := newLock(t, m, dir)
-			ctx, cancel := context.WithCancel(patient(t))
-			defer cancel()
-			written := background(func() error { return writer.Lock(ctx) })
-			testserver.WaitChildren(t, dir, 2)
-			var entered []<-chan error
-			var locks []*rwlock.RWMutex
-			for i := range readers {
-				rw := newLock(t, connect(t), dir)
-				entered = append(entered, queued(t, dir, i+3, rw.RLock))
-				locks = append(locks, rw)
-			}
-			wantPicture(t, inside, "R* W R R R")
-			all, err := inside.Contenders(patient(t))
-			must(t, err)
-			for _, ch := range entered {
-				pending(t, "RLock behind a writer", ch)
-			}
-			how(t, cancel, func() { expire(t, proxy, m) }, func() { testserver.Delete(t, all[1].Path) })
-			for _, ch := range entered {
-				must(t, receive(t, "RLock when the writer has gone", ch))
-			}
-			if !inside.Reader().Held() {
-				t.Error("the reader inside has lost its lock")
-			}
-			if name != "cancelled" { // it is at the end of the queue again
-				testserver.WaitChildren(t, dir, readers+2)
-				zktest.Eventually(t, testserver.Patience, "the writer behind all readers", func() bool {
-					return picture(t, inside) == "R* R* R* R* W"
-				})
-				pending(t, "Lock", written)
-			} else {
-				wantErr(t, "Lock", receive(t, "the cancelled Lock", written), context.Canceled)
-			}
-			for _, rw := range append(locks, inside) {
-				must(t, rw.RUnlock())
-			}
-			if name != "cancelled" {
-				must(t, receive(t, "Lock when all readers have gone", written))
-				must(t, writer.Unlock())
 			}
 			testserver.WaitChildren(t, dir, 0)
 		})

@@ -14,48 +14,6 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// An owner that reads enters again while a writer waits, in all ways, without a request. A call without that owner waits
-// behind the writer. Owners of zklock count too.
-func TestReaderReenters(t *testing.T) {
-	dir := testserver.Path(t)
-	m, proxy := proxied(t)
-	rw := newLock(t, m, dir)
-	owner := queue.WithOwner(patient(t))
-	must(t, rw.RLock(owner))
-	writer := newLock(t, connect(t), dir)
-	written := queued(t, dir, 2, writer.Lock)
-	wantPicture(t, writer, "R* W")
-
-	zktest.Eventually(t, testserver.Patience, "the reader to watch its node", func() bool {
-		return proxy.Count(zktest.On(zktest.OpGetData, dir+"/")) > 0
-	})
-	proxy.ResetRequests()
-	must(t, rw.RLock(owner))
-	wantTry(t, "TryRLock", rw.TryRLock, owner, true)
-	must(t, rw.Reader().Do(owner, func(ctx context.Context) error {
-		return errors.Join(rw.RLock(ctx), rw.RUnlock(), ctx.Err())
-	}))
-	if n := proxy.Count(inDir(dir)); n != 0 {
-		t.Errorf("%d requests for entering again", n)
-	}
-	wantTry(t, "TryRLock without an owner", rw.TryRLock, patient(t), false)
-	wantTry(t, "TryRLock of another owner", rw.TryRLock, queue.WithOwner(owner), false)
-	other := queued(t, dir, 3, rw.RLock)
-	wantPicture(t, writer, "R* W R")
-	for range 3 {
-		pending(t, "the writer", written)
-		pending(t, "the other reader", other)
-		must(t, rw.RUnlock())
-	}
-	must(t, receive(t, "the writer", written))
-	wantPicture(t, writer, "W* R")
-	must(t, writer.Unlock())
-	must(t, receive(t, "the other reader", other))
-	must(t, rw.RUnlock())
-	wantErr(t, "one RUnlock more", rw.RUnlock(), rwlock.ErrNotHeld)
-	testserver.WaitChildren(t, dir, 0)
-}
-
 // A read holder that wants the write lock is refused at once, and nothing is sent. The read lock stays held, and other
 // readers go on. After it has unlocked the read lock, it gets the write lock.
 func TestUpgradeRefused(t *testing.T) {
@@ -123,33 +81,6 @@ func refused(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, want error) 
 	}), want)
 }
 
-// Two owners that read and both want to write are both refused. Without owners the two would wait for each other.
-func TestTwoUpgradesRefused(t *testing.T) {
-	dir := testserver.Path(t)
-	var g errgroup.Group
-	reading := make(chan struct{})
-	for range 2 {
-		rw := newLock(t, connect(t), dir)
-		ctx := queue.WithOwner(patient(t))
-		g.Go(func() error {
-			return rw.Reader().Do(ctx, func(ctx context.Context) error {
-				select { // both hold the read lock
-				case reading <- struct{}{}:
-				case <-reading:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				if err := rw.Lock(ctx); !errors.Is(err, rwlock.ErrUpgrade) {
-					return errors.Join(errors.New("upgrade"), err)
-				}
-				return nil
-			})
-		})
-	}
-	must(t, g.Wait())
-	testserver.WaitChildren(t, dir, 0)
-}
-
 // Only the owner of the write lock reads beside it: another one waits, and so does the owner itself through another RWMutex, or
 // with Acquire, which does not look at owners.
 func TestOthersWaitForOwner(t *testing.T) {
@@ -185,60 +116,6 @@ func TestOthersWaitForOwner(t *testing.T) {
 			wantErr(t, "one Unlock more", rw.Unlock(), rwlock.ErrNotHeld)
 		})
 	}
-}
-
-// One owner and readers without an owner share one RWMutex, while a writer of another process always wants the lock.
-// RUnlock does not say whose hold it gives back. The owner's hold stays known all the same: the owner never waits behind
-// the writer for the read lock that it has, and it always gets ErrUpgrade.
-func TestOwnerAmongOthers(t *testing.T) {
-	const others, rounds = 3, 25
-	dir := testserver.Path(t)
-	rw := newLock(t, connect(t), dir)
-	writer := newLock(t, connect(t), dir)
-	ctx, cancel := context.WithCancel(patient(t))
-	defer cancel()
-	var g errgroup.Group
-	again := func(f func() error) {
-		g.Go(func() error {
-			for ctx.Err() == nil {
-				if err := f(); err != nil && !errors.Is(err, context.Canceled) {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	for range others {
-		again(func() error {
-			if err := rw.RLock(ctx); err != nil {
-				return err
-			}
-			return rw.RUnlock()
-		})
-	}
-	again(func() error { return writer.Do(ctx, func(context.Context) error { return nil }) })
-	for i := range rounds {
-		owner := queue.WithOwner(ctx)
-		if i%2 == 0 {
-			must(t, rw.RLock(owner))
-		} else {
-			must(t, rw.Lock(owner))
-			must(t, rw.RLock(owner))
-			must(t, rw.Unlock())
-		}
-		wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
-		must(t, rw.RLock(owner))
-		must(t, rw.Reader().Do(owner, rw.RLock))
-		for range 2 {
-			must(t, rw.RUnlock())
-			wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
-		}
-		must(t, rw.RUnlock())
-	}
-	cancel()
-	must(t, g.Wait())
-	wantErr(t, "one RUnlock more", rw.RUnlock(), rwlock.ErrNotHeld)
-	testserver.WaitChildren(t, dir, 0)
 }
 
 // Goroutines of one owner lock at the same time. Each call gets the lock or ErrUpgrade, and each hold can be given back.
