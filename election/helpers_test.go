@@ -3,7 +3,6 @@ package election_test
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,27 +139,6 @@ func line(tb testing.TB, path string, ids ...string) []*candidate {
 		testserver.WaitChildren(tb, path, i+1)
 	}
 	return all
-}
-
-// referee checks, outside of ZooKeeper, that the contexts of no two terms are alive at one moment.
-type referee struct {
-	mu    sync.Mutex
-	terms []*served
-}
-
-// enter takes a term that has just begun. It asks each earlier term, and then the new one.
-func (r *referee) enter(tb testing.TB, s *served) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, other := range r.terms {
-		if other.ctx.Err() == nil && s.ctx.Err() == nil {
-			tb.Errorf("%s leads in term %d, and %s in term %d", other.id, other.number, s.id, s.number)
-		}
-		if other.number >= s.number {
-			tb.Errorf("term %d of %s comes after term %d of %s", s.number, s.id, other.number, other.id)
-		}
-	}
-	r.terms = append(r.terms, s)
 }
 
 // pass lets time go by in virtual time.

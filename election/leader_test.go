@@ -149,10 +149,7 @@ func TestInput(t *testing.T) {
 		opts []election.Option
 		ok   bool
 	}{
-		{name: "relative path", path: "election"},
 		{name: "root", path: "/"},
-		{name: "nil option", path: "/e", opts: []election.Option{nil}},
-		{name: "no name", path: "/e", opts: []election.Option{election.WithName("")}},
 		{name: "no id", path: "/e", opts: []election.Option{election.WithID("")}},
 		{name: "id that is no text", path: "/e", opts: []election.Option{election.WithID("\xff")}},
 		{name: "long id", path: "/e", opts: []election.Option{election.WithID(strings.Repeat("a", 64<<10+1))}},

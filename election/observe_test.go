@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,42 +98,6 @@ func TestObserve(t *testing.T) {
 	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), context.Canceled)
 	if _, more := <-o.ended; more {
 		t.Error("more after the error")
-	}
-}
-
-// A candidate that comes while the observer is about to watch is not missed.
-func TestObserveArrival(t *testing.T) {
-	for name, tt := range map[string]struct {
-		there bool      // the directory is
-		held  zktest.Op // the request that sets the watch
-		nth   int
-	}{
-		"no directory":       {false, zktest.OpExists, 1},
-		"an empty directory": {true, zktest.OpGetChildren2, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := testserver.Path(t)
-			if tt.there {
-				if _, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			proxy := testserver.Proxy(t)
-			var requests atomic.Int32
-			setsWatch := func(r zktest.Request) bool {
-				return zktest.On(tt.held, dir)(r) && requests.Add(1) == int32(tt.nth)
-			}
-			hold := proxy.HoldRequest(setsWatch)
-			o := observe(t.Context(), observer(t, proxy.Addr(), dir))
-			select {
-			case <-hold.Hit():
-			case <-time.After(testserver.Patience):
-				t.Fatal("no watch was set")
-			}
-			campaign(t, connect(t), dir, "a").leads(t)
-			hold.Release()
-			o.sees(t, "a")
-		})
 	}
 }
 

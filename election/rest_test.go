@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -82,21 +81,4 @@ func TestRest(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A candidate that is alone, and cannot lead, sends a few requests in a minute.
-func TestRestsAlone(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		terms := 0
-		e := newElection(t, connect(), dir, election.WithTermEnd(func(error) error { return nil }))
-		err := e.Run(ctx, func(context.Context) error { terms++; return errWork })
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		if terms < 120 || terms > 480 { // half of the longest rest each, on average
-			t.Errorf("%d terms in ten minutes", terms)
-		}
-	})
 }

@@ -3,7 +3,6 @@ package election_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -20,11 +19,9 @@ var errWork = errors.New("the work went wrong")
 func TestOrder(t *testing.T) {
 	dir := testserver.Path(t)
 	all := line(t, dir, "a", "b", "c")
-	var r referee
 	for range 2 {
 		for i, c := range all {
 			s := c.leads(t)
-			r.enter(t, s)
 			for j, other := range all {
 				if other.IsLeader() != (i == j) {
 					t.Errorf("%s leads: IsLeader of %s is %v", c.id, other.id, other.IsLeader())
@@ -58,20 +55,6 @@ func TestTerm(t *testing.T) {
 	if err != nil { // it is known, also after the term
 		t.Error(err)
 	}
-}
-
-// The end of Run's context ends the term. That is a shutdown, and no error, unless the function returns one of its own.
-func TestContextOfRun(t *testing.T) {
-	dir := testserver.Path(t)
-	e := newElection(t, connect(t), dir)
-	ctx, cancel := context.WithTimeout(patient(t), time.Minute)
-	err := e.Run(ctx, func(context.Context) error { cancel(); return errWork })
-	wantErr(t, "Run", err, context.Canceled, errWork)
-	must(t, e.Run(ctx, func(context.Context) error { t.Error("called"); return nil }))
-	ctx, cancel = context.WithCancel(patient(t))
-	defer cancel()
-	must(t, e.Run(ctx, func(ctx context.Context) error { cancel(); return fmt.Errorf("bill: %w", ctx.Err()) }))
-	testserver.WaitChildren(t, dir, 0)
 }
 
 // A leader whose function returns at once does not send requests as fast as it can, also if another
