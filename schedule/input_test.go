@@ -22,14 +22,11 @@ func TestInput(t *testing.T) {
 		opts []schedule.Option
 	}{
 		"no manager":             {nil, "/jobs/report", nil},
-		"no path":                {m, "", nil},
 		"the root":               {m, "/", nil},
-		"a relative path":        {m, "jobs", nil},
 		"a long path":            {m, "/" + strings.Repeat("x", 16<<10-2), nil},
 		"no tries":               {m, "/jobs/report", []schedule.Option{schedule.WithMaxTries(0)}},
 		"too many tries":         {m, "/jobs/report", []schedule.Option{schedule.WithMaxTries(1e9 + 1)}},
 		"no name":                {m, "/jobs/report", []schedule.Option{schedule.WithName("")}},
-		"nil option":             {m, "/jobs/report", []schedule.Option{nil}},
 		"the name of contenders": {m, "/jobs/lock-0000000001", nil},
 	} {
 		_, err := schedule.New(c.m, c.path, c.opts...)
