@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -67,9 +68,7 @@ func connect(t testing.TB, addr string) (*zk.Conn, <-chan zk.Event) {
 func dial(t testing.TB, addr string, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
 	conn, events, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithLogger(quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(conn.Close)
 	return conn, events
 }
@@ -93,6 +92,8 @@ func exists(t testing.TB, conn *zk.Conn, path string) bool {
 	}
 	return found
 }
+
+var must = expect.NoError
 
 // soon returns a context for calls that take no time unless the machine is busy.
 func soon(t *testing.T) context.Context {

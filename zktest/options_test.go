@@ -60,7 +60,6 @@ func refusedByNew(t *testing.T, name string, opts ...zktest.Option) {
 		_ = srv.Close()
 		t.Errorf("New, %s: no error", name)
 	}
-	t.Logf("New, %s: %v", name, err)
 }
 
 // refusedByNewReal checks that the options fail before ZooKeeper is looked for.
@@ -73,5 +72,4 @@ func refusedByNewReal(t *testing.T, name string, opts ...zktest.RealOption) {
 	if err == nil || errors.Is(err, zktest.ErrNoZooKeeper) {
 		t.Errorf("NewReal, %s: error %v", name, err)
 	}
-	t.Logf("NewReal, %s: %v", name, err)
 }

@@ -19,9 +19,7 @@ func TestExpire(t *testing.T) {
 	create(t, conn, path, zk.FlagEphemeral)
 	session := conn.SessionID()
 
-	if err := p.Expire(soon(t), session); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Expire(soon(t), session))
 	if exists(t, direct(t), path) {
 		t.Error("an ephemeral node has survived its session")
 	}
@@ -51,9 +49,7 @@ func TestExpireBehindBlackhole(t *testing.T) {
 	create(t, conn, path, zk.FlagEphemeral)
 	session := conn.SessionID()
 	p.Blackhole(zktest.Both)
-	if err := p.Expire(soon(t), session); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Expire(soon(t), session))
 	if exists(t, direct(t), path) {
 		t.Error("an ephemeral node has survived its session")
 	}

@@ -75,8 +75,6 @@ func TestFaultsStrikeInOrder(t *testing.T) {
 	receive(t, second.Hit(), "the second hit")
 	second.Release()
 	for range 2 {
-		if err := receive(t, asked, "an answer"); err != nil {
-			t.Error(err)
-		}
+		must(t, receive(t, asked, "an answer"))
 	}
 }

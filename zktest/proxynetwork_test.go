@@ -24,20 +24,14 @@ type wire struct {
 func newWire(t *testing.T) wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	p := zktest.StartProxy(t, listener.Addr().String())
 	client, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	server, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return wire{p, client.(*net.TCPConn), server.(*net.TCPConn)}
 }
@@ -154,9 +148,7 @@ func TestBlackholeHidesNewConnections(t *testing.T) {
 	p := zktest.StartProxy(t, sharedServer(t))
 	p.Blackhole(zktest.ToServer)
 	gone, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	send(t, gone, 1)
 	zktest.Eventually(t, testserver.Patience, "the proxy has it", func() bool { return len(p.Requests()) == 1 })
 	conn, _ := dial(t, p.Addr(), testserver.Patience)

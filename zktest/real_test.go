@@ -14,9 +14,7 @@ import (
 func TestServerLifecycle(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	began := time.Now()
 	e := zktest.StartReal(t)
-	t.Logf("started within %v", time.Since(began).Round(time.Millisecond))
 	conn, _ := connect(t, e.ConnectString())
 	create(t, conn, "/kept", 0)
 
@@ -40,9 +38,7 @@ func TestServerLifecycle(t *testing.T) {
 			t.Fatalf("start after %s: %v", name, err)
 		}
 	}
-	if err := e.Restart(soon(t), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Restart(soon(t), 0))
 
 	again, _ := connect(t, e.Addr(0))
 	if !exists(t, again, "/kept") {
@@ -56,9 +52,7 @@ func TestServerLifecycle(t *testing.T) {
 func TestServerPause(t *testing.T) {
 	t.Parallel()
 	e := zktest.StartReal(t)
-	if err := e.Pause(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Pause(0))
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if text, err := e.Word(ctx, 0, "ruok"); !errors.Is(err, context.DeadlineExceeded) {
@@ -67,15 +61,11 @@ func TestServerPause(t *testing.T) {
 	if err := e.WaitReady(soon(t)); err != nil {
 		t.Errorf("WaitReady with the only server paused: %v", err)
 	}
-	if err := e.Resume(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Resume(0))
 	if text, err := e.Word(soon(t), 0, "ruok"); text != "imok" || err != nil {
 		t.Errorf("resumed server answers %q, %v", text, err)
 	}
-	if err := e.Pause(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Pause(0))
 	if err := e.Stop(0); err != nil {
 		t.Errorf("stopping a paused server: %v", err)
 	}

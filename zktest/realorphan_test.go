@@ -35,12 +35,8 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), orphanEnv+"=1", "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	addr := strings.TrimSpace(line)
 	if err != nil {
@@ -51,9 +47,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	} else {
 		_ = conn.Close()
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
 	zktest.Eventually(t, testserver.Patience, "the server is gone", func() bool {
 		conn, err := net.Dial("tcp", addr)

@@ -12,14 +12,10 @@ import (
 func TestReplyIsLost(t *testing.T) {
 	srv := zktest.Start(t)
 	m, err := session.Connect(t.Context(), srv.ConnectString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close()
 	lock, err := zklock.New(m, "/locks/report")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cut := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/locks/report/"))
 	if err := lock.Lock(t.Context()); err != nil {
 		t.Error(err) // the connection breaks, and Lock succeeds all the same

@@ -22,9 +22,7 @@ func piped(t *testing.T, srv *zktest.Server) (*zk.Conn, <-chan zk.Event) {
 		return srv.Dialer()(context.Background(), network, addr)
 	}
 	conn, events, err := zk.Connect([]string{"127.0.0.1:1"}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithDialer(dial))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(conn.Close)
 	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
 	return conn, events
@@ -67,9 +65,7 @@ func TestServerFaults(t *testing.T) {
 			t.Error("a request that is held has been done")
 		}
 		request.Release()
-		if err := <-created; err != nil {
-			t.Error(err)
-		}
+		must(t, <-created)
 
 		reply := srv.HoldReply(zktest.On(zktest.OpCreate, "/f/reply"))
 		created = createAsync(conn, "/f/reply", 0)
@@ -78,9 +74,7 @@ func TestServerFaults(t *testing.T) {
 			t.Error("what has its reply held has not been done")
 		}
 		reply.Release()
-		if err := <-created; err != nil {
-			t.Error(err)
-		}
+		must(t, <-created)
 		if n := srv.Count(zktest.On(zktest.OpCreate, "/f/")); n != 4 {
 			t.Errorf("%d creates seen, want 4", n)
 		}
@@ -106,9 +100,7 @@ func TestServerExpire(t *testing.T) {
 	if ids := srv.Sessions(); !slices.Equal(ids, []int64{id, other.SessionID()}) {
 		t.Errorf("sessions %#x", ids)
 	}
-	if err := srv.Expire(soon(t), id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Expire(soon(t), id))
 	if exists(t, other, "/e") {
 		t.Error("an ephemeral node outlives its session")
 	}
@@ -130,17 +122,13 @@ func TestServerDeleteNode(t *testing.T) {
 	create(t, conn, "/d", 0)
 	create(t, conn, "/d/e", zk.FlagEphemeral)
 	_, _, gone, err := conn.GetW("/d/e")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range []string{"/d", "/none", "/", "/zookeeper"} {
 		if err := srv.DeleteNode(path); err == nil {
 			t.Errorf("deleting %s: no error", path)
 		}
 	}
-	if err := srv.DeleteNode("/d/e"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.DeleteNode("/d/e"))
 	if e := receive(t, gone, "the event"); e.Type != zk.EventNodeDeleted {
 		t.Errorf("event %+v", e)
 	}
@@ -152,9 +140,7 @@ func TestServerSequenceUsedUp(t *testing.T) {
 	srv := zktest.Start(t)
 	conn, _ := piped(t, srv)
 	create(t, conn, "/s", 0)
-	if err := testserver.Switch(srv).SetSequence("/s", 1<<31-2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, testserver.Switch(srv).SetSequence("/s", 1<<31-2))
 	for _, want := range []string{"/s/a-2147483646", "/s/a-2147483647", ""} {
 		path, err := conn.Create("/s/a-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		if path != want || (want == "") != errors.Is(err, zk.ErrNodeExists) {

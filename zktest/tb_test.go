@@ -86,9 +86,7 @@ func TestStartTellsOfFailure(t *testing.T) {
 		for i := range size / 100 {
 			create(t, conn, fmt.Sprintf("/%095d", i), zk.FlagEphemeral)
 		}
-		if err := srv.Expire(soon(t), conn.SessionID()); err != nil {
-			t.Error(err)
-		}
+		must(t, srv.Expire(soon(t), conn.SessionID()))
 		conn.Close()
 		for _, c := range tb.cleanups {
 			c()
