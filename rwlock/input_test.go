@@ -63,6 +63,32 @@ func TestNewInvalid(t *testing.T) {
 	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
 }
 
+// Readers that share a node are all told that another client asks for it, and the next reader gets a node of its own.
+func TestSharedReadersAreRevoked(t *testing.T) {
+	dir := persistentDir(t)
+	rw := newLock(t, connect(t), dir, rwlock.WithLazyRelease(time.Minute))
+	one, err := rw.Reader().Acquire(patient(t))
+	must(t, err)
+	two, err := rw.Reader().Acquire(patient(t))
+	must(t, err)
+	if one.Path() != two.Path() {
+		t.Fatal("the readers do not share a node")
+	}
+	_, err = testserver.Admin(t).Set(one.Path(), []byte(queue.RevokeMessage), -1)
+	must(t, err)
+	receive(t, "the request to the first reader", one.Revoked())
+	receive(t, "the request to the second reader", two.Revoked())
+	must(t, one.Err())
+	three, err := rw.Reader().Acquire(patient(t))
+	must(t, err)
+	if three.Path() == one.Path() {
+		t.Error("a reader joins a node that was asked for")
+	}
+	for _, l := range []*queue.Lease{one, two, three} {
+		must(t, l.Release(patient(t)))
+	}
+}
+
 // A Locker writes, and an RLocker reads. onLost is called for a loss.
 func TestLockers(t *testing.T) {
 	m, proxy := proxied(t)

@@ -64,6 +64,11 @@ var keyUses = []struct {
 		}))
 		return nil
 	}},
+	{name: "panic in Do", use: func(w keyedWorld) func() {
+		defer func() { _ = recover() }()
+		_ = w.k.Do(w.t.Context(), "a", func(context.Context) error { panic("the work fails") })
+		return nil
+	}},
 	{name: "Goexit in TryDo", use: func(w keyedWorld) func() {
 		over := make(chan struct{})
 		go func() {

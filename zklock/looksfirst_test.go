@@ -335,3 +335,38 @@ func TestTryStorm(t *testing.T) {
 		}
 	})
 }
+
+// If the connection breaks between the sync and the listing, or with them, both are sent again.
+func TestTryCut(t *testing.T) {
+	for what, arm := range map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
+		"before": (*zktest.Proxy).CutBefore, "after": (*zktest.Proxy).CutAfterCommit,
+	} {
+		for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetChildren2} {
+			dir := testserver.Path(t)
+			proxy := testserver.Proxy(t)
+			try := newMutex(t, testserver.Connect(t, proxy.Addr()), dir)
+			holder := newMutex(t, connect(t), dir)
+			must(t, holder.Lock(patient(t)))
+			proxy.ResetRequests()
+			cut := arm(proxy, zktest.On(op, dir))
+			got, err := try.TryLock(patient(t))
+			if got || err != nil {
+				t.Errorf("%s %v: %v, %v", what, op, got, err)
+			}
+			receive(t, "cut", cut.Hit())
+			var last zktest.Request // the latest sync must be on the connection of the latest listing, and before it
+			for _, r := range proxy.Requests() {
+				switch {
+				case r.Op == zktest.OpSync:
+					last = r
+				case r.Op == zktest.OpGetChildren2 && r.Conn != last.Conn:
+					t.Errorf("%s %v: a listing without a sync: %v", what, op, proxy.Requests())
+				}
+			}
+			if n := proxy.Count(zktest.On(zktest.OpSync, dir)); n < 2 || proxy.Count(writes) > 0 {
+				t.Errorf("%s %v: %v", what, op, proxy.Requests())
+			}
+			must(t, holder.Unlock())
+		}
+	}
+}

@@ -26,6 +26,13 @@ func takeAndRelease(w *world) {
 	for _, way := range p.ways() {
 		h := p.take(way)
 		w.want("while it is held", h.err(), nil)
+		if h.done != nil {
+			select {
+			case <-h.done:
+				w.Errorf("%s: Done is closed while it is held", way.name)
+			default:
+			}
+		}
 		if n := len(w.nodes()); n != w.subject.Nodes {
 			w.Errorf("%s: %d nodes, want %d", way.name, n, w.subject.Nodes)
 		}
