@@ -11,6 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // A contender whose data says that it does not listen, as earlier states of this module wrote it, is not asked, and its
@@ -52,6 +53,27 @@ func TestRevokeOfUnreadable(t *testing.T) {
 	must(t, err)
 	must(t, zklock.Revoke(ctx, connect(t), l.Path()))
 	must(t, l.Release(ctx))
+}
+
+// If the reply to the message is lost, the message is sent again.
+func TestRevokeReplyLost(t *testing.T) {
+	for what, arm := range map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
+		"before": (*zktest.Proxy).CutBefore,
+		"after":  (*zktest.Proxy).CutAfterCommit,
+	} {
+		t.Run(what, func(t *testing.T) {
+			ctx := patient(t)
+			dir := testserver.Path(t)
+			l, err := newMutex(t, connect(t), dir).Acquire(ctx)
+			must(t, err)
+			proxy := testserver.Proxy(t)
+			fault := arm(proxy, zktest.On(zktest.OpSetData, dir))
+			must(t, zklock.Revoke(ctx, testserver.Connect(t, proxy.Addr()), l.Path()))
+			receive(t, "the fault", fault.Hit())
+			receive(t, "the request", l.Revoked())
+			must(t, l.Release(ctx))
+		})
+	}
 }
 
 // Revoke returns an error for bad input, before any I/O: the manager here cannot do any. It returns another error

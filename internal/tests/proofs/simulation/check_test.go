@@ -24,6 +24,7 @@ type checks struct {
 	holdings []*holding          // given to a worker and not given back
 	places   map[string]*history // by path of the lock
 	gone     map[place]deletion  // contenders' nodes that an operator took
+	ended    map[position]bool   // in which a hold has ended
 	granted  map[place]int       // how often each node was
 	order    int                 // of the grants: counts them
 	said     map[string]bool     // of which conflicts
@@ -69,7 +70,7 @@ type holding struct {
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int), said: make(map[string]bool), kept: newKeptPlaces(w)}
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), ended: make(map[position]bool), granted: make(map[place]int), said: make(map[string]bool), kept: newKeptPlaces(w)}
 }
 
 func (cs *checks) fail(format string, args ...any) {
@@ -178,6 +179,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 		}
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
+		cs.ended[position{at.session, info.Path, n.Sequence}] = true
 		c.ended++
 		if !c.several() { // or else it may begin anew
 			e.end = time.Now()
@@ -248,11 +250,19 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 	return wrong
 }
 
-// halfGoneLocked reports whether an operator took the node beside which a contender's stands:
-// that of a writer which was about to become a reader. Then the lease has ended, and its
-// other node is on its way out of the queue. If that node is granted all the same, leases that
-// are granted meanwhile conflict with it.
+// position is what a writer has in common with the reader that it becomes.
+type position struct {
+	session, dir string
+	seq          int32
+}
+
+// halfGoneLocked reports whether the node beside which a contender's stands is gone: that of a writer which was about to
+// become a reader. An operator took it, or its lease was released meanwhile. Then the contender's node is on its way out of
+// the queue. If that is granted all the same, leases that are granted meanwhile conflict with it.
 func (cs *checks) halfGoneLocked(c contender) bool {
+	if cs.granted[place{c.path, c.session}] == 0 && cs.ended[position{c.session, c.dir, c.seq}] {
+		return true
+	}
 	for other := range cs.gone {
 		n, _ := queue.ParseNode(path.Base(other.node))
 		if other.session == c.session && path.Dir(other.node) == c.dir && n.Sequence == c.seq {
