@@ -33,8 +33,8 @@ of each round. So more than 1 is in turnstile's favour.
   go-zookeeper's ` + "`zk.Lock`" + `; Curator's InterProcessMutex, InterProcessReadWriteLock,
   InterProcessSemaphoreV2 and InterProcessMultiLock, in a JVM with its default options, warmed up by
   thousands of locks;
-  kazoo's Lock and Semaphore; and etcd's ` + "`concurrency.Mutex`" + `. etcd is another kind of server, with
-  its data in memory, and is there for orientation. All sessions have a timeout of 30 s.
+  kazoo's Lock and Semaphore; and etcd's ` + "`concurrency.Mutex`" + `. etcd is another kind of server: it runs
+  on a RAM disk, and is there for orientation. All sessions have a timeout of 30 s.
 - *The lock of one of so many keys*: which key is drawn at each use. turnstile uses one ` + "`zklock.Keyed`" + `, and the
   others a new lock object for each use.
 - *Processor time* is what the client's process takes, with its garbage collection.

@@ -74,9 +74,6 @@ func screenLines(text string) []string {
 		{`\d\d:\d\d:\d\d`, "CLOCK"},
 		{`127\.0\.0\.1:\d+`, "SERVER"},
 		{`[\w.-]+/\d{2,}\b`, "HOST/PID"},
-		{`\b\d+ requests`, "N requests"},
-		{` \d+\.\d\n`, " RATE\n"},
-		{`(jobs/report .*) \d+  +RATE`, "$1 N  RATE"}, // contenders come and go meanwhile
 		{`\d+ waiters`, "N waiters"},
 		{`token \d+`, "token N"},
 		{`-lock-\d{10}`, "-lock-N"},
@@ -92,7 +89,7 @@ func screenLines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// screensOfRun has a holder, a rival that does not wait, and the loss of the lock.
+// screensOfRun has a holder, and the loss of the lock.
 func screensOfRun(t *testing.T) []docScreen {
 	w := newWorld(t, zktest.Start(t).Addr(), "/")
 	dir := t.TempDir()
@@ -100,20 +97,10 @@ func screensOfRun(t *testing.T) []docScreen {
 	if err := os.WriteFile(filepath.Join(dir, "backup.sh"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	begin := func(args ...string) *process {
-		cmd := exec.Command(os.Args[0], args...)
-		cmd.Dir = dir
-		return startCommand(t, w.addr, cmd)
-	}
-	shell := func(p *process, code int, output string) string {
-		p.wait(t, code)
-		return fmt.Sprintf("$ turnstile %s\n%s$ echo $?\n%d\n", strings.Join(p.cmd.Args[1:], " "), output, code)
-	}
-	holder := begin("run", "--label", "nightly", "/jobs/backup", "--", "./backup.sh")
+	cmd := exec.Command(os.Args[0], "run", "--label", "nightly", "/jobs/backup", "--", "./backup.sh")
+	cmd.Dir = dir
+	holder := startCommand(t, w.addr, cmd)
 	zktest.Eventually(t, patience, "the command", func() bool { return strings.HasSuffix(holder.stdout.String(), "\n") })
-	rival := begin("run", "--try", "/jobs/backup", "--", "./backup.sh")
-	busy := shell(rival, codeBusy, "")
-	busy = strings.Replace(busy, "$ echo", rival.stderr.String()+"$ echo", 1)
 	nodes, _, err := w.admin.Children("/jobs/backup")
 	if err != nil || len(nodes) != 1 {
 		t.Fatalf("nodes %q, %v", nodes, err)
@@ -121,7 +108,7 @@ func screensOfRun(t *testing.T) []docScreen {
 	if err := w.admin.Delete("/jobs/backup/"+nodes[0], -1); err != nil {
 		t.Fatal(err)
 	}
-	lost := shell(holder, codeLost, holder.stdout.String())
+	holder.wait(t, codeLost)
 	// The library and run hear of it at the same time, so their lines come in any order. On a busy machine there
 	// can be others.
 	var lines strings.Builder
@@ -132,8 +119,9 @@ func screensOfRun(t *testing.T) []docScreen {
 			}
 		}
 	}
-	lost = strings.Replace(lost, "$ echo", lines.String()+"$ echo", 1)
-	return []docScreen{{"run lost", lost}, {"run --try", busy}}
+	lost := fmt.Sprintf("$ turnstile %s\n%s%s$ echo $?\n%d\n",
+		strings.Join(holder.cmd.Args[1:], " "), holder.stdout.String(), lines.String(), codeLost)
+	return []docScreen{{"run lost", lost}}
 }
 
 // screensOfCheck has one of three good servers, and one that is down.
@@ -147,23 +135,17 @@ func screensOfCheck(t *testing.T) []docScreen {
 	return []docScreen{{"check", "$ turnstile check --zk " + servers + " /prod/locks\n" + got.stdout}}
 }
 
-// screensOnCall has some locks and jobs of a day.
+// screensOnCall has one holder and two waiters.
 func screensOnCall(t *testing.T) []docScreen {
 	w := newWorld(t, testserver.Server(t).Addr(0), "/prod")
 	who := func(n int, label string) string {
 		return fmt.Sprintf(`{"id":"web-%d/%d","label":%q}`, n, 4700+n, label)
 	}
-	for i, p := range []string{"jobs/report/lock", "locks/invoice-42", "locks/ledger"} {
-		w.own(t, p+"/"+uuidA+"lock-0000000000", who(i+1, "nightly"))
-	}
+	w.own(t, "locks/invoice-42/"+uuidA+"lock-0000000000", who(2, "nightly"))
 	w.own(t, "locks/invoice-42/"+uuidB+"lock-0000000001", who(7, "request 71"))
 	w.own(t, "locks/invoice-42/"+uuidC+"lock-0000000002", who(8, "request 72"))
-	w.plant(t, "pool", `{"maxLeases":4,"version":1}`)
-	w.own(t, "pool/"+uuidA+"x3-lease-0000000000", who(9, ""))
-	w.plant(t, "jobs/report/last", `{"version":1,"tick":"2024-11-26T03:00:00Z","tries":1,"by":"web-1/4701"}`)
-	w.plant(t, "jobs/import/last", `{"version":1,"tick":"2024-11-26T12:00:00Z","tries":2,"done":true,"by":"web-3/4711"}`)
 	var screens []docScreen
-	for _, args := range []string{"ls /prod", "show /prod/locks/invoice-42", "why /prod/locks/invoice-42", "jobs /prod", "break --force /prod/locks/invoice-42"} {
+	for _, args := range []string{"show /prod/locks/invoice-42", "why /prod/locks/invoice-42", "break --force /prod/locks/invoice-42"} {
 		in := strings.NewReader("yes\n")
 		var out buffer
 		app := &App{In: in, Out: &out, Err: &out, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
