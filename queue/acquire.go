@@ -15,9 +15,10 @@ import (
 
 // Acquire waits until the contender may go, and returns the lease. If ctx ends before, it returns at once an error
 // that matches ctx.Err() and says who was ahead: see [WaitError]. A lost connection or session is no error: Acquire
-// goes on waiting, after a lost session or the delete of its node at the end of the queue. Other errors are [session.ErrClosed] if the manager
-// is closed, [ErrMaxWait], [ErrConflict], [ErrSequence], [session.ErrTooManyNodes], [session.ErrInvalid], and what
-// the server refuses, such as zk.ErrNoAuth. If ctx has ended before the call, nothing is sent.
+// goes on waiting, after a lost session or the delete of its node at the end of the queue. Other errors are
+// [session.ErrClosed] if the manager is closed, [ErrMaxWait], [ErrConflict], [ErrSequence],
+// [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refuses, such as zk.ErrNoAuth. If ctx has
+// ended before the call, nothing is sent.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Acquire")

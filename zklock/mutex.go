@@ -158,8 +158,8 @@ func (m *Mutex) Path() string { return m.made().Path }
 // Manager returns the session manager that was given to [New].
 func (m *Mutex) Manager() *session.Manager { return m.made().Manager }
 
-// Holder returns who holds the mutex, or the zero value if nobody does: see [queue.Queue.First]. A program that
-// follows the holder uses [queue.Queue.Observe].
+// Holder returns the contender that holds the mutex, or the zero value if it is free: see [queue.Queue.First]. A program
+// that follows the holder uses [queue.Queue.Observe].
 func (m *Mutex) Holder(ctx context.Context) (queue.Contender, error) {
 	return m.called(ctx, "zklock: Mutex.Holder").Queue.First(ctx, mutex)
 }

@@ -71,9 +71,9 @@ func WithLocalHandover(n int) Option {
 // was taken away before it was used again, the next one is not kept, and more each time that happens again, up to 64.
 // So processes that take turns lose next to nothing.
 //
-// d counts from each Unlock. It must be more than 0 and at most a minute. The first Unlock that comes a session timeout or
-// more after the place was taken gives it up. Default: Unlock gives the mutex up. docs/performance.md in the repository has the
-// price. These are the differences:
+// d counts from each Unlock. It must be more than 0 and at most a minute. The first Unlock that comes a session
+// timeout or more after the place was taken gives it up. Default: Unlock gives the mutex up. docs/performance.md in
+// the repository has the price. These are the differences:
 //
 //   - All goroutines that use this Mutex share one place. As long as no other process has come, Unlock hands the
 //     mutex over to the next goroutine without a request. From then on it hands it over as [WithLocalHandover] says,

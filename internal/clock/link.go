@@ -74,8 +74,8 @@ const (
 // shows returns what an answer shows. The leader answers a sync alone, even for seconds after it was cut off. A
 // quorum agrees to each write, and to each refusal because of the nodes that exist. Other refusals a follower can
 // give alone: for lack of rights, for a bad ACL (enableEagerACLCheck), or because it is overloaded or read-only. A
-// multi has CodeOK in its header even if it was refused because of an operation: only the leader tries those, and a quorum
-// agrees to the refusal.
+// multi has CodeOK in its header even if it was refused because of an operation: only the leader tries those, and a
+// quorum agrees to the refusal.
 func shows(op, code int32) evidence {
 	switch op {
 	case codec.OpSync:

@@ -145,8 +145,8 @@ func (s *Turns) leaveLocked(ctx context.Context, t *turn, taken bool) *session.R
 	return s.sendLeaveLocked(ctx, t.Turn)
 }
 
-// sendLeaveLocked leaves a turn that is not s.turn any more, and then acquires another one for those that wait: behind the delete, so that there
-// is room for its node. mu is unlocked meanwhile, since the delete calls hooks.
+// sendLeaveLocked leaves a turn that is not s.turn any more, and then acquires another one for those that wait:
+// behind the delete, so that there is room for its node. mu is unlocked meanwhile, since the delete calls hooks.
 func (s *Turns) sendLeaveLocked(ctx context.Context, t *queue.Turn) *session.Removal {
 	s.leaving++
 	s.mu.Unlock()
@@ -208,8 +208,8 @@ func (s *Turns) follow(t *turn, after time.Duration) {
 	}
 }
 
-// tend gives up a kept turn when a contender has come or its time is over. For readers it first lists who has come. 0
-// means that it need not be called again.
+// tend gives up a kept turn when a contender has come or its time is over. For readers it first lists the contenders.
+// It returns after what time it has to be called again, or 0 for never.
 func (s *Turns) tend(t *turn) (again time.Duration) {
 	s.mu.Lock()
 	defer s.unlock()

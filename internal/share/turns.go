@@ -13,8 +13,8 @@ import (
 // goroutine more acquires for all. Its turn goes to the first, and at a release to the next. If nobody waits, it may
 // be kept.
 //
-// Readers all hold the turn that was acquired for them. Others join as long as nobody of another process has come
-// whom they would keep waiting.
+// Readers all hold the turn that was acquired for them. Later readers join it until a writer of another process, which
+// they would keep waiting, has come.
 //
 // The methods may be called by several goroutines at once. No hook is called under mu: hooks may look at the lock.
 type Turns struct {
