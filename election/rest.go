@@ -37,12 +37,5 @@ func (r *rest) wait(ctx context.Context, m *session.Manager) error {
 	if d <= 0 {
 		return nil
 	}
-	closing, closed := context.WithCancel(context.Background())
-	defer closed()
-	defer m.Subscribe(func(c session.Change) {
-		if c.To == session.Closed {
-			closed()
-		}
-	})()
-	return rounds.Until(ctx, closing.Done(), d)
+	return rounds.Until(ctx, m.Done(), d)
 }

@@ -65,7 +65,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	ctx = queue.WithoutMaxWait(ctx) // a campaign waits for as long as another candidate leads
 	pace := rounds.Pace{}
 	for {
-		if err := pace.Wait(ctx, nil); err != nil {
+		if err := pace.Wait(ctx, e.Manager().Done()); err != nil {
 			return e.ended(err)
 		}
 		if err := e.rest.wait(ctx, e.Manager()); err != nil {

@@ -85,7 +85,7 @@ func (o *observer) next(ctx context.Context) (first Contender, err error) {
 		}
 		o.pace.Rested(time.Since(began))
 	}
-	if err := o.pace.Wait(ctx, nil); err != nil {
+	if err := o.pace.Wait(ctx, o.q.m.Done()); err != nil {
 		return Contender{}, err
 	}
 	err = o.q.inSession(WithoutMaxWait(ctx), &o.pace, func(ctx context.Context, s *session.Session) (err error) {

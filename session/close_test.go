@@ -21,8 +21,14 @@ func TestClose(t *testing.T) {
 		node := enter(t, s, "/d/own").Path
 		var h, late history
 		m.Subscribe(h.add)
+		select {
+		case <-m.Done():
+			t.Error("done before Close")
+		default:
+		}
 		must(t, m.Close())
 		must(t, m.Close())
+		<-m.Done()
 		if stat, err := other.Exists(t.Context(), node); err != nil || stat != nil {
 			t.Errorf("the node: %+v, %v", stat, err)
 		}

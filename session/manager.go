@@ -281,6 +281,9 @@ func (m *Manager) Close() error {
 	return m.closeErr
 }
 
+// Done returns a channel that is closed as soon as Close is called.
+func (m *Manager) Done() <-chan struct{} { return m.check().open.Done() }
+
 var mayFollow = map[State][]State{
 	Connecting: {Connected, Closed},
 	Connected:  {Suspended, Lost, Closed},

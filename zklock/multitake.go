@@ -25,7 +25,7 @@ func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 		if !errors.Is(err, errLostEarlier) {
 			return multiHold{l}, end(err)
 		}
-		if err := pace.Wait(ctx, nil); err != nil {
+		if err := pace.Wait(ctx, m.holds.Manager.Done()); err != nil {
 			return multiHold{}, end(m.holds.Failed("acquire", err))
 		}
 	}

@@ -250,25 +250,14 @@ func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) err
 	if !stands {
 		return nil
 	}
-	closed, stop := h.closing()
-	defer stop()
 	select {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
 		return &queue.WaitError{Err: ctx.Err(), Reason: "this process has lost the lock, and has not unlocked it yet"}
-	case <-closed:
+	case <-h.Manager.Done():
 		return session.ErrClosed
 	}
-}
-
-func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
-	ch := make(chan struct{})
-	return ch, h.Manager.Subscribe(func(c session.Change) {
-		if c.To == session.Closed {
-			close(ch)
-		}
-	})
 }
 
 var errInterrupted = errors.New("interrupted") // of a Get, by the loss of the hold in the slot

@@ -61,9 +61,7 @@ func (l *locker[L]) Lock() {
 		if due {
 			m.Logger().Warn("turnstile: Lock failed and tries again", "lock", l.holds.Path, "err", err)
 		}
-		closed, stop := l.holds.closing()
-		_ = rounds.Until(context.Background(), closed, waits.Next())
-		stop()
+		_ = rounds.Until(context.Background(), m.Done(), waits.Next())
 	}
 }
 
