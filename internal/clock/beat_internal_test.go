@@ -201,34 +201,27 @@ func TestIdleLivesWithSlowAnswers(t *testing.T) {
 	}
 }
 
-// After a sync, one ping is enough for a session that owns nothing.
-func TestIdlePingsOnce(t *testing.T) {
-	start := time.Now()
-	b := beat{timeout: 20 * time.Second, round: start, reach: start}
-	for i, want := range [][]Duty{{Ping}, nil, nil, {Sync}, nil, {Ping}} {
-		now := start.Add(time.Duration(i) * time.Second).Add(4 * time.Second)
-		if i == 5 {
-			now = now.Add(2 * time.Second)
-		}
-		if diff := cmp.Diff(want, b.due(now, facts{half: time.Second, reach: now.Add(-3 * time.Second)})); diff != "" {
-			t.Errorf("after %v (-want +got):\n%s", now.Sub(start), diff)
-		}
-	}
-}
-
-// A ping of a session that owned nodes when it sent it is too early for the next sync of an idle one.
-func TestIdlePingsAfterOwning(t *testing.T) {
-	start := time.Now()
-	b := beat{timeout: 20 * time.Second, round: start, reach: start}
-	for _, step := range []struct {
+// After a sync, one ping is enough for a session that owns nothing. One that it sent while it owned nodes is too early.
+func TestIdlePings(t *testing.T) {
+	type step struct {
 		after seconds
 		owns  bool
 		want  []Duty
-	}{{1.5, true, []Duty{Ping}}, {3, false, nil}, {3.4, false, []Duty{Ping}}, {3.5, false, nil}} {
-		now := step.after.after(start)
-		f := facts{owns: step.owns, half: time.Second, lastSent: start, proven: start, reach: start}
-		if diff := cmp.Diff(step.want, b.due(now, f)); diff != "" {
-			t.Errorf("after %v (-want +got):\n%s", now.Sub(start), diff)
+	}
+	for what, steps := range map[string][]step{
+		"idle": {{4, false, []Duty{Ping}}, {5, false, nil}, {6, false, nil}, {7, false, []Duty{Sync}}, {8, false, nil}, {11, false, []Duty{Ping}}},
+		"after owning": {
+			{1.5, true, []Duty{Ping}}, {3, false, nil}, {3.4, false, []Duty{Ping}}, {3.5, false, nil},
+		},
+	} {
+		start := time.Now()
+		b := beat{timeout: 20 * time.Second, round: start, reach: start}
+		for _, s := range steps {
+			now := s.after.after(start)
+			f := facts{owns: s.owns, half: time.Second, lastSent: start, proven: start, reach: now.Add(-3 * time.Second)}
+			if diff := cmp.Diff(s.want, b.due(now, f)); diff != "" {
+				t.Errorf("%s: after %v s (-want +got):\n%s", what, s.after, diff)
+			}
 		}
 	}
 }

@@ -21,14 +21,9 @@ type bounds struct {
 	moves      int8 // of the client, to another server or to the same
 	standstill int8
 	elections  int8
-	others     int8 // writes of other clients, by each leader: see exploreothers_internal_test.go
-	only       int8 // where the client is, and 1 more; anywhere if it is 0
 }
 
 const maxFrames = 5
-
-// allow reports whether the client may be connected to a server.
-func (b bounds) allow(at int8) bool { return b.only == 0 || b.only == at+1 }
 
 // mark is a moment as the client notes it: twice the time, and 1 more for an answer. An answer comes just
 // after what else happens at its time, since the client reads its clock after that.
@@ -57,7 +52,6 @@ const (
 	itemPing    int8 = 100 + iota // to the follower
 	itemOverdue                   // the same, after a standstill
 	itemList                      // to the leader, with the session; a list without it makes no difference
-	itemCommit                    // to the follower
 )
 
 // stream is a stream of items, in order.
@@ -102,7 +96,6 @@ func (s *stream) full() bool { return int(s.n) == len(s.items) }
 type sent struct {
 	kind           int8
 	at, got, proof mark
-	zxid           int8 // in the answer
 }
 
 // Kinds of frame.
@@ -144,7 +137,6 @@ type world struct {
 	follows  int8 // the leader of the follower
 	heard    bool // since the last list
 	up, down stream
-	others   others
 
 	// The connection. Each number counts the frames up to a station of their way: they pass it in order.
 	at, moved                         int8
@@ -156,7 +148,6 @@ type world struct {
 		hello           mark
 		frames, through remembered
 		proven, heard   mark
-		claims          [maxFrames]claim
 	}
 }
 
@@ -165,9 +156,6 @@ type world struct {
 func begun(b bounds) []world {
 	var all []world
 	for _, at := range []int8{atFollower, atFirst} {
-		if !b.allow(at) {
-			continue
-		}
 		for phase := range int8(b.half) {
 			w := world{at: at, pinged: -phase, sent: 1, received: 1, answered: 1, arrived: 1}
 			w.client.frames.n, w.client.through.n = 1, 1
@@ -201,7 +189,6 @@ func (w *world) moves(b bounds, r *rules, yield func(move, *world)) {
 		yield(move{what, arg}, &n)
 	}
 	w.serverMoves(b, do)
-	w.othersMoves(b, do)
 	w.streamMoves(do)
 	w.clientMoves(b, r, do)
 }
@@ -243,9 +230,6 @@ func (w *world) pingsNothing(b bounds) bool {
 // over reports whether nothing can be proven any more: the client sends no more frames, and what the
 // frames in flight prove is true already. A leader that has touched the session once has touched it.
 func (w *world) over(b bounds, r *rules) bool {
-	if r.others {
-		return w.claimsNothing(b)
-	}
 	if w.moved < b.moves || w.sent < b.frames && w.sent > 0 {
 		return false
 	}
@@ -298,7 +282,6 @@ func (w *world) serverMoves(b bounds, do func(string, int8, func(*world))) {
 			do("the follower follows leader 2, and closes its connections", 0, func(n *world) {
 				n.follows, n.heard, n.stands, n.owes = n.leader, false, false, false
 				n.up, n.down, n.pinged = stream{}, stream{}, n.now-phase
-				n.others.follow(n.leader)
 				if n.at == atFollower {
 					n.sent, n.received, n.answered, n.arrived = 0, 0, 0, 0
 					n.ready, n.late, n.frames = [maxFrames]bool{}, [maxFrames]bool{}, [maxFrames]sent{}
@@ -320,8 +303,6 @@ func (w *world) streamMoves(do func(string, int8, func(*world))) {
 	if w.down.n > 0 && !w.up.full() {
 		what := "the follower has the leader's answer to request %d"
 		switch item := w.down.items[0]; {
-		case item == itemCommit:
-			what = "the follower applies a write of another client"
 		case item >= itemPing && w.heard:
 			what = "the follower answers a ping: the session is on the list"
 		case item >= itemPing:
@@ -329,8 +310,6 @@ func (w *world) streamMoves(do func(string, int8, func(*world))) {
 		}
 		do(what, w.down.items[0], func(n *world) {
 			switch item := n.down.take(); {
-			case item == itemCommit:
-				n.others.applied++
 			case item < itemPing:
 				n.ready[item] = true
 				n.answer()
@@ -352,8 +331,6 @@ func (w *world) leaderTakes(item int8) {
 		w.basis[w.follows] = w.now
 	case w.frames[item].kind == kindWrite && w.follows != w.leader:
 		return // no quorum agrees, ever
-	case w.frames[item].kind == kindSync && w.holds(item):
-		return
 	}
 	w.late[item] = w.owes
 	w.down.put(item)
@@ -362,7 +339,6 @@ func (w *world) leaderTakes(item int8) {
 // answer has the server answer all that it can, in order.
 func (w *world) answer() {
 	for w.answered < w.received && w.ready[w.answered] {
-		w.frames[w.answered].zxid = w.zxid()
 		w.answered++
 	}
 }
@@ -376,15 +352,12 @@ func (w *world) clientMoves(b bounds, r *rules, do func(string, int8, func(*worl
 			if kind == kindRefused && !r.refusals || last && kind < kindWrite && !r.loose {
 				continue // a refused write proves no more than a read, and the last frame nothing if it is no write
 			}
-			if r.others && !mayFollow(kind, w.moved == b.moves, b.frames-w.sent) {
-				continue
-			}
 			do([...]string{"", "the client sends %d, a read", "the client sends %d, a sync", "the client sends %d, a write",
 				"the client sends %d, a write that its server refuses"}[kind], w.sent, func(n *world) { n.send(kind, r, b) })
 		}
 	}
 	standing := w.stands && w.at-atFirst == w.follows // the leader that it is connected to
-	if w.received < w.sent && !w.up.full() && !standing && !w.excluded(r) {
+	if w.received < w.sent && !w.up.full() && !standing && !w.excluded() {
 		do("the server receives %d", w.received, func(n *world) { n.receive() })
 	}
 	if w.arrived < w.answered {
@@ -392,9 +365,6 @@ func (w *world) clientMoves(b bounds, r *rules, do func(string, int8, func(*worl
 	}
 	if w.moved < b.moves && w.sentAt < w.now {
 		for at := atFollower; at <= atFirst+w.elections; at++ {
-			if !b.allow(at) {
-				continue
-			}
 			what := "the client moves to leader %d, and sends the handshake"
 			if at == atFollower {
 				what = "the client moves to the follower, and sends the handshake"
@@ -404,7 +374,6 @@ func (w *world) clientMoves(b bounds, r *rules, do func(string, int8, func(*worl
 				n.at, n.sentAt = at, n.now
 				n.up.forget()
 				n.down.forget()
-				n.others.waits = [maxFrames]int8{}
 				n.ready, n.late, n.frames = [maxFrames]bool{}, [maxFrames]bool{}, [maxFrames]sent{}
 				n.sent, n.received, n.answered, n.arrived = 1, 0, 0, 0
 				n.frames[0] = sent{kind: kindHello, at: mark(2 * n.now)}
@@ -416,10 +385,9 @@ func (w *world) clientMoves(b bounds, r *rules, do func(string, int8, func(*worl
 // excluded reports whether the follower cannot forward the next frame yet: an overdue ping falls behind
 // the answer sent just before it by no more than the rest of g and the client's round trip. So the
 // follower answers it ahead of a write that the client has sent g after that answer.
-func (w *world) excluded(r *rules) bool {
+func (w *world) excluded() bool {
 	next := w.frames[w.received]
-	proves := next.kind == kindWrite || r.others && next.kind == kindSync
-	if w.at != atFollower || !proves || !w.owes && !w.down.has(itemOverdue) {
+	if w.at != atFollower || next.kind != kindWrite || !w.owes && !w.down.has(itemOverdue) {
 		return false
 	}
 	for i := range w.arrived {

@@ -71,16 +71,6 @@ func TestSleepReadsAgain(t *testing.T) {
 	}
 }
 
-// What the instants are made of: the wall clock's part of a time does not change with the process.
-func TestInstant(t *testing.T) {
-	s := newSleep(func() time.Duration { return 0 })
-	a := s.look(s.start)
-	b := s.look(s.start.Add(time.Hour))
-	if want := (instant{mono: a.mono + time.Hour, lead: a.lead}); b != want {
-		t.Errorf("an hour later: %+v, want %+v", b, want)
-	}
-}
-
 // In a synctest bubble, Now is the time of the bubble.
 func TestNowInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,12 +80,4 @@ func TestNowInBubble(t *testing.T) {
 			t.Errorf("an hour took %v", d)
 		}
 	})
-}
-
-func TestAsleepIsSteady(t *testing.T) {
-	a := asleep()
-	b := asleep()
-	if d := b - a; d > time.Minute || d < -time.Minute {
-		t.Errorf("asleep for %v, then %v", a, b)
-	}
 }
