@@ -114,14 +114,3 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 		panic("unreachable")
 	}
 }
-
-// pending fails the test if c gets a value or is closed within a moment. It can miss a mistake, but
-// never fails without one.
-func pending[T any](t *testing.T, c <-chan T, what string) {
-	t.Helper()
-	select {
-	case v := <-c:
-		t.Fatalf("too early: %s: %v", what, v)
-	case <-time.After(100 * time.Millisecond):
-	}
-}

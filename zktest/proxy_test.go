@@ -18,13 +18,6 @@ func proxied(t *testing.T) (*zktest.Proxy, *zk.Conn) {
 	return p, conn
 }
 
-// direct returns a client of the shared server without a proxy.
-func direct(t *testing.T) *zk.Conn {
-	t.Helper()
-	conn, _ := connect(t, sharedServer(t))
-	return conn
-}
-
 func TestProxyRecordsRequests(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)

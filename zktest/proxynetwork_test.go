@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -109,39 +108,6 @@ func TestBlackholeHidesClose(t *testing.T) {
 	}
 }
 
-// Neither side can fill the proxy's memory during a partition.
-func TestBlackholeIsBounded(t *testing.T) {
-	longtest.Only(t)
-	t.Parallel()
-	w := newWire(t)
-	w.proxy.Blackhole(zktest.ToServer)
-	frame := make([]byte, 1<<20)
-	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
-	sent := 0
-	const least = 8
-	for sent < 1000 {
-		within := testserver.Patience
-		if sent >= least {
-			within = 5 * time.Second // it can stop here
-		}
-		_ = w.client.SetWriteDeadline(time.Now().Add(within))
-		if _, err := w.client.Write(frame); err != nil {
-			break
-		}
-		sent++
-	}
-	if sent < least || sent > 100 { // sockets have buffers of their own
-		t.Errorf("the proxy took %d MiB", sent)
-	}
-	w.proxy.Heal()
-	for range sent {
-		_ = w.server.SetReadDeadline(time.Now().Add(testserver.Patience))
-		if _, err := io.ReadFull(w.server, frame); err != nil {
-			t.Fatalf("after the partition: %v", err)
-		}
-	}
-}
-
 // The server never sees a client that gives up while the network is down.
 func TestBlackholeHidesNewConnections(t *testing.T) {
 	t.Parallel()
@@ -159,14 +125,4 @@ func TestBlackholeHidesNewConnections(t *testing.T) {
 	}
 	p.Heal()
 	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
-}
-
-// A frame that claims to be too long ends the connection, not the proxy.
-func TestFrameTooLong(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	if _, err := w.client.Write([]byte{0x7f, 0xff, 0xff, 0xff}); err != nil {
-		t.Fatal(err)
-	}
-	wantEnd(t, w.server)
 }
