@@ -158,47 +158,24 @@ func TestRefusalAtTheEndOfSession(t *testing.T) {
 	}
 }
 
-// The counter has the nodes and the bytes that there may be, whatever happens to a node. A node that is gone does not take the
-// place of one that was made at its path since.
-func TestRoom(t *testing.T) {
-	r := &room{mostNodes: 3, mostBytes: 3*4 + len("/a/b/c"+"0123456789")}
-	take := func(path string, sequential, fits bool) *place {
-		t.Helper()
-		p, err := r.take(path, sequential)
-		if (err == nil) != fits || err != nil && !errors.Is(err, ErrTooManyNodes) {
-			t.Errorf("%s: %v", path, err)
-		}
-		return p
+// What comes late of a node does not count it again, and does not take the place of one that was made at its path since.
+func TestRoomCountsOnce(t *testing.T) {
+	r := &room{mostNodes: 2, mostBytes: 1 << 20}
+	gone, err := r.take("/a", false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	a, b := take("/a", false, true), take("/b", false, true)
-	take("/c", true, true) // its number counts
-	take("/d", false, false)
-	r.made(a, "/a")
-	failed := false
-	r.leave(a, &failed)
-	r.leave(a, &failed)
-	d := take("/d", false, true) // behind the delete
-	r.stay(a, &failed, false)    // its answer was lost
-	r.stay(a, &failed, false)
-	r.leave(a, &failed) // and leave comes after that
-	if r.nodes != 4 || r.there.Load() != 1 || r.all.Load() != 4 {
-		t.Errorf("%d nodes, %d there, %d in all", r.nodes, r.there.Load(), r.all.Load())
+	r.made(gone, "/a")
+	r.end(gone)
+	again, err := r.take("/a", false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.end(d)
-	r.end(d)
-	r.end(b)
-	if take("/longer", false, false); r.nodes != 2 { // too many bytes, not too many nodes
-		t.Errorf("%d nodes", r.nodes)
-	}
-	again := take("/a", false, true)
 	r.made(again, "/a")
-	r.end(a)
-	if r.at("/a") != again || r.nodes != 2 || r.there.Load() != 1 {
+	r.end(gone)
+	r.made(gone, "/a")
+	if r.at("/a") != again || r.nodes != 1 || r.there.Load() != 1 {
 		t.Errorf("%d nodes, %d there, the new one is forgotten: %v", r.nodes, r.there.Load(), r.at("/a") != again)
-	}
-	r.made(a, "/a") // the answer comes late
-	if r.there.Load() != 1 {
-		t.Errorf("%d nodes there", r.there.Load())
 	}
 }
 

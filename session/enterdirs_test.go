@@ -91,6 +91,16 @@ func TestEnterGivesDirectoryBack(t *testing.T) {
 				if must(t, err); stat != nil {
 					t.Errorf("%s, fixed %v: the directory is there", what, fixed)
 				}
+				if fixed { // Create gives it back too, if nobody knows whether the node was made
+					e.CutBefore(behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")))
+					_, err := e.s.Create(t.Context(), e.d+"/n", nil, session.Persistent)
+					wantErr(t, "Create", err, session.ErrUncertain)
+					time.Sleep(3 * e.s.Timeout()) //nolint:forbidigo // in a bubble
+					stat, err := e.other.Exists(t.Context(), e.d)
+					if must(t, err); stat != nil {
+						t.Error("the directory is there after Create")
+					}
+				}
 				must(t, e.s.Err())
 			})
 		}
@@ -132,7 +142,8 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 	}
 }
 
-// An Enter that has no room fails at once, and sends nothing. The room of a node that is being removed counts.
+// An Enter that has no room fails at once, and sends nothing. The room of a node that is being removed counts. Nodes have room,
+// and the bytes of their paths.
 func TestEnterWithoutRoom(t *testing.T) {
 	inBubble(t, func(e *entering) {
 		var all []*session.Node
@@ -153,6 +164,12 @@ func TestEnterWithoutRoom(t *testing.T) {
 		}
 		e.waitLeft(2)
 	}, session.WithNodeLimits(2, 1<<20))
+	inBubble(t, func(e *entering) {
+		enter(e.t, e.s, e.d+"/a")
+		_, err := e.s.Enter(e.t.Context(), session.NewNode{Dir: e.d, Name: "longer", Fixed: true})
+		wantErr(e.t, "Enter with a path that is too long", err, session.ErrTooManyNodes)
+		enter(e.t, e.s, e.d+"/b")
+	}, session.WithNodeLimits(100, 2*(4+len("/p/d/a"))))
 }
 
 // If somebody deletes the node before the listing shows it, Enter makes another, also if the reply to that create is lost.

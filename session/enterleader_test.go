@@ -16,6 +16,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
 // rawClient returns a client of go-zookeeper that has a session.
 func rawClient(t *testing.T, d dial) *zk.Conn {
 	t.Helper()

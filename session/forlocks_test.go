@@ -2,12 +2,10 @@ package session_test
 
 import (
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -68,64 +66,29 @@ func TestAfterEndAndEvent(t *testing.T) {
 
 // A removal is under way until the servers have confirmed it. Cut tells of the end of the connection that it began with.
 func TestRemoving(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, s := virtually(t, "h:1", srv.Dialer())
-		node, path := enter(t, s, "/d/one"), enter(t, s, "/d/other").Path
-		for p, remove := range map[string]func() *session.Removal{
-			node.Path: func() *session.Removal { return node.Remove(t.Context()) },
-			path:      func() *session.Removal { return s.Remove(t.Context(), path) },
-		} {
-			if s.Removing(p) {
-				t.Errorf("%s before the removal", p)
+	inBubble(t, func(e *entering) {
+		node := enter(e.t, e.s, e.d+"/n")
+		want := func(when string, r *session.Removal, cut, removing bool) {
+			e.t.Helper()
+			if r != nil && isClosed(r.Cut()) != cut || e.s.Removing(node.Path) != removing {
+				e.t.Errorf("%s: removing %v, want %v; cut is to be %v", when, e.s.Removing(node.Path), removing, cut)
 			}
-			held := srv.HoldReply(zktest.On(zktest.OpDelete, p))
-			r := remove()
-			<-held.Hit()
-			if !s.Removing(p) || isClosed(r.Cut()) {
-				t.Errorf("%s: removing %v, cut %v", p, s.Removing(p), isClosed(r.Cut()))
-			}
-			srv.Disconnect()
-			<-r.Cut()
-			<-r.Done()
-			must(t, r.Err())
-			if s.Removing(p) {
-				t.Errorf("%s after the removal", p)
-			}
-			held.Release()
 		}
-		srv.Refuse(true)
-		srv.Disconnect()
+		want("before the removal", nil, false, false)
+		held := e.HoldReply(zktest.On(zktest.OpDelete, node.Path))
+		r := node.Remove(e.t.Context())
+		<-held.Hit()
+		want("in flight", r, false, true)
+		e.Disconnect()
+		must(e.t, gone(r))
+		want("after the removal", r, true, false)
+		e.Refuse(true)
+		e.Disconnect()
 		synctest.Wait()
-		r := s.Remove(t.Context(), path)
-		if !isClosed(r.Cut()) || !s.Removing(path) {
-			t.Errorf("without a connection: cut %v, removing %v", isClosed(r.Cut()), s.Removing(path))
-		}
-		srv.Refuse(false)
-		<-r.Done()
-		if bad := s.Remove(t.Context(), "bad"); !isClosed(bad.Cut()) || s.Removing("bad") {
-			t.Error("a removal that never began is under way")
-		}
+		r = e.s.Remove(e.t.Context(), node.Path)
+		want("without a connection", r, true, true)
+		e.Refuse(false)
+		must(e.t, gone(r))
+		want("a bad path", e.s.Remove(e.t.Context(), "bad"), true, false)
 	})
-}
-
-// A nil function panics in the goroutine of the caller.
-func TestNilFunction(t *testing.T) {
-	m := testserver.Connect(t, testserver.Server(t).Addr(0))
-	s := testserver.Session(t, m)
-	_, _, w, err := s.Watch(patient(t), "/")
-	must(t, err)
-	for what, call := range map[string]func(){
-		"Manager.Subscribe": func() { m.Subscribe(nil) }, "Manager.TellLoss": func() { m.TellLoss(nil) },
-		"Session.AfterEnd": func() { s.AfterEnd(nil) }, "Watch.AfterEvent": func() { w.AfterEvent(nil) },
-	} {
-		func() {
-			defer func() {
-				if got, _ := recover().(string); !strings.HasPrefix(got, "session: "+what+": nil function") {
-					t.Errorf("%s: panic %q", what, got)
-				}
-			}()
-			call()
-		}()
-	}
 }

@@ -2,11 +2,8 @@ package session_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -151,59 +148,4 @@ func wantClose(t *testing.T, m *session.Manager) {
 	if d := time.Since(began); d > 5*time.Second {
 		t.Errorf("Close took %v", d)
 	}
-}
-
-// A slow hook of each request in flight runs beside the others when the manager is closed, not one after the other.
-func TestSlowHooksAtClose(t *testing.T) {
-	const requests, slow = 60, 200 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		var ended atomic.Int64
-		m, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{
-			Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-				return ctx, func(error) {
-					if r.Op == "create" {
-						time.Sleep(slow)
-						ended.Add(1)
-					}
-				}
-			}}))
-		held := srv.HoldReply(zktest.Any(zktest.OpCreate))
-		defer held.Release()
-		var all sync.WaitGroup
-		for i := range requests {
-			all.Go(func() { _, _ = makeNode(t.Context(), s, fmt.Sprint("/n", i), nil) })
-		}
-		synctest.Wait()
-		began := time.Now()
-		_ = m.Close()
-		if took := time.Since(began); took > 2*time.Second || ended.Load() != requests {
-			t.Errorf("Close took %v, and %d of %d hooks have ended", took, ended.Load(), requests)
-		}
-		all.Wait()
-	})
-}
-
-// A subscriber whose function ends its goroutine gets all changes all the same, and so does a State hook.
-func TestSubscriberThatEndsItsGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked, hooked history
-		srv := zktest.Start(t)
-		m, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{State: func(c session.Change) {
-			hooked.add(c)
-			runtime.Goexit()
-		}}))
-		m.Subscribe(func(c session.Change) {
-			asked.add(c)
-			runtime.Goexit()
-		})
-		must(t, srv.Expire(t.Context(), s.ID()))
-		<-s.Done()
-		_, err := m.Session(t.Context())
-		must(t, err)
-		must(t, m.Close())
-		for _, h := range []*history{&asked, &hooked} {
-			h.wait(t, session.Connected, session.Suspended, session.Lost, session.Connecting, session.Connected, session.Closed)
-		}
-	})
 }

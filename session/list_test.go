@@ -1,13 +1,11 @@
 package session_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -167,57 +165,6 @@ func TestListCountsTogether(t *testing.T) {
 			if after[0]-before[0] != 2 || l.DataStat == nil || l.DataStat.Mzxid != l.Stat.Mzxid ||
 				l.Directory.Event() != session.WatchPending || l.Children.Event() != session.WatchPending {
 				t.Errorf("%s: asked %v after %v, %+v", what, after, before, l)
-			}
-		})
-	}
-}
-
-// A List that shares a watch which another caller is about to set waits for that, as long as its session lasts.
-func TestListWaitsForTheShared(t *testing.T) {
-	for _, ends := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			type slow struct{}
-			goOn := make(chan struct{})
-			e, _ := virtualEntry(t, session.WithTrace(session.Trace{
-				Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
-					if i.Op == "getData" && ctx.Value(slow{}) != nil {
-						<-goOn
-					}
-					return ctx, nil
-				},
-			}))
-			first, second := make(chan error, 1), make(chan error, 1)
-			var l *session.Listing
-			go func() {
-				_, err := e.s.WatchNodes(context.WithValue(t.Context(), slow{}, true), e.d)
-				first <- err
-			}()
-			synctest.Wait()
-			go func() {
-				var err error
-				l, err = e.s.List(t.Context(), e.d, session.ListOptions{Data: true, Watch: true})
-				second <- err
-			}()
-			synctest.Wait()
-			if len(second) > 0 {
-				t.Fatalf("it returns %v, %v before the data are there", l, <-second)
-			}
-			if ends {
-				began := time.Now()
-				must(t, e.m.Close())
-				if d := time.Since(began); d > 0 {
-					t.Errorf("Close has waited %v for the other caller", d)
-				}
-				wantErr(t, "List", <-second, session.ErrClosed)
-				close(goOn)
-				wantErr(t, "WatchNodes", <-first, session.ErrClosed)
-				return
-			}
-			close(goOn)
-			must(t, <-first)
-			must(t, <-second)
-			if l.DataStat == nil || l.Directory.Event() != session.WatchPending {
-				t.Errorf("%+v", l)
 			}
 		})
 	}

@@ -2,10 +2,9 @@ package session_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A lost session stays lost, whatever the reason. The manager tells of each step, and has another session.
+// A lost session stays lost, whatever the reason, and requests in flight end with that: no other try is worth it. The manager
+// tells of each step, and has another session.
 func TestLoss(t *testing.T) {
 	for what, c := range map[string]struct {
 		opts   []session.Option
@@ -35,10 +35,22 @@ func TestLoss(t *testing.T) {
 				_, other := virtually(t, "h:1", srv.Dialer())
 				node := enter(t, s, "/d/own").Path
 				var h history
-				m.Subscribe(h.add)
+				m.Subscribe(func(c session.Change) {
+					h.add(c)
+					runtime.Goexit() // which costs it no later change
+				})
+				defer srv.HoldReply(zktest.Any(zktest.OpCreate)).Release()
+				inFlight := make(chan error, 20)
+				for i := range cap(inFlight) {
+					go func() { _, err := makeNode(t.Context(), s, fmt.Sprint("/n", i), nil); inFlight <- err }()
+				}
+				synctest.Wait()
 				c.loses(t, srv, s)
 				<-s.Done()
 				wantErr(t, "session", s.Err(), session.ErrLost)
+				for range cap(inFlight) {
+					wantErr(t, "a request in flight", <-inFlight, session.ErrLost)
+				}
 				_, _, err := s.Get(t.Context(), "/")
 				wantErr(t, "a request", err, session.ErrLost)
 				next, err := m.Session(t.Context())
@@ -68,8 +80,13 @@ func TestClockRunsOutFirst(t *testing.T) {
 		_, _, gone, err := rawClient(t, srv.Dialer()).ExistsW(node)
 		must(t, err)
 		srv.Blackhole(zktest.Both)
+		endless := make(chan error, 1)
+		go func() { _, _, err := s.Get(context.Background(), "/"); endless <- err }()
 		<-s.Done()
 		wantErr(t, "session", s.Err(), session.ErrLost)
+		if synctest.Wait(); len(endless) == 0 {
+			t.Error("a request goes on after its session")
+		}
 		if len(gone) > 0 {
 			t.Error("the server has expired the session before it knew itself lost")
 		}
@@ -101,28 +118,6 @@ func TestLostSessionIsClosedOnServer(t *testing.T) {
 		if srv.Count(zktest.Any(zktest.OpClose)) == 0 {
 			t.Error("the server was not asked to close the session")
 		}
-	})
-}
-
-// If a lost connection is a loss, requests in flight end with that, and not with an error that is worth another try.
-func TestLossOnSuspendInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, s := virtually(t, "h:1", srv.Dialer(), session.WithLossOnSuspend())
-		held := srv.HoldReply(zktest.Any(zktest.OpCreate))
-		defer held.Release()
-		var all sync.WaitGroup
-		for i := range 20 {
-			all.Go(func() {
-				_, err := makeNode(t.Context(), s, fmt.Sprint("/n", i), nil)
-				if !errors.Is(err, session.ErrLost) {
-					t.Errorf("create %d: %v", i, err)
-				}
-			})
-		}
-		synctest.Wait()
-		srv.Disconnect()
-		all.Wait()
 	})
 }
 

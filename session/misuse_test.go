@@ -3,12 +3,8 @@ package session_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
@@ -16,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A nil context panics at once with the name of the method, and so does a method of an object
+// A nil context and a nil function panic at once with the name of the method, and so does a method of an object
 // that its constructor has not made.
 func TestMisuse(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).Addr(0))
@@ -37,6 +33,21 @@ func TestMisuse(t *testing.T) {
 			"Connect": func(ctx context.Context) { _, _ = session.Connect(ctx, "h1") },
 		},
 	})
+	_, _, w, err := s.Watch(patient(t), "/")
+	must(t, err)
+	for what, call := range map[string]func(){
+		"Manager.Subscribe": func() { m.Subscribe(nil) }, "Manager.TellLoss": func() { m.TellLoss(nil) },
+		"Session.AfterEnd": func() { s.AfterEnd(nil) }, "Watch.AfterEvent": func() { w.AfterEvent(nil) },
+	} {
+		func() {
+			defer func() {
+				if got, _ := recover().(string); !strings.HasPrefix(got, "session: "+what+": nil function") {
+					t.Errorf("%s: panic %q", what, got)
+				}
+			}()
+			call()
+		}()
+	}
 	must(t, s.Err())
 }
 
@@ -63,30 +74,3 @@ func TestValidatePath(t *testing.T) {
 		}
 	}
 }
-
-// go-zookeeper refuses no path that we accept. Its error, zk.ErrInvalidPath, would come too late
-// and is not one of ours. A closed Conn reports it without any I/O.
-func FuzzValidatePath(f *testing.F) {
-	for _, p := range append(goodPaths, badPaths...) {
-		f.Add(p)
-	}
-	conn, _, err := zk.Connect([]string{"127.0.0.1:1"}, time.Second, zk.WithLogger(silent{}),
-		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) { return nil, net.ErrClosed }))
-	if err != nil {
-		f.Fatal(err)
-	}
-	conn.Close()
-	f.Fuzz(func(t *testing.T, path string) {
-		err := misuse.ValidatePath(path)
-		if err != nil && !errors.Is(err, session.ErrInvalid) {
-			t.Fatalf("%q: %v does not match ErrInvalid", path, err)
-		}
-		if _, _, zkErr := conn.Get(path); err == nil && errors.Is(zkErr, zk.ErrInvalidPath) {
-			t.Fatalf("%q is accepted, but go-zookeeper refuses it", path)
-		}
-	})
-}
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,9 +44,13 @@ func TestRemove(t *testing.T) {
 					t.Errorf("Remove took %v", d)
 				}
 				must(t, r.Err())
+				stat, err := s.Exists(t.Context(), "/n") // sent behind the delete
+				if must(t, err); stat != nil && name == "at once" {
+					t.Error("the delete has been sent later than what followed it")
+				}
 				<-r.Done()
 				must(t, r.Err())
-				stat, err := s.Exists(t.Context(), "/n")
+				stat, err = s.Exists(t.Context(), "/n")
 				if must(t, err); stat != nil {
 					t.Error("the node is there")
 				}
@@ -155,73 +158,6 @@ func TestManyRefusedDeletes(t *testing.T) {
 	}, count)
 }
 
-// removals notes what hooks are told of deletes.
-type removals struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (r *removals) add(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, fmt.Sprintf(format, args...))
-}
-
-func (r *removals) hooks() session.Trace {
-	return session.Trace{
-		Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
-			if i.Op != "delete" {
-				return ctx, nil
-			}
-			r.add("delete %s for %v", i.Path, ctx.Value(callerKey{}))
-			return ctx, func(err error) {
-				r.add("deleted: lost %v, gone %v", errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoNode))
-			}
-		},
-		Retry: func(ctx context.Context, i session.RetryInfo) {
-			if i.Op == "delete" {
-				r.add("again after %d for %v", i.Try, ctx.Value(callerKey{}))
-			}
-		},
-	}
-}
-
-type callerKey struct{}
-
-// The hooks are told of each try of a removal. It is sent before all that its caller sends afterwards.
-func TestRemovalWithHooks(t *testing.T) {
-	for _, cut := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			srv, told := zktest.Start(t), new(removals)
-			_, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(told.hooks()))
-			enter(t, s, "/d/n")
-			synctest.Wait() // what Connect leaves behind is over
-			srv.ResetRequests()
-			want := []string{"delete /d/n for caller", "deleted: lost false, gone false"}
-			if cut {
-				srv.CutAfterCommit(zktest.On(zktest.OpDelete, "/d/n"))
-				want = []string{
-					"delete /d/n for caller", "deleted: lost true, gone false", "again after 1 for caller",
-					"delete /d/n for caller", "deleted: lost false, gone true",
-				}
-			}
-			r := s.Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/d/n")
-			if !cut {
-				_, err := s.Exists(t.Context(), "/other")
-				must(t, err)
-			}
-			must(t, gone(r))
-			synctest.Wait()
-			if all := srv.Requests(); all[0].Op != zktest.OpDelete {
-				t.Errorf("the first request is %v", all[0])
-			}
-			if !slices.Equal(told.lines, want) {
-				t.Errorf("the hooks are told %q, want %q", told.lines, want)
-			}
-		})
-	}
-}
-
 // On a new connection the deletes that are owed go before the requests of others, whether their answers were lost, or
 // they began without a connection, with hooks and without. Cut tells that a removal waits for another connection.
 func TestOwedDeletesGoFirst(t *testing.T) {
@@ -230,10 +166,10 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 		for _, how := range []string{"the request is lost", "the reply is lost", "no connection"} {
 			t.Run(fmt.Sprintf("%s, hooked %v", how, hooked), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					srv, told := zktest.Start(t), new(removals)
+					srv := zktest.Start(t)
 					var opts []session.Option
 					if hooked {
-						opts = append(opts, session.WithTrace(told.hooks()))
+						opts = append(opts, newPause("none").hooks())
 					}
 					_, s := virtually(t, "h:1", srv.Dialer(), opts...)
 					for i := range nodes {
@@ -344,40 +280,19 @@ func TestLostDeleteFreesRoom(t *testing.T) {
 // turn that is lost can be left by two goroutines at once.
 func TestBlockedHookOfARemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, blocked, goOn := zktest.Start(t), make(chan struct{}), make(chan struct{})
-		_, s := virtually(t, "h:1", srv.Dialer(), session.WithTrace(session.Trace{
-			Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
-				if i.Op == "delete" {
-					close(blocked)
-					<-goOn
-				}
-				return ctx, nil
-			},
-		}))
-		node, err := s.Enter(t.Context(), session.NewNode{Dir: "/d", Name: "n-"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := make(chan *session.Removal)
-		go func() { first <- node.Remove(t.Context()) }()
-		<-blocked
-		second := make(chan *session.Removal)
-		go func() { second <- node.Remove(t.Context()) }()
+		blocked := newPause("delete")
+		_, s := virtually(t, "h:1", zktest.Start(t).Dialer(), blocked.hooks())
+		node := enter(t, s, "/d/n")
+		first, second := make(chan *session.Removal, 1), make(chan *session.Removal, 1)
+		go func() { first <- node.Remove(blocked.mark(t.Context())) }()
 		synctest.Wait()
-		var r *session.Removal
-		select {
-		case r = <-second:
-		default:
+		go func() { second <- node.Remove(t.Context()) }()
+		if synctest.Wait(); len(second) == 0 {
 			t.Error("the second Remove waits for the hook of the first")
 		}
-		close(goOn)
-		if f := <-first; r != nil && r != f {
-			t.Error("two calls of Remove return two removals")
-		} else {
-			<-f.Done()
-		}
-		if r == nil {
-			<-second
+		close(blocked.goOn)
+		if one, two := <-first, <-second; one != two || gone(one) != nil {
+			t.Errorf("two calls of Remove return %v and %v", one, two)
 		}
 	})
 }

@@ -220,65 +220,6 @@ func TestACL(t *testing.T) {
 	wantErr(t, "bad path", err, session.ErrInvalid)
 }
 
-// An identity is presented on every connection and in every session. WithACL sets the list of nodes that are created in all
-// ways, those above them included, and so closes them to other clients. A refusal is reported at once.
-func TestAuthAndACL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, srv := t.Context(), zktest.Start(t)
-		given := zk.AuthACL(zk.PermAll)
-		m, s := virtually(t, "h:1/app", srv.Dialer(), session.WithAuth("digest", []byte("us:secret")), session.WithACL(given...))
-		_, stranger := virtually(t, "h:1", srv.Dialer())
-		given[0] = zk.WorldACL(zk.PermAll)[0]
-		_, err := s.Create(ctx, "/a/b/c", nil, session.Persistent)
-		must(t, err)
-		must(t, makeDir(ctx, s, "/dir"))
-		_, err = s.Multi(ctx, &zk.CreateRequest{Path: "/multi"})
-		must(t, err)
-		number, err := makeNumbered(ctx, s, "/number", nil)
-		must(t, err)
-		for _, path := range []string{"/", "/a", "/a/b", "/a/b/c", "/dir", "/multi", number, enter(t, s, "/fixed").Path} {
-			got, err := s.ACL(ctx, path)
-			must(t, err)
-			if diff := cmp.Diff(zk.DigestACL(zk.PermAll, "us", "secret"), got); diff != "" {
-				t.Errorf("%s: the list differs (-want +got):\n%s", path, diff)
-			}
-		}
-		_, _, err = stranger.Get(ctx, "/app/a")
-		wantErr(t, "a stranger's get", err, zk.ErrNoAuth)
-		_, _, err = stranger.Children(ctx, "/app/a")
-		wantErr(t, "a stranger's listing", err, zk.ErrNoAuth)
-		_, err = makeNode(ctx, stranger, "/app/a/m", nil)
-		wantErr(t, "a stranger's create", err, zk.ErrNoAuth)
-		wantErr(t, "a stranger's removal", gone(stranger.Remove(ctx, "/app/a/b")), zk.ErrNoAuth)
-		srv.Disconnect()
-		_, _, err = s.Get(ctx, "/a")
-		must(t, err)
-		must(t, srv.Expire(ctx, s.ID()))
-		<-s.Done()
-		s, err = m.Session(ctx)
-		must(t, err)
-		_, _, err = s.Get(ctx, "/a")
-		must(t, err)
-	})
-}
-
-// The directory that was made for a node goes away again if nobody knows whether the node was made.
-func TestCreateGivesParentsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		srv.CutBefore(behind(zktest.On(zktest.OpCreateContainer, "/p/new"), zktest.On(zktest.OpCreate, "/p/new/")))
-		_, err := e.s.Create(t.Context(), "/p/new/n", nil, session.Persistent)
-		wantErr(t, "Create", err, session.ErrUncertain)
-		if stat, err := e.other.Exists(t.Context(), "/p/new"); err != nil || stat == nil {
-			t.Fatalf("the directory was not made: %v", err)
-		}
-		time.Sleep(3 * e.s.Timeout()) //nolint:forbidigo // in a bubble
-		if stat, err := e.other.Exists(t.Context(), "/p/new"); err != nil || stat != nil {
-			t.Errorf("the directory is there: %v", err)
-		}
-	})
-}
-
 // A directory that exists is used, even if the client may not create nodes beside it: servers check that right before they
 // check whether the node exists.
 func TestDirectoryWithoutTheRight(t *testing.T) {

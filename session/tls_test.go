@@ -154,24 +154,6 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// With TLS 1.3, which the servers of ZooKeeper 3.8 do not speak yet, a client hears that it is
-// refused only after its own part of the handshake, when it waits for the greeting.
-func TestMutualTLS13(t *testing.T) {
-	t.Parallel()
-	ours := authority.New(t, "ours")
-	front := authority.FrontWith(t, testserver.Server(t).Addr(0), &tls.Config{
-		Certificates: []tls.Certificate{ours.Issue(t, "server", time.Now().Add(time.Hour))},
-		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    ours.Pool,
-		MinVersion:   tls.VersionTLS13,
-	})
-	// The kernel resets a connection with unread data, and the reset can overtake the alert.
-	zktest.Eventually(t, testserver.Patience, "the reason", func() bool {
-		err := refusedConnect(t, front, &tls.Config{RootCAs: ours.Pool})
-		return strings.Contains(err.Error(), "tls: certificate required")
-	})
-}
-
 // epoch is the certificates of both sides, all from one authority.
 type epoch struct {
 	roots          *x509.CertPool

@@ -78,9 +78,8 @@ func TestTraceRequests(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	removal := s.Remove(over, node)
-	within(t, removal.Done(), "the removal")
-	must(t, removal.Err())
+	p.CutAfterCommit(zktest.On(zktest.OpDelete, root))
+	must(t, gone(s.Remove(over, node)))
 
 	mu.Lock()
 	defer mu.Unlock()
@@ -95,14 +94,15 @@ func TestTraceRequests(t *testing.T) {
 		}
 		got = append(got, strings.Join([]string{c.Op, c.Path, outcome}, " "))
 	}
-	want := []string{"create /d/n ok", "getChildren /d ok", "getChildren /d failed", "getChildren /d ok", "multi / failed", "getData /d/n ok", "delete /d/n ok"}
+	want := []string{"create /d/n ok", "getChildren /d ok", "getChildren /d failed", "getChildren /d ok", "multi / failed", "getData /d/n ok",
+		"delete /d/n failed", "delete /d/n failed"} // the second finds no node
 	if !slices.Equal(got, want) {
 		t.Errorf("requests\n%v, want\n%v", got, want)
 	}
-	if want := []string{"getChildren 1 by me"}; !slices.Equal(retries, want) {
+	if want := []string{"getChildren 1 by me", "delete 1 by me"}; !slices.Equal(retries, want) {
 		t.Errorf("retries %v, want %v", retries, want)
 	}
-	h.wait(t, session.Connected, session.Suspended, session.Connected)
+	h.wait(t, session.Connected, session.Suspended, session.Connected, session.Suspended, session.Connected)
 }
 
 func TestSubscribeIsNotHeldUpByOthers(t *testing.T) {

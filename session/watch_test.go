@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -305,83 +307,68 @@ func TestWatchChildrenOfNewNode(t *testing.T) {
 	})
 }
 
-// A call that shares a watch with one whose connection has ended meanwhile asks again. Its own connection is fine, so it does not
-// wait for the end of that.
-func TestJoinWatchOfEndedConnection(t *testing.T) {
-	for what, call := range map[string]func(context.Context, *session.Session, string) error{
+// A call that shares a watch which another is about to set waits for that: until its context ends, or its session. If the
+// other's connection has ended meanwhile, it asks again, since its own is fine. A call that ends does not look at the answer,
+// which can come at the same time: the race detector sees that.
+func TestWatchThatAnotherSets(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *session.Session, string) error{
 		"Watch": func(ctx context.Context, s *session.Session, d string) error {
 			_, _, _, err := s.Watch(ctx, d)
 			return err
 		},
 		"List": func(ctx context.Context, s *session.Session, d string) error {
-			_, err := s.List(ctx, d, session.ListOptions{Data: true, Watch: true})
+			l, err := s.List(ctx, d, session.ListOptions{Data: true, Watch: true})
+			if err == nil && (l.DataStat == nil || l.Directory.Event() != session.WatchPending) {
+				return fmt.Errorf("%+v", l)
+			}
 			return err
 		},
 	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				type slow struct{}
-				steps := map[string]chan struct{}{"sync": make(chan struct{}), "getData": make(chan struct{})}
-				e, srv := virtualEntry(t, session.WithTrace(session.Trace{
-					Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
-						if step := steps[i.Op]; step != nil && ctx.Value(slow{}) != nil {
-							<-step // as a goroutine that gets no processor
+		for what, c := range map[string]struct {
+			ends          func(e *entering, cancel context.CancelFunc)
+			first, second error
+		}{
+			"it goes on":               {nil, nil, nil},
+			"the call is cancelled":    {func(_ *entering, cancel context.CancelFunc) { cancel() }, nil, context.Canceled},
+			"the manager is closed":    {func(e *entering, _ context.CancelFunc) { must(e.t, e.m.Close()) }, session.ErrClosed, session.ErrClosed},
+			"its connection has ended": {nil, nil, nil},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					before, sets := newPause("sync"), newPause("getData")
+					e, srv := virtualEntry(t, before.hooks(), sets.hooks())
+					first, second := make(chan error, 1), make(chan error, 1)
+					go func() {
+						_, err := e.s.List(before.mark(sets.mark(t.Context())), e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
+						first <- err
+					}()
+					synctest.Wait()
+					if what == "its connection has ended" {
+						srv.Disconnect()
+						must(t, e.s.Sync(t.Context(), "/")) // there is another connection
+					}
+					close(before.goOn)
+					synctest.Wait() // it has made the watch, and has not sent the request
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					go func() { second <- call(ctx, e.s, e.d) }()
+					if synctest.Wait(); len(second) > 0 && what == "it goes on" {
+						t.Fatalf("it returns %v before the data are there", <-second)
+					}
+					if c.ends != nil {
+						began := time.Now()
+						if c.ends(e, cancel); time.Since(began) > 0 {
+							t.Errorf("it has waited %v for the other caller", time.Since(began))
 						}
-						return ctx, nil
-					},
-				}))
-				first, second := make(chan error, 1), make(chan error, 1)
-				go func() {
-					_, err := e.s.List(context.WithValue(t.Context(), slow{}, true), e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
-					first <- err
-				}()
-				synctest.Wait()
-				srv.Disconnect()
-				must(t, e.s.Sync(t.Context(), "/")) // there is another connection
-				steps["sync"] <- struct{}{}
-				synctest.Wait() // it has made the watch, and has not sent the request
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				go func() { second <- call(ctx, e.s, e.d) }()
-				synctest.Wait()
-				close(steps["getData"])
-				close(steps["sync"])
-				must(t, <-first)
-				must(t, <-second)
+					}
+					close(sets.goOn)
+					for what, err := range map[string][2]error{"the first call": {<-first, c.first}, "the second": {<-second, c.second}} {
+						if !errors.Is(err[0], err[1]) {
+							t.Errorf("%s: %v, want %v", what, err[0], err[1])
+						}
+					}
+				})
 			})
-		})
+		}
 	}
-}
-
-// A call may end while another one sets the watch that both share. It does not look at the answer, which can come at the same
-// time: the race detector sees that.
-func TestCancelledListBesideWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type slow struct{}
-		goOn := make(chan struct{})
-		e, _ := virtualEntry(t, session.WithTrace(session.Trace{
-			Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
-				if i.Op == "getData" && ctx.Value(slow{}) != nil {
-					<-goOn
-				}
-				return ctx, nil
-			},
-		}))
-		first, second := make(chan error, 1), make(chan error, 1)
-		go func() {
-			_, _, _, err := e.s.Watch(context.WithValue(t.Context(), slow{}, true), e.d)
-			first <- err
-		}()
-		synctest.Wait() // it has made the watch, and has not sent the request
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			_, err := e.s.List(ctx, e.d, session.ListOptions{Data: true, Watch: true})
-			second <- err
-		}()
-		synctest.Wait()
-		cancel()
-		close(goOn)
-		wantErr(t, "List", <-second, context.Canceled)
-		must(t, <-first)
-	})
 }
