@@ -62,23 +62,6 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// TestHurried bounds waits while a session is at stake.
-func TestHurried(t *testing.T) {
-	for _, c := range []struct{ wait, stake, least, most time.Duration }{
-		{time.Minute, 0, time.Minute, time.Minute},
-		{time.Minute, -time.Second, time.Minute, time.Minute},
-		{time.Millisecond, time.Second, time.Millisecond, time.Millisecond},
-		{0, time.Second, 0, 0},
-		{time.Minute, time.Hour, 500 * time.Millisecond, time.Second},
-		{time.Minute, 4 * time.Second, 250 * time.Millisecond, 500 * time.Millisecond},
-		{time.Minute, time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}, // not a tight loop
-	} {
-		if got := hurried(c.wait, c.stake); got < c.least || got > c.most {
-			t.Errorf("a wait of %v with %v at stake: %v, want from %v to %v", c.wait, c.stake, got, c.least, c.most)
-		}
-	}
-}
-
 // TestLimits has the times of dials and greetings, round by round, with two servers of which none answers.
 func TestLimits(t *testing.T) {
 	const s = time.Second

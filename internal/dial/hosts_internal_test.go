@@ -222,6 +222,9 @@ func TestLookupsEnd(t *testing.T) {
 	})
 }
 
+// errGoexit has a registry end the goroutine that asks it.
+var errGoexit = errors.New("goexit")
+
 // registry is a resolver of the user.
 type registry struct {
 	mu      sync.Mutex
@@ -249,6 +252,8 @@ func (r *registry) resolve(ctx context.Context) ([]string, error) {
 	defer r.mu.Unlock()
 	r.busy--
 	switch {
+	case r.err == errGoexit:
+		runtime.Goexit()
 	case busy > 1:
 		panic("two calls at once")
 	case late != nil:
@@ -306,6 +311,7 @@ func TestBadResolver(t *testing.T) {
 		{"hangs", nil, forever, nil, lookupDelay, "no answer"},
 		{"is slow", nil, time.Second, []string{"10.0.0.5"}, lookupDelay, "no answer"},
 		{"fails", errors.New("no leader"), 0, nil, 0, "no leader"},
+		{"ends its goroutine", errGoexit, 0, nil, 0, "not returned"},
 		{"is empty", nil, 0, nil, 0, "names no server"},
 		{"has bad ones only", nil, 0, []string{"h:0", "h/app"}, 0, `port "0" is not a number`},
 	} {
@@ -329,21 +335,6 @@ func TestBadResolver(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestResolverGoexit takes a resolver that ends its goroutine for one that has failed, and asks it again.
-func TestResolverGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		d := newDialer(t, nil, "", func(c *Config) {
-			c.Resolve = func(context.Context) ([]string, error) { calls++; runtime.Goexit(); return nil, nil }
-		})
-		for i := range 3 {
-			if _, _, err := d.hosts.next(t.Context(), &d.turn); err == nil || !strings.Contains(err.Error(), "not returned") || calls != i+1 {
-				t.Errorf("got %v after %d calls", err, calls)
-			}
-		}
-	})
 }
 
 // TestUsefulBeginsARound resolves the names again after a connection that was of use, because it may have lasted for long,

@@ -49,39 +49,6 @@ func TestRoundIsSyncThenWrite(t *testing.T) {
 	})
 }
 
-// TestIdleBeats sends as many pings as syncs if the session owns nothing, and more of both if ticks are long. The pings are
-// in the middle between the syncs, whatever the user sends.
-func TestIdleBeats(t *testing.T) {
-	for _, c := range []struct {
-		half        time.Duration // of a tick
-		least, most time.Duration // from one heartbeat to the next
-	}{
-		{600 * time.Millisecond, time.Second, time.Second},
-		{1500 * time.Millisecond, 600 * time.Millisecond, 730 * time.Millisecond},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, func(cfg *Config) { cfg.Half = func(time.Duration) time.Duration { return c.half } })
-			b.greet()
-			last := time.Now()
-			for i := range 60 {
-				time.Sleep(300 * time.Millisecond)
-				b.ask(codec.OpExists, "/a")
-				f := <-b.got
-				for ; codec.Op(f) == codec.OpExists; f = <-b.got {
-					b.say(replyFrame(codec.Xid(f), codec.CodeNoNode))
-				}
-				want := []int32{codec.OpSync, codec.OpPing}[i%2]
-				since := time.Since(last).Round(10 * time.Millisecond)
-				if op := codec.Op(f); op != want || i >= 4 && (since < c.least || since > c.most) {
-					t.Fatalf("heartbeat %d is %s after %v, want %s after %v to %v", i, codec.OpName(op), since, codec.OpName(want), c.least, c.most)
-				}
-				last = time.Now()
-				b.say(answerTo(f))
-			}
-		})
-	}
-}
-
 // TestBeatsGoAhead writes heartbeats ahead of 8,192 calls that wait: each is behind the calls in flight only. The calls are
 // reads, which prove nothing, and the server takes a millisecond for each.
 func TestBeatsGoAhead(t *testing.T) {

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"math"
 	"net"
 	"slices"
 	"strings"
@@ -255,16 +254,4 @@ func TestWithdrawnDoNotPileUp(t *testing.T) {
 			t.Errorf("kept: %d, %d listings, %d in flight", w.others.Len(), len(w.listings), cap(b.flight))
 		}
 	})
-}
-
-// TestNumbers are positive, and begin again at their end.
-func TestNumbers(t *testing.T) {
-	w := newUnserved(&streamed{})
-	if got := w.nextNumber(); got != 1 {
-		t.Errorf("the first number is %d", got)
-	}
-	w.number = math.MaxInt32 - 1
-	if a, b := w.nextNumber(), w.nextNumber(); a != math.MaxInt32 || b != 1 {
-		t.Errorf("the numbers go on with %d, %d", a, b)
-	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ func TestCallsRandomly(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := newUnserved(&streamed{})
+		w.number = math.MaxInt32 - 100 // numbers are positive, and begin again at their end
 		type state struct {
 			*Call
 			ends, at  int  // how often it has ended; how many calls came before it
@@ -27,8 +29,8 @@ func TestCallsRandomly(t *testing.T) {
 			before := len(w.flight)
 			w.batch()
 			for _, f := range w.flight[before:] {
-				if _, twice := left[f.entry]; twice {
-					t.Fatalf("seed %d: a call has left twice", seed)
+				if _, twice := left[f.entry]; twice || f.Xid <= 0 {
+					t.Fatalf("seed %d: a call has left twice, or has number %d", seed, f.Xid)
 				}
 				left[f.entry] = len(left)
 			}

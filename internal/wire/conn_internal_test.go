@@ -2,13 +2,11 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,41 +57,6 @@ func TestGreet(t *testing.T) {
 			if diff := cmp.Diff(want, b.ops()); diff != "" || !b.Greeted() {
 				t.Errorf("open %t (-want +got):\n%s", b.Greeted(), diff)
 			}
-		})
-	}
-}
-
-// TestGreetingRefused has greetings that end the connection. Nothing is sent behind them.
-func TestGreetingRefused(t *testing.T) {
-	long := append(greetingFrame(42, 6000), 0)
-	binary.BigEndian.PutUint32(long, uint32(len(long)-4))
-	for _, c := range []struct {
-		name  string
-		frame []byte
-		want  error
-	}{
-		{"malformed", frameOf(0xff, 41), codec.ErrBadFrame},
-		{"too long", long, codec.ErrBadFrame},
-		{"of impossible length", []byte{0x7f, 0xff, 0xff, 0xff}, codec.ErrBadFrame},
-		{"an answer in its place", replyFrame(1, 0), codec.ErrBadFrame},
-		{"text", []byte("HTTP/1.1 400 Bad Request"), codec.ErrBadFrame},
-		{"expired", greetingFrame(0, 0), ErrNoSession},
-		{"it stops", greetingFrame(42, 6000)[:20], os.ErrDeadlineExceeded},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, func(c *Config) { c.Identities = twoIdentities })
-				b.start()
-				go b.listen()
-				_, _ = b.server.Write(c.frame)
-				began := time.Now()
-				if err := <-b.over; !errors.Is(err, c.want) || time.Since(began) > testLimit {
-					t.Errorf("ended with %v, want %v", err, c.want)
-				}
-				if b.nothing(); b.Greeted() {
-					t.Error("open")
-				}
-			})
 		})
 	}
 }
@@ -344,30 +307,4 @@ func TestForsake(t *testing.T) {
 			t.Errorf("ended (-want +got):\n%s", diff)
 		}
 	})
-}
-
-// Of the calls without an answer, the longest is told that it may be too long for the server, if it is long at all.
-func TestForsakeSuspectsLongest(t *testing.T) {
-	for _, sizes := range [][]int{{longCall + 100, longCall + 200, 100}, {200, 300, 100}} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, nil)
-			b.greet()
-			for i, size := range sizes {
-				c, _ := call(codec.OpDelete, "/"+strings.Repeat("a", size))
-				c.Done = func(r Reply) {
-					want := size == slices.Max(sizes) && size > longCall
-					if errors.Is(r.Err, ErrLongest) != want || !errors.Is(r.Err, net.ErrClosed) {
-						t.Errorf("call %d of %v: %v", i, sizes, r.Err)
-					}
-				}
-				b.Start(c)
-			}
-			for range sizes {
-				b.next()
-			}
-			b.Cut(net.ErrClosed)
-			b.ended()
-			b.Forsake()
-		})
-	}
 }
