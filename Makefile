@@ -73,9 +73,8 @@ mutants: ## Break the code in one place at a time, and see that a test notices; 
 	go test -count=1 -timeout 1h -p 1 -v -run 'TestMutants$$' ./internal/tests/proofs/mutants $(if $(MUTANT),-mutant '$(MUTANT)')
 
 .PHONY: models
-models: ## The lease clock as a theorem that z3 proves, its code explored, and the decisions of a contender; WRITE=1 puts the results into docs
+models: ## The lease clock as a theorem that z3 proves, and the decisions of a contender; WRITE=1 puts the results into docs
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
-	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./queue
 
 # Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
