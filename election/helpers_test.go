@@ -2,7 +2,9 @@ package election_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,129 +18,122 @@ import (
 
 // Short names for the tests of this package.
 var (
-	patient = expect.Patient
 	must    = expect.NoError
 	wantErr = expect.Match
 )
 
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	return expect.Receive(tb, what, ch)
+const (
+	dir     = "/election/party"
+	timeout = 10 * time.Second // of the sessions
+	// soon is more than a hand-over takes, with the pause that short terms have. It is less than a session timeout, after
+	// which candidates and observers look again by themselves.
+	soon = 3 * time.Second
+)
+
+var errWork = errors.New("the work went wrong")
+
+// world is a server of its own in virtual time.
+type world struct {
+	*testing.T
+	server *zktest.Server
+	dialer func(ctx context.Context, network, addr string) (net.Conn, error) // of later managers
 }
 
-// connect returns a manager on the shared server. For elections it is another process.
-func connect(tb testing.TB, opts ...session.Option) *session.Manager {
-	tb.Helper()
-	return testserver.Connect(tb, testserver.Server(tb).Addr(0), opts...)
+func inBubble(t *testing.T, f func(t *world), opts ...zktest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t, append(opts, zktest.ContainerCheck(24*time.Hour))...)
+		f(&world{t, server, server.Dialer()})
+	})
 }
 
-func newElection(tb testing.TB, m *session.Manager, path string, opts ...election.Option) *election.Election {
-	tb.Helper()
-	e, err := election.New(m, path, opts...)
-	must(tb, err)
+// connect returns a manager, which for elections is another process.
+func (t *world) connect(opts ...session.Option) *session.Manager {
+	t.Helper()
+	m, err := session.Connect(t.Context(), t.server.Hosts(), append([]session.Option{
+		session.WithDialer(t.dialer), session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler)),
+	}, opts...)...)
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// session returns a session in which no candidate is.
+func (t *world) session() *session.Session { return testserver.Session(t, t.connect()) }
+
+// election returns an Election in a process of its own.
+func (t *world) election(opts ...election.Option) *election.Election {
+	t.Helper()
+	return t.electionOf(t.connect(), opts...)
+}
+
+func (t *world) electionOf(m *session.Manager, opts ...election.Option) *election.Election {
+	t.Helper()
+	e, err := election.New(m, dir, opts...)
+	must(t, err)
 	return e
 }
 
 // enter makes the node of a candidate that no Election has.
-func enter(tb testing.TB, s *session.Session, dir, name, id string) *session.Node {
-	tb.Helper()
-	node, err := s.Enter(tb.Context(), session.NewNode{Dir: dir, Name: name, Data: []byte(id)})
-	must(tb, err)
+func (t *world) enter(s *session.Session, name, id string) *session.Node {
+	t.Helper()
+	node, err := s.Enter(t.Context(), session.NewNode{Dir: dir, Name: name, Data: []byte(id)})
+	must(t, err)
 	return node
 }
 
-// candidate is an Election in whose terms the test acts.
+func (t *world) expire(m *session.Manager) {
+	t.Helper()
+	must(t, t.server.Expire(t.Context(), testserver.Session(t, m).ID()))
+}
+
+// rests leads until its context ends.
+func rests(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// candidate is an Election whose terms the test ends. Read its fields after a pass.
 type candidate struct {
 	*election.Election
 	id    string
-	terms chan *served // each that begins
-	ended chan error   // receives the error of Run
+	terms []context.Context // that have begun
+	end   chan error        // the leader's function returns what the test sends
 	stop  context.CancelFunc
+	ended chan error // receives the error of Run
 }
 
-// served is a term of a candidate.
-type served struct {
-	id     string
-	ctx    context.Context
-	number int64
-	end    chan<- error // the candidate's function returns what the test sends
-}
-
-// campaign starts a candidate, which stops at the end of the test.
-func campaign(tb testing.TB, m *session.Manager, path, id string, opts ...election.Option) *candidate {
-	tb.Helper()
-	return campaignTo(tb, make(chan *served), m, path, id, opts...)
-}
-
-// campaignTo is campaign with a channel for the terms.
-func campaignTo(tb testing.TB, terms chan *served, m *session.Manager, path, id string, opts ...election.Option) *candidate {
-	tb.Helper()
+// campaign starts a candidate in a process of its own, and returns when it has its place.
+func (t *world) campaign(id string, opts ...election.Option) *candidate {
+	t.Helper()
 	c := &candidate{
-		Election: newElection(tb, m, path, append([]election.Option{election.WithID(id)}, opts...)...),
-		id:       id,
-		terms:    terms,
-		ended:    make(chan error, 1),
+		Election: t.election(append(opts, election.WithID(id))...), id: id, end: make(chan error), ended: make(chan error, 1),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c.stop = cancel
-	over := make(chan struct{})
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(t.Context())
 	go func() {
-		defer close(over)
-		c.ended <- c.Run(ctx, c.lead)
+		c.ended <- c.Run(ctx, func(ctx context.Context) error {
+			c.terms = append(c.terms, ctx)
+			select {
+			case err := <-c.end:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
 	}()
-	tb.Cleanup(func() {
-		cancel()
-		receive(tb, "the end of Run of "+id, over)
-	})
+	pass(soon)
 	return c
 }
 
-// lead leads until the test ends the term or its context ends.
-func (c *candidate) lead(ctx context.Context) error {
-	number, err := election.Term(ctx)
-	if err != nil {
-		return ctx.Err() // lost already
-	}
-	end := make(chan error)
-	select {
-	case c.terms <- &served{c.id, ctx, number, end}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-end:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// leads waits until a candidate leads. A short session may have been lost by then, on a busy machine.
-func (c *candidate) leads(tb testing.TB) *served {
+// leads returns the context of a candidate that leads.
+func (c *candidate) leads(tb testing.TB) context.Context {
 	tb.Helper()
-	s := receive(tb, "a term of "+c.id, c.terms)
-	if !c.IsLeader() && s.ctx.Err() == nil {
-		tb.Errorf("%s: IsLeader is false in its term", c.id)
+	pass(soon)
+	if !c.IsLeader() || len(c.terms) == 0 || c.terms[len(c.terms)-1].Err() != nil {
+		tb.Fatalf("%s does not lead, in term %d", c.id, len(c.terms))
 	}
-	return s
-}
-
-// over waits until a term has ended, and returns the cause.
-func (s *served) over(tb testing.TB) error {
-	tb.Helper()
-	receive(tb, "the end of the term of "+s.id, s.ctx.Done())
-	return context.Cause(s.ctx)
-}
-
-// line starts candidates, one behind the other.
-func line(tb testing.TB, path string, ids ...string) []*candidate {
-	tb.Helper()
-	var all []*candidate
-	for i, id := range ids {
-		all = append(all, campaign(tb, connect(tb), path, id))
-		testserver.WaitChildren(tb, path, i+1)
-	}
-	return all
+	return c.terms[len(c.terms)-1]
 }
 
 // pass lets time go by in virtual time.
@@ -147,21 +142,14 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// dir is where the elections of the tests in virtual time are.
-const dir = "/election/party"
-
-// inBubble runs f in virtual time, with a server of its own. connect makes a manager, which for elections is
-// another process.
-func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect func() *session.Manager)) {
-	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
-		f(t, server, func() *session.Manager {
-			m, err := session.Connect(t.Context(), "zookeeper:2181",
-				session.WithDialer(server.Dialer()), session.WithTimeout(10*time.Second),
-				session.WithLogger(slog.New(slog.DiscardHandler)))
-			must(t, err)
-			t.Cleanup(func() { _ = m.Close() })
-			return m
-		})
-	})
+// wantIDs compares the ids of all candidates in their order.
+func wantIDs(t *world, e *election.Election, want ...string) {
+	t.Helper()
+	all, err := e.Contenders(t.Context())
+	must(t, err)
+	for i, c := range all {
+		if len(all) != len(want) || c.ID != want[i] || string(c.Data) != want[i] || c.Holder != (i == 0) {
+			t.Fatalf("candidates %+v, want %q", all, want)
+		}
+	}
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -20,331 +19,230 @@ import (
 
 const nobody = "nobody"
 
-// observed is a loop over Observe.
+// observed is a loop over Observe. Read its fields after a pass.
 type observed struct {
-	ids   chan string // of the leaders, or nobody
-	ended chan error  // receives the last error
+	*election.Election
+	seen  []string // the ids of the leaders, or nobody, since the last look
+	ended chan error
 }
 
-// observer connects with a session timeout that is longer than the tests wait. So an observer that looks again
-// after a timeout only, because it has missed an event, fails the test.
-func observer(tb testing.TB, servers, dir string) *election.Election {
-	tb.Helper()
-	return newElection(tb, testserver.Connect(tb, servers, session.WithTimeout(time.Minute)), dir)
-}
-
-func observe(ctx context.Context, e *election.Election) *observed {
-	o := &observed{ids: make(chan string), ended: make(chan error, 1)}
-	see := func(id string) {
-		select {
-		case o.ids <- id:
-		case <-ctx.Done(): // the test has seen enough
-		}
-	}
+// observe begins a loop in a process of its own.
+func (t *world) observe(ctx context.Context) *observed {
+	t.Helper()
+	o := &observed{Election: t.election(), ended: make(chan error, 1)}
 	go func() {
-		for leader, err := range e.Observe(ctx) {
+		for leader, err := range o.Observe(ctx) {
 			switch {
 			case errors.Is(err, election.ErrNoLeader):
-				see(nobody)
+				o.seen = append(o.seen, nobody)
 			case err != nil:
 				o.ended <- err
 			default:
-				see(leader.ID)
+				o.seen = append(o.seen, leader.ID)
 			}
 		}
 		close(o.ended)
 	}()
+	pass(time.Second)
 	return o
 }
 
-func (o *observed) sees(tb testing.TB, id string) {
+// sees compares what an observer was told since the last call.
+func (o *observed) sees(tb testing.TB, want ...string) {
 	tb.Helper()
-	if got := receive(tb, "a new leader", o.ids); got != id {
-		tb.Fatalf("observed %s, want %s", got, id)
+	pass(soon)
+	if diff := cmp.Diff(want, o.seen); diff != "" {
+		tb.Fatalf("the observer was told (-want +got):\n%s", diff)
 	}
+	o.seen = nil
 }
 
-// Observe gives the leader, each that follows, and says when there is none, from before the first
-// candidate on.
+// Observe gives the leader, each that follows, and says when there is none, from before the first candidate on. It ends with
+// its context and with its manager.
 func TestObserve(t *testing.T) {
-	t.Parallel()
-	dir := testserver.Path(t)
-	ctx, cancel := context.WithCancel(patient(t))
-	o := observe(ctx, observer(t, testserver.Server(t).Addr(0), dir))
-	o.sees(t, nobody)
-	for range 2 { // the second time the directory is there, or has been removed
-		a := campaign(t, connect(t), dir, "a")
-		o.sees(t, "a")
-		term := a.leads(t)
-		b := campaign(t, connect(t), dir, "b")
-		testserver.WaitChildren(t, dir, 2)
-		term.end <- nil
-		o.sees(t, "b")
-		b.leads(t).end <- nil
-		o.sees(t, "a")
-		a.stop()
-		o.sees(t, "b")
-		b.stop()
+	inBubble(t, func(t *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		o, closed := t.observe(ctx), t.observe(t.Context())
 		o.sees(t, nobody)
-	}
-	zktest.Eventually(t, testserver.Patience, "the removal of the directory", func() bool {
-		ok, _, err := testserver.Admin(t).Exists(dir)
-		return err == nil && !ok
+		for range 3 {
+			a := t.campaign("a")
+			pass(timeout) // an observer looks for the directory once in a session timeout
+			o.sees(t, "a")
+			b := t.campaign("b")
+			a.end <- nil
+			o.sees(t, "b")
+			b.end <- nil
+			o.sees(t, "a")
+			a.stop()
+			o.sees(t, "b")
+			b.stop()
+			o.sees(t, nobody)
+			testserver.Switch(t.server).ReapContainers() // which the directory is
+			pass(time.Second)
+		}
+		cancel()
+		must(t, closed.Manager().Close())
+		for o, want := range map[*observed]error{o: context.Canceled, closed: session.ErrClosed} {
+			if err := <-o.ended; !errors.Is(err, want) {
+				t.Errorf("the loop ends with %v, want %v", err, want)
+			}
+			if err, more := <-o.ended; more {
+				t.Errorf("%v after the error", err)
+			}
+		}
 	})
-	a := campaign(t, connect(t), dir, "a")
-	o.sees(t, "a")
-	a.leads(t)
-	cancel()
-	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), context.Canceled)
-	if _, more := <-o.ended; more {
-		t.Error("more after the error")
-	}
 }
 
-// An observer that was disconnected, or has lost its session, learns of what has changed meanwhile, and
-// of nothing if nothing has changed.
+// An observer that was disconnected, or has lost its session, learns of what has changed meanwhile, and of nothing if nothing
+// has changed.
 func TestObserveAcrossFaults(t *testing.T) {
-	t.Parallel()
-	for name, fault := range map[string]func(t *testing.T, p *zktest.Proxy, m *session.Manager){
-		"disconnected": func(_ *testing.T, p *zktest.Proxy, _ *session.Manager) { p.Disconnect() },
-		"session lost": func(t *testing.T, p *zktest.Proxy, m *session.Manager) {
-			must(t, p.Expire(patient(t), testserver.Session(t, m).ID()))
-		},
-	} {
+	for name, lost := range map[string]bool{"disconnected": false, "session lost": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := testserver.Path(t)
-			proxy := testserver.Proxy(t)
-			e := observer(t, proxy.Addr(), dir)
-			m := e.Manager()
-			o := observe(t.Context(), e)
-			o.sees(t, nobody)
-			// Each fault comes twice: with a change while it lasts, and without one.
-			strike := func(change func()) {
-				t.Helper()
-				proxy.Refuse(true)
-				fault(t, proxy, m)
-				change()
-				proxy.Refuse(false)
-			}
-			lookedAgain := func() {
-				t.Helper()
-				proxy.ResetRequests()
-				fault(t, proxy, m)
-				zktest.Eventually(t, testserver.Patience, "another look", func() bool {
-					return proxy.Count(func(r zktest.Request) bool {
-						return r.Op == zktest.OpGetChildren2 && r.Path == dir || r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir)
-					}) > 0
+			inBubble(t, func(t *world) {
+				leader, _ := t.server.Leader()
+				aside := (leader + 1) % 3 // the server of the observer
+				t.dialer = t.server.DialerTo(aside)
+				o := t.observe(t.Context())
+				o.sees(t, nobody)
+				t.dialer = t.server.DialerTo(leader)
+				others := t.session()
+				strike := func(change func()) {
+					t.server.StopServer(aside)
+					if lost {
+						t.expire(o.Manager())
+					}
+					change()
+					t.server.ResetRequests()
+					must(t, t.server.StartServer(aside))
+					pass(timeout)
+					if t.server.Count(func(r zktest.Request) bool { return ofElection(r) && r.Session != others.ID() }) == 0 {
+						t.Error("the observer does not look again")
+					}
+				}
+				nothing := func() {}
+				strike(nothing)
+				o.sees(t)
+				var a *session.Node
+				strike(func() { a = t.enter(others, "elect-lock-", "a") })
+				o.sees(t, "a")
+				strike(nothing)
+				o.sees(t)
+				strike(func() {
+					t.enter(others, "elect-lock-", "b")
+					<-a.Remove(t.Context()).Done()
 				})
-			}
-			lookedAgain()
-			var a *candidate
-			strike(func() {
-				a = campaign(t, connect(t), dir, "a")
-				a.leads(t)
-			})
-			o.sees(t, "a")
-			lookedAgain()
-			strike(func() {
-				campaign(t, connect(t), dir, "b")
-				testserver.WaitChildren(t, dir, 2)
-				a.stop()
-				testserver.WaitChildren(t, dir, 1)
-			})
-			o.sees(t, "b")
+				o.sees(t, "b")
+			}, zktest.Servers(3))
 		})
 	}
-}
-
-// Observe ends when the manager is closed.
-func TestObserveClosed(t *testing.T) {
-	m := connect(t)
-	o := observe(t.Context(), newElection(t, m, testserver.Path(t)))
-	o.sees(t, nobody)
-	must(t, m.Close())
-	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), session.ErrClosed)
 }
 
 // Observe sends nothing while nothing changes, or lists once in a session timeout if there is no directory.
 func TestObserveIsQuiet(t *testing.T) {
 	for _, leader := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
-			ctx, cancel := context.WithCancel(t.Context())
-			seen := 0
-			loop := make(chan struct{})
-			go func() {
-				defer close(loop)
-				for range newElection(t, connect(), "/election").Observe(ctx) {
-					seen++
-				}
-			}()
+		inBubble(t, func(t *world) {
+			o, want, most := t.observe(t.Context()), []string{nobody}, 60
 			if leader {
-				go func() {
-					_ = newElection(t, connect(), "/election").Run(ctx, func(ctx context.Context) error {
-						<-ctx.Done()
-						return nil
-					})
-				}()
+				t.campaign("a")
+				pass(timeout)
+				want, most = append(want, "a"), 0
 			}
-			time.Sleep(15 * time.Second)
-			synctest.Wait()
-			told, sent, most := seen, server.Count(ofElection), 0
-			if !leader {
-				most = 60
-			}
-			time.Sleep(10 * time.Minute)
-			synctest.Wait()
-			if n := server.Count(ofElection) - sent; n > most {
+			o.sees(t, want...)
+			t.server.ResetRequests()
+			pass(10 * time.Minute)
+			if n := t.server.Count(ofElection); n > most {
 				t.Errorf("%d requests, want at most %d, and nothing has changed", n, most)
 			}
-			if seen != told {
-				t.Errorf("%d pairs, and nothing has changed", seen-told)
-			}
-			cancel()
-			<-loop
+			o.sees(t)
 		})
 	}
 }
 
 // ofElection matches requests about the election and its nodes. Heartbeats name other paths.
-func ofElection(r zktest.Request) bool { return strings.HasPrefix(r.Path, "/election") }
+func ofElection(r zktest.Request) bool { return strings.HasPrefix(r.Path, dir) }
 
 // However many candidates there are, an observer reads one node for each change, and lists them when it begins. It sees
 // each leader, also when some have left that never led, and when all that it knows of have left.
 func TestObserveCost(t *testing.T) {
 	const candidates, observers = 100, 5
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
-		s := testserver.Session(t, connect())
-		_, err := s.Create(t.Context(), "/election", nil, session.Persistent)
-		must(t, err)
-		var nodes []string
-		come := func() { nodes = append(nodes, enter(t, s, "/election", "lock-", "").Path) }
+	inBubble(t, func(t *world) {
+		s := t.session()
+		var nodes []*session.Node
+		come := func() { nodes = append(nodes, t.enter(s, "lock-", fmt.Sprint(len(nodes)))) }
 		for range candidates {
 			come()
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		leader := make([]string, observers)
-		var loops sync.WaitGroup
-		for i := range observers {
-			e := newElection(t, connect(), "/election")
-			loops.Go(func() {
-				for c, err := range e.Observe(ctx) {
-					if err != nil && !errors.Is(err, election.ErrNoLeader) {
-						return
-					}
-					leader[i] = c.Path
-				}
-			})
+		t.server.ResetRequests()
+		var all []*observed
+		for range observers {
+			all = append(all, t.observe(t.Context()))
 		}
-		// see waits until all observers know the first node. They may send so many requests each.
-		see := func(what string, first string, reads, lists int) {
+		// see wants all observers to know the leaders since the last time. They may send so many requests each.
+		see := func(what string, reads, lists int, want ...string) {
 			t.Helper()
-			time.Sleep(10 * time.Second)
-			synctest.Wait()
-			for i, got := range leader {
-				if got != first {
-					t.Fatalf("%s: observer %d sees %q, want %q", what, i, got, first)
+			pass(timeout)
+			for _, o := range all {
+				o.sees(t, want...)
+			}
+			for op, most := range map[zktest.Op]int{zktest.OpGetData: reads, zktest.OpGetChildren2: lists} {
+				n := t.server.Count(func(r zktest.Request) bool { return r.Op == op && ofElection(r) && r.Session != s.ID() })
+				if n > most*observers {
+					t.Errorf("%s: %d times %v of %d observers, want at most %d each", what, n, op, observers, most)
 				}
 			}
-			on := func(op zktest.Op) zktest.Match {
-				return func(r zktest.Request) bool { return r.Op == op && ofElection(r) && r.Session != s.ID() }
-			}
-			if n := server.Count(on(zktest.OpGetData)); n > reads*observers {
-				t.Errorf("%s: %d reads of %d observers, want at most %d each", what, n, observers, reads)
-			}
-			if n := server.Count(on(zktest.OpGetChildren2)); n > lists*observers {
-				t.Errorf("%s: %d lists of %d observers, want at most %d each", what, n, observers, lists)
-			}
-			server.ResetRequests()
+			t.server.ResetRequests()
 		}
 		leave := func(some ...int) {
 			for _, i := range some {
-				must(t, s.Delete(t.Context(), nodes[i], -1))
+				must(t, s.Delete(t.Context(), nodes[i].Path, -1))
 			}
 		}
-		see("at first", nodes[0], 1, 1)
+		see("at first", 1, 1, "0")
 		leave(0)
-		see("the leader has left", nodes[1], 1, 0)
+		see("the leader has left", 1, 0, "1")
 		leave(3, 2, 1) // the leader last
-		see("others had left before", nodes[4], 3, 1)
+		see("others had left before", 3, 1, "4")
 		come()
 		leave(4)
-		see("one has come", nodes[5], 1, 0)
+		see("one has come", 1, 0, "5")
 		for i := candidates; i >= 5; i-- {
 			leave(i)
 		}
-		see("all have left", "", 2, 3) // one of the lists sets a watch
+		see("all have left", 2, 3, nobody) // one of the lists sets a watch
 		come()
-		see("one has come again", nodes[candidates+1], 1, 2)
-		cancel()
-		loops.Wait()
+		see("one has come again", 1, 2, fmt.Sprint(candidates+1))
 	})
 }
 
 // Clients that give their nodes no id repeat names when the directory is made anew. The observer takes no node for one of
 // the same name that has led before.
 func TestObserveSameNames(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
-		s, e := testserver.Session(t, connect()), newElection(t, connect(), "/election")
+	inBubble(t, func(t *world) {
+		s := t.session()
 		come := func(id string, n int) {
-			_, err := s.Create(t.Context(), "/election", nil, session.Persistent)
+			_, err := s.Create(t.Context(), dir, nil, session.Persistent)
 			must(t, err)
 			for range n {
-				_, err := s.Create(t.Context(), "/election/lock-", []byte(id), session.PersistentSequential)
+				_, err := s.Create(t.Context(), dir+"/lock-", []byte(id), session.PersistentSequential)
 				must(t, err)
 			}
 		}
 		leave := func(n ...int) {
 			for _, i := range n {
-				must(t, s.Delete(t.Context(), fmt.Sprintf("/election/lock-%010d", i), -1))
+				must(t, s.Delete(t.Context(), fmt.Sprintf("%s/lock-%010d", dir, i), -1))
 			}
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		come("old", 4)
-		o := observe(ctx, e)
+		o := t.observe(t.Context())
 		o.sees(t, "old")
-		read := server.HoldRequest(zktest.On(zktest.OpGetData, "/election/lock-0000000001"))
+		read := t.server.HoldRequest(zktest.On(zktest.OpGetData, dir+"/lock-0000000001"))
 		leave(0)
 		<-read.Hit()
 		leave(1, 2, 3)
-		must(t, s.Delete(t.Context(), "/election", -1))
+		must(t, s.Delete(t.Context(), dir, -1))
 		come("new", 2)
 		read.Release()
 		o.sees(t, "new")
-	})
-}
-
-// A Leader whose context ends while the candidates change returns the error of the context.
-func TestLeaderCanceledWhileCandidatesChange(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		s := testserver.Session(t, connect())
-		m, err := session.Connect(ctx, "zookeeper:2181", session.WithDialer(server.Dialer()), session.WithTrace(session.Trace{
-			Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-				return ctx, func(err error) {
-					if errors.Is(err, zk.ErrNoNode) && r.Op == "getData" {
-						cancel()
-					}
-				}
-			},
-		}))
-		must(t, err)
-		defer m.Close()
-		_, err = s.Create(t.Context(), "/election", nil, session.Persistent)
-		must(t, err)
-		node := enter(t, s, "/election", "lock-", "")
-		read := server.HoldRequest(zktest.On(zktest.OpGetData, node.Path))
-		leader := make(chan error, 1)
-		go func() {
-			_, err := newElection(t, m, "/election").Leader(ctx)
-			leader <- err
-		}()
-		<-read.Hit()
-		<-node.Remove(t.Context()).Done()
-		read.Release()
-		wantErr(t, "Leader", <-leader, context.Canceled)
 	})
 }
 
@@ -352,35 +250,55 @@ func TestLeaderCanceledWhileCandidatesChange(t *testing.T) {
 // saying for ever that nobody leads.
 func TestObserveUnreadable(t *testing.T) {
 	for _, there := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
-			e, other := newElection(t, connect(), "/election"), testserver.Session(t, connect())
-			private, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
-				session.WithAuth("digest", []byte("a:b")), session.WithACL(zk.AuthACL(zk.PermAll)...))
-			must(t, err)
-			t.Cleanup(func() { _ = private.Close() })
+		inBubble(t, func(t *world) {
 			if there {
-				_, err := other.Create(t.Context(), "/election", nil, session.Persistent)
+				_, err := t.session().Create(t.Context(), dir, nil, session.Persistent)
 				must(t, err)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			o := observe(ctx, e)
-			o.sees(t, nobody)
-			synctest.Wait()
-			c := newElection(t, private, "/election")
-			var running sync.WaitGroup
-			running.Go(func() {
-				_ = c.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil })
-			})
-			soon, cancelSoon := context.WithTimeout(ctx, time.Minute)
-			defer cancelSoon()
+			o := t.observe(t.Context())
+			private := t.electionOf(t.connect(session.WithAuth("digest", []byte("a:b")), session.WithACL(zk.AuthACL(zk.PermAll)...)))
+			go func() { _ = private.Run(t.Context(), rests) }()
+			pass(time.Minute)
 			select {
 			case err := <-o.ended:
 				wantErr(t, "the end", err, zk.ErrNoAuth)
-			case <-soon.Done():
+			default:
 				t.Errorf("directory %v: nothing in a minute", there)
 			}
-			cancel()
-			running.Wait()
+		})
+	}
+}
+
+// Candidates that Leader finds are gone before it reads of them. It looks again after a second at most, and if its context
+// ends meanwhile it returns the error of the context.
+func TestLeaderWhileCandidatesChange(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		inBubble(t, func(t *world) {
+			s := t.session()
+			for range 6 {
+				t.enter(s, "elect-lock-", "a")
+			}
+			left := 4
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m := t.connect(session.WithBackoff(time.Minute, time.Minute), session.WithTrace(session.Trace{
+				Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+					if r.Op == "getData" && ofElection(zktest.Request{Path: r.Path}) && left > 0 {
+						left--
+						must(t, t.server.DeleteNode(r.Path))
+					}
+					return ctx, func(err error) {
+						if ends && errors.Is(err, zk.ErrNoNode) {
+							cancel()
+						}
+					}
+				},
+			}))
+			start := time.Now()
+			_, err := t.electionOf(m).Leader(ctx)
+			if !errors.Is(err, ctx.Err()) || time.Since(start) > 4*time.Second {
+				t.Errorf("Leader returns %v after %v", err, time.Since(start))
+			}
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/pausetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -16,8 +17,9 @@ import (
 func TestPausedLeader(t *testing.T) {
 	pausetest.Run(t, func(server, dir string) {
 		m := testserver.Connect(t, server, session.WithTimeout(pausetest.Timeout))
-		e := newElection(t, m, dir)
-		err := e.Run(t.Context(), func(ctx context.Context) error {
+		e, err := election.New(m, dir)
+		must(t, err)
+		err = e.Run(t.Context(), func(ctx context.Context) error {
 			pausetest.Pause(t)
 			leads, err := e.IsLeader(), ctx.Err()
 			if err == nil || leads {

@@ -7,67 +7,129 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/election"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-var errWork = errors.New("the work went wrong")
-
-// Candidates lead in the order in which they came. One that has led goes to the end.
+// Candidates lead in the order in which they came. One whose function has returned, or that has resigned, goes to the end.
 func TestOrder(t *testing.T) {
-	dir := testserver.Path(t)
-	all := line(t, dir, "a", "b", "c")
-	for range 2 {
-		for i, c := range all {
-			s := c.leads(t)
-			for j, other := range all {
-				if other.IsLeader() != (i == j) {
-					t.Errorf("%s leads: IsLeader of %s is %v", c.id, other.id, other.IsLeader())
+	inBubble(t, func(t *world) {
+		all := []*candidate{t.campaign("a"), t.campaign("b"), t.campaign("c")}
+		for n := range 2 * len(all) {
+			c := all[n%len(all)]
+			term := c.leads(t)
+			for _, other := range all {
+				if other != c && (other.IsLeader() || other.Resign()) {
+					t.Errorf("%s leads or has resigned while %s leads", other.id, c.id)
 				}
 			}
-			testserver.WaitChildren(t, dir, len(all)) // the one before is at the end of the queue
-			s.end <- nil
+			if n%2 == 0 {
+				c.end <- nil
+			} else if !c.Resign() || !errors.Is(context.Cause(term), election.ErrResigned) {
+				t.Errorf("after Resign the cause of the end is %v", context.Cause(term))
+			}
 		}
-	}
+	})
 }
 
-// The context of the leader gives its term, which is the token of its lease.
+// A candidate that was asked to resign while it waited gives the leadership up when it has it, without a term, and keeps
+// its later terms.
+func TestRevokeWaiter(t *testing.T) {
+	inBubble(t, func(t *world) {
+		a, b, c := t.campaign("a"), t.campaign("b"), t.campaign("c")
+		queue, err := a.Contenders(t.Context())
+		must(t, err)
+		must(t, zklock.Revoke(t.Context(), t.connect(), queue[1].Path))
+		pass(time.Second)
+		a.end <- nil
+		c.leads(t)
+		if len(b.terms) > 0 {
+			t.Error("a candidate that was asked to resign leads")
+		}
+		c.end <- nil
+		pass(soon)
+		if a.IsLeader() {
+			a.end <- nil
+		}
+		b.leads(t)
+		if !a.IsLeader() && len(a.terms) != 2 {
+			t.Errorf("%d terms of the first candidate", len(a.terms))
+		}
+	})
+}
+
+// A candidate that was asked to resign before its function was called has had no term. When its context ends, Run returns at
+// once, although the servers have not confirmed yet that its node is gone.
+func TestPassedTermWaitsForNothing(t *testing.T) {
+	inBubble(t, func(t *world) {
+		leader, c := t.campaign("leader"), t.campaign("candidate")
+		queue, err := c.Contenders(t.Context())
+		must(t, err)
+		must(t, zklock.Revoke(t.Context(), t.connect(), queue[1].Path))
+		pass(time.Second)
+		held := t.server.HoldReply(zktest.On(zktest.OpDelete, queue[1].Path))
+		leader.stop()
+		<-held.Hit()
+		began := time.Now()
+		c.stop()
+		must(t, <-c.ended)
+		if took := time.Since(began); took > 0 || len(c.terms) > 0 {
+			t.Errorf("Run returns %v after its context has ended, with %d terms", took, len(c.terms))
+		}
+		held.Release()
+	})
+}
+
+// The context of the leader gives its term, which is the token of its lease, also after the term.
 func TestTerm(t *testing.T) {
-	c := campaign(t, connect(t), testserver.Path(t), "a")
-	s := c.leads(t)
-	lease, ok := queue.LeaseFrom(s.ctx)
-	if !ok {
-		t.Fatal("no lease")
-	}
-	token, err := lease.Token(s.ctx)
-	must(t, err)
-	ctx, cancel := context.WithCancel(s.ctx)
-	defer cancel()
-	if term, err := election.Term(ctx); term != token || err != nil {
-		t.Errorf("term %d, %v; the token is %d", term, err, token)
-	}
-	_, err = election.Term(context.Background())
-	wantErr(t, "Term of another context", err, session.ErrInvalid)
-	s.end <- nil
-	_, err = election.Term(s.ctx)
-	if err != nil { // it is known, also after the term
-		t.Error(err)
-	}
+	inBubble(t, func(t *world) {
+		c := t.campaign("a")
+		ctx := c.leads(t)
+		lease, ok := queue.LeaseFrom(ctx)
+		if !ok {
+			t.Fatal("no lease")
+		}
+		token, err := lease.Token(ctx)
+		must(t, err)
+		inside, cancel := context.WithCancel(ctx)
+		if term, err := election.Term(inside); term != token || err != nil {
+			t.Errorf("term %d, %v; the token is %d", term, err, token)
+		}
+		cancel()
+		c.stop()
+		must(t, <-c.ended)
+		if term, err := election.Term(ctx); term != token || err != nil {
+			t.Errorf("after the term: %d, %v", term, err)
+		}
+		_, err = election.Term(context.Background())
+		wantErr(t, "Term of another context", err, session.ErrInvalid)
+	})
 }
 
-// A leader whose function returns at once does not send requests as fast as it can, also if another
-// candidate does the same.
+// A second Run, and one of no function, fail at once.
+func TestRunTwice(t *testing.T) {
+	inBubble(t, func(t *world) {
+		c := t.campaign("a")
+		wantErr(t, "a second Run", c.Run(t.Context(), rests), session.ErrInvalid)
+		wantErr(t, "Run of nil", t.election().Run(t.Context(), nil), session.ErrInvalid)
+		wantIDs(t, c.Election, "a")
+		c.end <- errWork
+		wantErr(t, "Run", <-c.ended, errWork)
+	})
+}
+
+// A leader whose function returns at once does not send requests as fast as it can, also if another candidate does the same.
 func TestShortTerms(t *testing.T) {
 	for _, candidates := range []int{1, 3} {
-		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+		inBubble(t, func(t *world) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			ended := make(chan error)
 			terms := make([]int, candidates)
 			for i := range candidates {
-				e := newElection(t, connect(), "/election")
+				e := t.election()
 				go func() {
 					ended <- e.Run(ctx, func(context.Context) error {
 						if terms[i]++; terms[i] > 1000 {
@@ -85,7 +147,7 @@ func TestShortTerms(t *testing.T) {
 					t.Errorf("%d terms in a minute", n)
 				}
 			}
-			if n := server.Count(zktest.On(zktest.OpCreate, "/election/")); n > 300*candidates {
+			if n := t.server.Count(zktest.On(zktest.OpCreate, dir)); n > 300*candidates {
 				t.Errorf("%d creates in a minute", n)
 			}
 		})
@@ -94,58 +156,40 @@ func TestShortTerms(t *testing.T) {
 
 // WithTermEnd is told how each term has ended, and decides whether the candidate campaigns again.
 func TestTermEnd(t *testing.T) {
-	proxy := testserver.Proxy(t)
-	m := testserver.Connect(t, proxy.Addr())
-	told := make(chan error, 1)
-	var e *election.Election
-	e = newElection(t, m, testserver.Path(t), election.WithTermEnd(func(err error) error {
-		if e.IsLeader() {
-			t.Error("called while it leads")
+	errEnough := errors.New("enough")
+	inBubble(t, func(t *world) {
+		var e *election.Election
+		ends := []struct {
+			lead func(context.Context) error
+			want []error
+		}{
+			{func(context.Context) error { return nil }, nil},
+			{func(context.Context) error { return errWork }, []error{errWork}},
+			{func(ctx context.Context) error { e.Resign(); <-ctx.Done(); return errWork }, []error{election.ErrResigned, errWork}},
+			{func(ctx context.Context) error { e.Resign(); return rests(ctx) }, []error{election.ErrResigned}},
+			{func(ctx context.Context) error {
+				t.expire(e.Manager())
+				return errors.Join(errWork, rests(ctx))
+			}, []error{session.ErrLost, errWork}},
+			{func(context.Context) error { return errEnough }, []error{errEnough}},
 		}
-		told <- err
-		if errors.Is(err, errEnough) {
-			return errWork
+		began, ended := 0, 0
+		e = t.election(election.WithTermEnd(func(err error) error {
+			if e.IsLeader() {
+				t.Error("called while it leads")
+			}
+			wantErr(t, "end of a term", err, ends[ended].want...)
+			if ended++; ended == 1 && err != nil {
+				t.Errorf("a function that returns nil ends a term with %v", err)
+			}
+			if errors.Is(err, errEnough) {
+				return errWork
+			}
+			return nil
+		}))
+		wantErr(t, "Run", e.Run(t.Context(), func(ctx context.Context) error { began++; return ends[began-1].lead(ctx) }), errWork)
+		if began != len(ends) || ended != began {
+			t.Errorf("%d terms have begun, and %d have ended", began, ended)
 		}
-		return nil
-	}))
-	calls := 0
-	ways := []func(context.Context) error{
-		func(context.Context) error { return nil },
-		func(context.Context) error { return errWork },
-		func(ctx context.Context) error { e.Resign(); <-ctx.Done(); return errWork },
-		func(ctx context.Context) error { e.Resign(); <-ctx.Done(); return ctx.Err() },
-		func(ctx context.Context) error {
-			must(t, proxy.Expire(context.Background(), testserver.Session(t, m).ID()))
-			<-ctx.Done()
-			return errors.Join(errWork, ctx.Err())
-		},
-		func(context.Context) error { return errEnough },
-	}
-	wants := [][]error{{nil}, {errWork}, {election.ErrResigned, errWork}, {election.ErrResigned}, {session.ErrLost, errWork}, {errEnough}}
-	err := e.Run(patient(t), func(ctx context.Context) error {
-		if calls > 0 {
-			wantErr(t, "end of a term", receive(t, "the call", told), wants[calls-1]...)
-		}
-		calls++
-		return ways[calls-1](ctx)
 	})
-	wantErr(t, "Run", err, errWork)
-	wantErr(t, "end of the last term", receive(t, "the call", told), errEnough)
-	if calls != len(ways) {
-		t.Errorf("%d terms", calls)
-	}
-}
-
-var errEnough = errors.New("enough")
-
-// A second Run, and one of no function, fail at once.
-func TestRunTwice(t *testing.T) {
-	dir := testserver.Path(t)
-	c := campaign(t, connect(t), dir, "a")
-	s := c.leads(t)
-	wantErr(t, "a second Run", c.Run(patient(t), func(context.Context) error { return nil }), session.ErrInvalid)
-	wantErr(t, "Run of nil", newElection(t, connect(t), dir).Run(patient(t), nil), session.ErrInvalid)
-	testserver.WaitChildren(t, dir, 1)
-	s.end <- errWork
-	wantErr(t, "Run", receive(t, "the end of Run", c.ended), errWork)
 }
