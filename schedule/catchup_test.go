@@ -9,91 +9,49 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
-	"github.com/turnstile-go/turnstile/zktest"
 )
-
-func hourly(tick time.Time) time.Time { return tick.Add(time.Hour) }
-
-// ticks notes which ticks were run, as hours after noon.
-type ticks struct {
-	mu  sync.Mutex
-	all []int
-}
-
-func (r *ticks) run(_ context.Context, tick time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, int(tick.Sub(noon)/time.Hour))
-	return nil
-}
-
-func (r *ticks) want(t *testing.T, want ...int) {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if diff := cmp.Diff(want, r.all); diff != "" {
-		t.Errorf("ticks: %s", diff)
-	}
-}
-
-// wantSkipped checks that so many ticks between the given hours after noon were left out.
-func wantSkipped(t *testing.T, err error, n, first, last int) *schedule.SkippedError {
-	t.Helper()
-	var skipped *schedule.SkippedError
-	switch {
-	case !errors.As(err, &skipped):
-		t.Errorf("no SkippedError: %v", err)
-		return &schedule.SkippedError{}
-	case skipped.Ticks != n || !skipped.First.Equal(later(first)) || !skipped.Last.Equal(later(last)):
-		t.Errorf("%v: want %d of %d to %d", err, n, first, last)
-	}
-	return skipped
-}
 
 // CatchUp runs the ticks behind the record, in their order, and begins with the one of the record if that is open.
 func TestCatchUp(t *testing.T) {
-	ctx := patient(t)
-	j, all := newJob(t, connect(t), testserver.Path(t)), new(ticks)
-	for _, c := range []struct {
-		tick int
-		want []int
-		what schedule.Outcome
-	}{
-		{0, []int{0}, schedule.Ran}, // nothing is recorded: there is no tick to make up for
-		{4, []int{1, 2, 3, 4}, schedule.Ran},
-		{4, nil, schedule.Done},
-		{3, nil, schedule.Overtaken},
-	} {
-		all.all = nil
-		outcome, err := j.CatchUp(ctx, later(c.tick), hourly, all.run)
-		if outcome != c.what || err != nil {
-			t.Errorf("tick %d: %v, %v", c.tick, outcome, err)
+	inBubble(t, func(t *world) {
+		j, ctx := t.job(), t.Context()
+		t.is(schedule.Ran)(j.CatchUp(ctx, later(0), hourly, t.work))
+		t.wantRan(0) // nothing is recorded: there is no tick to make up for
+		t.is(schedule.Ran)(j.CatchUp(ctx, later(4), hourly, t.work))
+		t.wantRan(1, 2, 3, 4)
+		t.is(schedule.Done)(j.CatchUp(ctx, later(4), hourly, t.work))
+		t.is(schedule.Overtaken)(j.CatchUp(ctx, later(3), hourly, t.work))
+		t.wantRan()
+		outcome, err := j.CatchUp(ctx, later(8), hourly, t.failsAt(6))
+		if t.is(schedule.NotRun, errWork)(outcome, err); !strings.Contains(err.Error(), "1999-11-26T18:00:00Z") {
+			t.Error(err)
 		}
-		all.want(t, c.want...)
-	}
-	all.all = nil
-	outcome, err := j.CatchUp(ctx, later(8), hourly, func(ctx context.Context, tick time.Time) error {
-		if tick.Equal(later(6)) {
-			return errWork
-		}
-		return all.run(ctx, tick)
+		t.is(schedule.Ran)(j.CatchUp(ctx, later(8).Add(time.Minute), hourly, t.work)) // which is not one of hourly
+		t.wantRan(5, 6, 6, 7, 8, 8)
 	})
-	wantErr(t, "CatchUp", err, errWork)
-	if outcome != schedule.NotRun || !strings.Contains(err.Error(), "1999-11-26T18:00:00Z") {
-		t.Error(outcome, err)
-	}
-	outcome, err = j.CatchUp(ctx, later(8).Add(time.Minute), hourly, all.run) // which is not one of hourly
-	if outcome != schedule.Ran || err != nil {
-		t.Error(outcome, err)
-	}
-	all.want(t, 5, 6, 7, 8, 8)
+}
+
+// The schedule sees ticks in the time zone of the tick that it was given, though the record has them in UTC.
+func TestCatchUpZone(t *testing.T) {
+	inBubble(t, func(t *world) {
+		zone := time.FixedZone("elsewhere", 5*3600+1800)
+		day := func(n int) time.Time { return time.Date(1999, 11, 26+n, 0, 0, 0, 0, zone) }
+		midnight := func(tick time.Time) time.Time {
+			return time.Date(tick.Year(), tick.Month(), tick.Day()+1, 0, 0, 0, 0, tick.Location())
+		}
+		var all []time.Time
+		work := func(_ context.Context, tick time.Time) error { all = append(all, tick); return nil }
+		j := t.job()
+		for _, n := range []int{0, 3} {
+			t.is(schedule.Ran)(j.CatchUp(t.Context(), day(n), midnight, work))
+		}
+		if want := []time.Time{day(0), day(1), day(2), day(3)}; !slices.Equal(all, want) {
+			t.Errorf("%v, want %v", all, want)
+		}
+	})
 }
 
 // All replicas were down for some ticks. They come back and make up for them, while their timers fire as ever. Each job
@@ -112,161 +70,111 @@ func TestCatchUpBesideTimers(t *testing.T) {
 	catchUp := func(ctx context.Context, j *schedule.Job, tick time.Time, f work) (schedule.Outcome, error) {
 		return j.CatchUp(ctx, tick, next, f)
 	}
-	for what, c := range map[string]struct {
-		both  bool // both replicas catch up, and both timers fire
-		timer way
-	}{
-		"one replica alone":                       {false, nil},
-		"both catch up":                           {true, nil},
-		"one catches up, the other's timer runs":  {false, run},
-		"one catches up, the other's timer tries": {false, try},
-		"both catch up, and both timers run":      {true, run},
-		"both catch up, and both timers try":      {true, try},
-		"both catch up, and so do both timers":    {true, catchUp},
-		"one catches up, and so does the timer":   {false, catchUp},
-	} {
-		t.Run(what, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
-				a, b := newJob(t, connect(), "/jobs/report"), newJob(t, connect(), "/jobs/report")
-				start := time.Now().Truncate(every)
-				all := new(ticks)
-				work := func(ctx context.Context, tick time.Time) error {
-					time.Sleep(every / 6)
-					return all.run(ctx, later(int(tick.Sub(start)/every)))
-				}
-				_, err := catchUp(t.Context(), a, start, work)
-				must(t, err)
-				time.Sleep(time.Until(start.Add(missed*every + every/2)))
-				jobs := []*schedule.Job{a}
-				timers := []*schedule.Job{b}
-				if c.both {
-					jobs, timers = append(jobs, b), append(timers, a)
-				}
-				var both sync.WaitGroup
-				now := time.Now().Truncate(every)
-				for _, j := range jobs {
-					both.Go(func() {
-						outcome, err := catchUp(t.Context(), j, now, work)
-						if outcome != schedule.Ran && outcome != schedule.Done || err != nil {
-							t.Error(outcome, err)
-						}
-					})
-				}
-				for _, j := range timers {
-					if c.timer == nil {
-						break
+	for what, timer := range map[string]way{"no timer": nil, "a timer runs": run, "a timer tries": try, "a timer catches up": catchUp} {
+		for _, replicas := range []int{1, 2} { // that catch up, and whose timers fire; if it is one, the other one's timer fires
+			t.Run(what, func(t *testing.T) {
+				inBubble(t, func(t *world) {
+					jobs := []*schedule.Job{t.job(), t.job()}
+					start := time.Now().Truncate(every)
+					work := func(ctx context.Context, tick time.Time) error {
+						time.Sleep(every / 6)
+						return t.work(ctx, later(int(tick.Sub(start)/every)))
 					}
-					both.Go(func() {
-						for i := range further {
-							tick := now.Add(time.Duration(i+1) * every)
-							time.Sleep(time.Until(tick))
-							_, err := c.timer(t.Context(), j, tick, work)
-							must(t, err)
+					t.is(schedule.Ran)(catchUp(t.Context(), jobs[0], start, work))
+					time.Sleep(time.Until(start.Add(missed*every + every/2)))
+					var all sync.WaitGroup
+					now := time.Now().Truncate(every)
+					for i, j := range jobs {
+						if i < replicas {
+							all.Go(func() {
+								outcome, err := catchUp(t.Context(), j, now, work)
+								if outcome != schedule.Ran && outcome != schedule.Done || err != nil {
+									t.Error(outcome, err)
+								}
+							})
 						}
-					})
-				}
-				both.Wait()
-				for i := range missed {
-					if n := len(slices.DeleteFunc(slices.Clone(all.all), func(tick int) bool { return tick != i+1 })); n != 1 {
-						t.Errorf("tick %d was run %d times", i+1, n)
+						if timer != nil && i >= 2-replicas {
+							all.Go(func() {
+								for n := range further {
+									tick := now.Add(time.Duration(n+1) * every)
+									time.Sleep(time.Until(tick))
+									_, err := timer(t.Context(), j, tick, work)
+									must(t, err)
+								}
+							})
+						}
 					}
-				}
-				if !slices.IsSorted(all.all) {
-					t.Errorf("not in order: %v", all.all)
-				}
+					all.Wait()
+					if !slices.IsSorted(t.ran) || !slices.Equal(t.ran[:missed+1], []int{0, 1, 2, 3, 4, 5, 6, 7, 8}) {
+						t.Errorf("ticks %v, want each that was missed once and in order", t.ran)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
 // A replica that gets the lock first begins a later tick. CatchUp says what nobody will run any more.
 func TestCatchUpOvertaken(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
-		ctx := t.Context()
-		a, b, n := newJob(t, connect(), "/jobs/report"), newJob(t, connect(), "/jobs/report"), 0
-		_, err := a.Run(ctx, noon, count(&n))
-		must(t, err)
-		gate, err := zklock.New(connect(), "/jobs/report/lock")
-		must(t, err)
-		must(t, gate.Lock(ctx))
+	inBubble(t, func(t *world) {
+		a, b, ctx := t.job(), t.job(), t.Context()
+		t.is(schedule.Ran)(a.Run(ctx, noon, t.at(0)))
+		release := t.hold()
 		var both sync.WaitGroup
-		both.Go(func() {
-			_, err := b.Run(ctx, later(9), count(&n))
-			must(t, err)
-		})
+		both.Go(func() { t.is(schedule.Ran)(b.Run(ctx, later(9), t.at(9))) })
 		time.Sleep(time.Second)
 		both.Go(func() {
-			all := new(ticks)
-			outcome, err := a.CatchUp(ctx, later(8), hourly, all.run)
-			if skipped := wantSkipped(t, err, 8, 1, 8); outcome != schedule.Overtaken || skipped.Err != nil {
-				t.Error(outcome, err)
-			}
-			all.want(t)
-			outcome, err = a.CatchUp(ctx, later(8), hourly, all.run) // it was told
-			if outcome != schedule.Overtaken || err != nil {
-				t.Error(outcome, err)
-			}
+			t.skips(schedule.Overtaken, 8, 1, 8)(a.CatchUp(ctx, later(8), hourly, t.work))
+			t.is(schedule.Overtaken)(a.CatchUp(ctx, later(8), hourly, t.work)) // it was told
 		})
 		time.Sleep(time.Second)
-		must(t, gate.Unlock())
+		release()
 		both.Wait()
+		t.wantRan(0, 9)
 	})
 }
 
 // While a replica waits, others run ticks. The record says how many of them were done, so it knows how many were left out.
 func TestCatchUpOfOthers(t *testing.T) {
-	const noneLeft = `{"version":1,"tick":"1999-11-26T21:00:00Z","tries":1,"done":true,"completed":10}`
+	const (
+		begins  = `{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":false,"completed":0}`
+		isDone  = `{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true,"completed":1}`
+		atNine  = `{"version":1,"tick":"1999-11-26T21:00:00Z","tries":1,"done":`
+		noCount = `{"version":1,"tick":"1999-11-26T14:00:00Z","tries":1,"done":true}`
+	)
 	for what, c := range map[string]struct {
-		before, after string
-		skipped       [3]int // ticks, first and last
+		before, after  string
+		n, first, last int // the ticks that were left out
 	}{
-		"all were done": {`{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true,"completed":1}`, noneLeft, [3]int{}},
-		"all were done, and the last runs": {
-			`{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true,"completed":1}`,
-			`{"version":1,"tick":"1999-11-26T21:00:00Z","tries":1,"done":false,"completed":9}`, [3]int{},
-		},
-		"the first ran, and all were done": {
-			`{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":false,"completed":0}`, noneLeft, [3]int{},
-		},
-		"three were left out": {
-			`{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true,"completed":1}`,
-			`{"version":1,"tick":"1999-11-26T21:00:00Z","tries":1,"done":true,"completed":7}`, [3]int{3, 1, 8},
-		},
-		"the first ran, and failed": {
-			`{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":false,"completed":0}`,
-			`{"version":1,"tick":"1999-11-26T21:00:00Z","tries":1,"done":true,"completed":9}`, [3]int{1, 0, 8},
-		},
-		"the version before does not count": {
-			`{"version":1,"tick":"1999-11-26T12:00:00Z","tries":1,"done":true,"completed":1}`,
-			`{"version":1,"tick":"1999-11-26T14:00:00Z","tries":1,"done":true}`, [3]int{1, 1, 1},
-		},
+		"all were done":                     {isDone, atNine + `true,"completed":10}`, 0, 0, 0},
+		"all were done, and the last runs":  {isDone, atNine + `false,"completed":9}`, 0, 0, 0},
+		"the first ran, and all were done":  {begins, atNine + `true,"completed":10}`, 0, 0, 0},
+		"three were left out":               {isDone, atNine + `true,"completed":7}`, 3, 1, 8},
+		"the first ran, and failed":         {begins, atNine + `true,"completed":9}`, 1, 0, 8},
+		"the version before does not count": {isDone, noCount, 1, 1, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
-				ctx := t.Context()
-				gate, err := zklock.New(connect(), "/jobs/report/lock")
-				must(t, err)
-				must(t, gate.Lock(ctx))
-				s := testserver.Session(t, gate.Manager())
-				_, err = s.Create(ctx, "/jobs/report/last", []byte(c.before), session.Persistent)
-				must(t, err)
-				j, all := newJob(t, connect(), "/jobs/report"), new(ticks)
-				over := make(chan error, 1)
+			inBubble(t, func(t *world) {
+				release, over := t.hold(), make(chan struct{})
+				t.write(c.before)
+				j := t.job()
 				go func() {
-					_, err := j.CatchUp(ctx, later(2), hourly, all.run)
-					over <- err
+					defer close(over)
+					want := schedule.Overtaken
+					if c.after == noCount {
+						want = schedule.Done
+					}
+					check := t.is(want)
+					if c.n > 0 {
+						check = t.skips(want, c.n, c.first, c.last)
+					}
+					check(j.CatchUp(t.Context(), later(2), hourly, t.work))
 				}()
 				time.Sleep(time.Second) // it waits
-				_, err = s.Set(ctx, "/jobs/report/last", []byte(c.after), -1)
-				must(t, err)
-				err = <-over
-				if c.skipped[0] > 0 {
-					wantSkipped(t, err, c.skipped[0], c.skipped[1], c.skipped[2])
-				} else {
-					must(t, err)
-				}
-				all.want(t)
-				must(t, gate.Unlock())
+				t.write(c.after)
+				<-over
+				t.wantRan()
+				release()
 			})
 		})
 	}
@@ -278,54 +186,42 @@ func TestCatchUpAfterLoss(t *testing.T) {
 	for what, c := range map[string]struct {
 		rival bool
 		opts  []schedule.Option
+		check func(*world) func(schedule.Outcome, error)
 		want  []int
 	}{
-		"nobody else":               {false, nil, []int{1, 2, 3, 3, 4, 5}},
-		"nobody else, at most once": {false, []schedule.Option{schedule.WithMaxTries(1)}, []int{1, 2, 3, 4, 5}},
-		"a later tick":              {true, nil, []int{1, 2, 3, 9}},
+		"nobody else": {
+			false, nil, func(t *world) func(schedule.Outcome, error) { return t.is(schedule.Ran) }, []int{0, 1, 2, 3, 3, 4, 5},
+		},
+		"nobody else, at most once": {
+			false, []schedule.Option{once},
+			func(t *world) func(schedule.Outcome, error) { return t.skips(schedule.Ran, 1, 3, 3) }, []int{0, 1, 2, 3, 4, 5},
+		},
+		"a later tick": {
+			true, nil, func(t *world) func(schedule.Outcome, error) { return t.skips(schedule.Overtaken, 6, 3, 8) }, []int{0, 1, 2, 3, 9},
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
-				ctx := t.Context()
-				m := connect()
-				a, b, n := newJob(t, m, "/jobs/report", c.opts...), newJob(t, connect(), "/jobs/report", c.opts...), 0
-				_, err := a.Run(ctx, noon, count(&n))
-				must(t, err)
-				all := new(ticks)
+			inBubble(t, func(t *world) {
+				a, b, ctx := t.job(c.opts...), t.job(c.opts...), t.Context()
+				t.is(schedule.Ran)(a.Run(ctx, noon, t.at(0)))
 				var rival sync.WaitGroup
 				expired := false
-				outcome, err := a.CatchUp(ctx, later(5), hourly, func(inside context.Context, tick time.Time) error {
-					must(t, all.run(ctx, tick))
+				c.check(t)(a.CatchUp(ctx, later(5), hourly, func(inside context.Context, tick time.Time) error {
+					must(t, t.work(ctx, tick))
 					if !tick.Equal(later(3)) || expired {
 						return nil
 					}
 					if c.rival {
-						rival.Go(func() {
-							_, err := b.Run(ctx, later(9), func(ctx context.Context) error { return all.run(ctx, later(9)) })
-							must(t, err)
-						})
+						rival.Go(func() { t.is(schedule.Ran)(b.Run(ctx, later(9), t.at(9))) })
 						time.Sleep(time.Second)
 					}
 					expired = true
-					s, err := m.Session(ctx)
-					must(t, err)
-					must(t, server.Expire(ctx, s.ID()))
+					must(t, t.expire(a.Manager()))
 					<-inside.Done()
 					return context.Cause(inside)
-				})
+				}))
 				rival.Wait()
-				switch {
-				case c.rival:
-					wantSkipped(t, err, 6, 3, 8)
-				case c.opts != nil:
-					wantSkipped(t, err, 1, 3, 3)
-				default:
-					must(t, err)
-				}
-				if c.rival != (outcome == schedule.Overtaken) || !c.rival != (outcome == schedule.Ran) {
-					t.Error(outcome)
-				}
-				all.want(t, c.want...)
+				t.wantRan(c.want...)
 			})
 		})
 	}
@@ -334,160 +230,61 @@ func TestCatchUpAfterLoss(t *testing.T) {
 // A tick that fails stays open. If its tries are used up, or another replica begins a later tick, the next CatchUp says that
 // it was left out.
 func TestCatchUpFails(t *testing.T) {
-	for what, c := range map[string]struct {
-		opts  []schedule.Option
-		later bool
-	}{
-		"the tries are used up": {[]schedule.Option{schedule.WithMaxTries(1)}, false},
-		"a later tick":          {nil, true},
-	} {
+	for what, opts := range map[string][]schedule.Option{"the tries are used up": {once}, "a later tick": nil} {
 		t.Run(what, func(t *testing.T) {
-			ctx, path, n := patient(t), testserver.Path(t), 0
-			a, b := newJob(t, connect(t), path, c.opts...), newJob(t, connect(t), path, c.opts...)
-			_, err := a.Run(ctx, noon, count(&n))
-			must(t, err)
-			all := new(ticks)
-			fails := func(ctx context.Context, tick time.Time) error {
-				must(t, all.run(ctx, tick))
-				if tick.Equal(later(2)) {
-					return errWork
+			inBubble(t, func(t *world) {
+				a, b, ctx := t.job(opts...), t.job(opts...), t.Context()
+				t.is(schedule.Ran)(a.Run(ctx, noon, t.at(0)))
+				outcome, err := a.CatchUp(ctx, later(4), hourly, t.failsAt(2))
+				if t.is(schedule.NotRun, errWork)(outcome, err); errors.As(err, new(*schedule.SkippedError)) {
+					t.Error(err)
 				}
-				return nil
-			}
-			outcome, err := a.CatchUp(ctx, later(4), hourly, fails)
-			wantErr(t, "CatchUp", err, errWork)
-			if outcome != schedule.NotRun || errors.As(err, new(*schedule.SkippedError)) {
-				t.Error(outcome, err)
-			}
-			all.want(t, 1, 2)
-			if c.later {
-				_, err := b.Run(ctx, later(9), count(&n))
-				must(t, err)
-			}
-			outcome, err = a.CatchUp(ctx, later(4), hourly, all.run)
-			if c.later {
-				if wantSkipped(t, err, 7, 2, 8); outcome != schedule.Overtaken {
-					t.Error(outcome)
+				t.wantRan(0, 1, 2)
+				if opts == nil {
+					t.is(schedule.Ran)(b.Run(ctx, later(9), t.at(9)))
+					t.skips(schedule.Overtaken, 7, 2, 8)(a.CatchUp(ctx, later(4), hourly, t.work))
+					return
 				}
-				return
-			}
-			if wantSkipped(t, err, 1, 2, 2); outcome != schedule.Ran {
-				t.Error(outcome)
-			}
-			all.want(t, 1, 2, 3, 4)
-			outcome, err = a.CatchUp(ctx, later(5), hourly, func(context.Context, time.Time) error { return errWork })
-			if outcome != schedule.Ran || !errors.Is(err, errWork) {
-				t.Error(outcome, err)
-			}
-			if outcome, err = b.CatchUp(ctx, later(5), hourly, all.run); outcome != schedule.TriesUsedUp || err != nil {
-				t.Error(outcome, err)
-			}
+				t.skips(schedule.Ran, 1, 2, 2)(a.CatchUp(ctx, later(4), hourly, t.work))
+				t.wantRan(3, 4)
+				t.is(schedule.Ran, errWork)(a.CatchUp(ctx, later(5), hourly, t.failsAt(5)))
+				t.is(schedule.TriesUsedUp)(b.CatchUp(ctx, later(5), hourly, t.work))
+			})
 		})
 	}
 }
 
 // A replica that was asked for the lock gives it up after the present tick.
 func TestCatchUpRevoked(t *testing.T) {
-	ctx, n := patient(t), 0
-	m := connect(t)
-	j, all := newJob(t, m, testserver.Path(t)), new(ticks)
-	_, err := j.Run(ctx, noon, count(&n))
-	must(t, err)
-	outcome, err := j.CatchUp(ctx, later(5), hourly, func(inside context.Context, tick time.Time) error {
-		if tick.Equal(later(2)) {
-			lease, _ := queue.LeaseFrom(inside)
-			must(t, zklock.Revoke(ctx, m, lease.Path()))
-			<-inside.Done()
-		}
-		return all.run(ctx, tick)
+	inBubble(t, func(t *world) {
+		j, ctx := t.job(), t.Context()
+		t.is(schedule.Ran)(j.Run(ctx, noon, t.at(0)))
+		t.is(schedule.NotRun, queue.ErrRevoked)(j.CatchUp(ctx, later(5), hourly, func(inside context.Context, tick time.Time) error {
+			if tick.Equal(later(2)) {
+				lease, _ := queue.LeaseFrom(inside)
+				must(t, zklock.Revoke(ctx, j.Manager(), lease.Path()))
+				<-inside.Done()
+			}
+			return t.work(inside, tick)
+		}))
+		t.wantRan(0, 1, 2)
+		t.is(schedule.Ran)(j.CatchUp(ctx, later(5), hourly, t.work))
+		t.wantRan(3, 4, 5)
 	})
-	wantErr(t, "CatchUp", err, queue.ErrRevoked)
-	if outcome != schedule.NotRun {
-		t.Error(outcome)
-	}
-	all.want(t, 1, 2)
-	outcome, err = j.CatchUp(ctx, later(5), hourly, all.run)
-	if outcome != schedule.Ran || err != nil {
-		t.Error(outcome, err)
-	}
-	all.want(t, 1, 2, 3, 4, 5)
 }
 
 // The bound of the waits is for what comes before the first call.
 func TestCatchUpMaxWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
-		ctx := queue.WithMaxWait(t.Context(), 3*time.Second)
-		j, all, n := newJob(t, connect(), "/jobs/report"), new(ticks), 0
-		_, err := j.Run(ctx, noon, count(&n))
-		must(t, err)
-		gate, err := zklock.New(connect(), "/jobs/report/lock")
-		must(t, err)
-		must(t, gate.Lock(ctx))
-		outcome, err := j.CatchUp(ctx, later(3), hourly, all.run)
-		wantErr(t, "CatchUp", err, queue.ErrMaxWait)
-		if outcome != schedule.NotRun {
-			t.Error(outcome)
-		}
-		must(t, gate.Unlock())
-		outcome, err = j.CatchUp(ctx, later(3), hourly, func(ctx context.Context, tick time.Time) error {
+	inBubble(t, func(t *world) {
+		j, ctx := t.job(), queue.WithMaxWait(t.Context(), 3*time.Second)
+		t.is(schedule.Ran)(j.Run(ctx, noon, t.at(0)))
+		release := t.hold()
+		t.is(schedule.NotRun, queue.ErrMaxWait)(j.CatchUp(ctx, later(3), hourly, t.work))
+		release()
+		t.is(schedule.Ran)(j.CatchUp(ctx, later(3), hourly, func(ctx context.Context, tick time.Time) error {
 			time.Sleep(time.Minute)
-			return all.run(ctx, tick)
-		})
-		if outcome != schedule.Ran || err != nil {
-			t.Error(outcome, err)
-		}
-		all.want(t, 1, 2, 3)
+			return t.work(ctx, tick)
+		}))
+		t.wantRan(0, 1, 2, 3)
 	})
-}
-
-// The schedule sees ticks in the time zone of the tick that it was given, though the record has them in UTC.
-func TestCatchUpZone(t *testing.T) {
-	ctx, n := patient(t), 0
-	j := newJob(t, connect(t), testserver.Path(t))
-	zone := time.FixedZone("elsewhere", 5*3600+1800)
-	day := func(n int) time.Time { return time.Date(1999, 11, 26+n, 0, 0, 0, 0, zone) }
-	midnight := func(tick time.Time) time.Time {
-		return time.Date(tick.Year(), tick.Month(), tick.Day()+1, 0, 0, 0, 0, tick.Location())
-	}
-	_, err := j.Run(ctx, day(0), count(&n))
-	must(t, err)
-	var all []time.Time
-	outcome, err := j.CatchUp(ctx, day(3), midnight, func(_ context.Context, tick time.Time) error {
-		all = append(all, tick)
-		return nil
-	})
-	if outcome != schedule.Ran || err != nil {
-		t.Error(outcome, err)
-	}
-	if want := []time.Time{day(1), day(2), day(3)}; !slices.Equal(all, want) {
-		t.Errorf("%v, want %v", all, want)
-	}
-}
-
-// A bad argument is an error, and nothing is run.
-func TestCatchUpInput(t *testing.T) {
-	ctx, n := patient(t), 0
-	j, all := newJob(t, connect(t), testserver.Path(t)), new(ticks)
-	_, err := j.Run(ctx, noon, count(&n))
-	must(t, err)
-	for what, c := range map[string]struct {
-		tick time.Time
-		next func(time.Time) time.Time
-		f    func(context.Context, time.Time) error
-	}{
-		"no schedule":            {later(1), nil, all.run},
-		"no function":            {later(1), hourly, nil},
-		"no tick":                {time.Time{}, hourly, all.run},
-		"a tick that lies ahead": {time.Now().Truncate(time.Hour).Add(2 * time.Hour), hourly, all.run},
-		"no grid":                {later(1).Add(1), hourly, all.run},
-		"the same tick again":    {later(1), func(tick time.Time) time.Time { return tick }, all.run},
-		"nanoseconds":            {later(1), func(tick time.Time) time.Time { return tick.Add(1) }, all.run},
-	} {
-		outcome, err := j.CatchUp(ctx, c.tick, c.next, c.f)
-		wantErr(t, what, err, session.ErrInvalid)
-		if outcome != schedule.NotRun {
-			t.Error(what, outcome)
-		}
-	}
-	all.want(t)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // The world of TestDay.
@@ -23,6 +22,7 @@ const (
 	mostOfAJob  = 3 * time.Minute
 	dayTimeout  = 30 * time.Second // of sessions
 	outage      = 40 * time.Second // longer than a session lives
+	ever        = 1000 * time.Hour
 )
 
 // TestDay is a day in virtual time of five replicas whose clocks differ by up to two minutes. Each fires at each tick of
@@ -37,30 +37,27 @@ func TestDay(t *testing.T) {
 func TestHours(t *testing.T) { letPass(t, 4*time.Hour) }
 
 func letPass(t *testing.T, long time.Duration) {
-	ticks := int(long / dayEvery)
 	for what, c := range map[string]struct {
-		opts    []schedule.Option
-		tries   int // of a tick, at most; 0: any number
-		faults  bool
-		catchUp bool
+		tries           int // of a tick, at most; 0: any number
+		faults, catchUp bool
 	}{
-		"at least once":                  {nil, 0, false, false},
-		"at most once":                   {[]schedule.Option{schedule.WithMaxTries(1)}, 1, false, false},
-		"at least once, with faults":     {nil, 0, true, false},
-		"at most once, with faults":      {[]schedule.Option{schedule.WithMaxTries(1)}, 1, true, false},
-		"at most twice, with faults":     {[]schedule.Option{schedule.WithMaxTries(2)}, 2, true, false},
-		"catching up, with faults":       {nil, 0, true, true},
-		"catching up twice, with faults": {[]schedule.Option{schedule.WithMaxTries(2)}, 2, true, true},
+		"at least once":                  {0, false, false},
+		"at most once":                   {1, false, false},
+		"at least once, with faults":     {0, true, false},
+		"at most once, with faults":      {1, true, false},
+		"at most twice, with faults":     {2, true, false},
+		"catching up, with faults":       {0, true, true},
+		"catching up twice, with faults": {2, true, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(t *testing.T, server *zktest.Server, _ connector) {
+			inBubble(t, func(t *world) {
 				d := &day{
-					t: t, server: server, opts: c.opts, faults: c.faults, catchUp: c.catchUp, ticks: ticks,
-					first: time.Now().Truncate(dayEvery).Add(2 * dayEvery), tally: make([]tally, ticks),
+					world: t, tries: c.tries, faults: c.faults, catchUp: c.catchUp,
+					first: time.Now().Truncate(dayEvery).Add(2 * dayEvery), tally: make([]tally, long/dayEvery),
 				}
 				d.pass()
-				d.check(c.tries)
+				d.check()
 			})
 		})
 	}
@@ -68,16 +65,13 @@ func letPass(t *testing.T, long time.Duration) {
 
 // day is one run of TestDay.
 type day struct {
-	t       *testing.T
-	server  *zktest.Server
-	opts    []schedule.Option
-	faults  bool
-	catchUp bool // the replicas call CatchUp in place of Run
-	ticks   int
-	first   time.Time // tick
+	*world
+	tries           int
+	faults, catchUp bool
+	first           time.Time // tick
 
 	mu      sync.Mutex
-	tally   []tally
+	tally   []tally         // of each tick
 	latest  int             // tick that has begun
 	running context.Context // of the function that began last
 }
@@ -87,9 +81,6 @@ type tally struct{ began, ended int }
 
 func (d *day) tick(n int) time.Time { return d.first.Add(time.Duration(n) * dayEvery) }
 
-func (d *day) random(of uint64) *rand.Rand { return rand.New(rand.NewPCG(1, of)) }
-
-// pass lets the day pass.
 func (d *day) pass() {
 	var all sync.WaitGroup
 	for i := range dayReplicas {
@@ -99,42 +90,20 @@ func (d *day) pass() {
 		all.Go(d.attack)
 	}
 	all.Wait()
-	if d.catchUp && d.faults { // the last ticks, if all replicas have failed there
-		p := d.start()
-		defer p.stop()
-		random := d.random(dayReplicas + 1)
+	if d.catchUp { // the last ticks, if all replicas have failed there
+		r := d.start(dayReplicas + 1)
+		defer r.stop()
 		for {
-			outcome, err := d.run(context.Background(), p, d.ticks-1, random)
+			outcome, err := r.run(context.Background(), len(d.tally)-1)
 			if outcome != schedule.NotRun && err == nil || outcome == schedule.TriesUsedUp {
 				return
 			}
-			if p.line.crashed() {
-				p = d.restart(p)
-			}
+			r.restartIfDead()
 		}
 	}
 }
 
-// run is what a replica does at tick n.
-func (d *day) run(ctx context.Context, p *dayProcess, n int, random *rand.Rand) (schedule.Outcome, error) {
-	if !d.catchUp {
-		return p.job.Run(ctx, d.tick(n), d.work(p, n, random))
-	}
-	after := func(tick time.Time) time.Time { return tick.Add(dayEvery) }
-	outcome, err := p.job.CatchUp(ctx, d.tick(n), after, func(ctx context.Context, tick time.Time) error {
-		return d.work(p, int(tick.Sub(d.first)/dayEvery), random)(ctx)
-	})
-	if skipped := (*schedule.SkippedError)(nil); errors.As(err, &skipped) {
-		if len(d.opts) == 0 {
-			d.t.Errorf("tick %d: %v", n, err)
-		}
-		err = skipped.Err
-	}
-	return outcome, err
-}
-
-// The first replica is started again at once after a crash, the others at the next tick. The last one is
-// often late.
+// The first replica is started again at once after a crash, the others at the next tick. The last one is often late.
 const (
 	restarted = 0
 	sleepy    = dayReplicas - 1
@@ -142,98 +111,134 @@ const (
 
 // replica runs every tick of its clock.
 func (d *day) replica(i int) {
-	random := d.random(uint64(i))
 	ahead := time.Duration(i-dayReplicas/2) * daySkew
-	p := d.start()
-	for n := range d.ticks {
+	r := d.start(i)
+	for n := range d.tally {
 		time.Sleep(time.Until(d.tick(n).Add(-ahead)))
-		if i == sleepy && random.IntN(2) > 0 {
-			time.Sleep(time.Duration(random.Int64N(int64(2 * dayEvery))))
-		}
-		if p.line.crashed() {
-			p = d.restart(p)
+		if i == sleepy && r.random.IntN(2) > 0 {
+			time.Sleep(time.Duration(r.random.Int64N(int64(2 * dayEvery))))
 		}
 		// A job that fails is tried again, but for no longer than until the next tick.
 		ctx, cancel := context.WithTimeout(context.Background(), dayEvery-time.Minute)
 		for {
-			outcome, err := d.run(ctx, p, n, random)
+			r.restartIfDead()
+			outcome, err := r.run(ctx, n)
 			if !d.faults && err != nil {
-				d.t.Errorf("tick %d: %v, %v", n, outcome, err)
+				d.Errorf("tick %d: %v, %v", n, outcome, err)
 			}
-			if err == nil || ctx.Err() != nil || p.line.crashed() && i != restarted {
+			if err == nil || ctx.Err() != nil || r.line.down() > outage && i != restarted {
 				break
-			}
-			if p.line.crashed() {
-				p = d.restart(p)
 			}
 		}
 		cancel()
 	}
-	p.stop()
+	r.stop()
 }
 
-func (d *day) restart(p *dayProcess) *dayProcess {
-	p.stop()
-	return d.start()
+// dayReplica is a replica, which can crash and be started again.
+type dayReplica struct {
+	*day
+	random *rand.Rand
+	line   *line
+	job    *schedule.Job
 }
 
-var errJob = errors.New("the job has failed")
+func (d *day) start(of int) *dayReplica {
+	r := &dayReplica{day: d, random: rand.New(rand.NewPCG(1, uint64(of)))}
+	r.begin()
+	return r
+}
 
-// work is the job of tick n. With faults, something happens to one of three.
-func (d *day) work(p *dayProcess, n int, random *rand.Rand) func(context.Context) error {
-	return func(ctx context.Context) error {
-		d.begin(ctx, n)
-		lasts := time.Duration(random.Int64N(int64(mostOfAJob)))
-		fault := -1
-		if d.faults {
-			fault = random.IntN(15)
-		}
-		switch fault {
-		case 0:
-			time.Sleep(lasts)
-			return errJob
-		case 1: // its session is lost in the middle
-			time.Sleep(lasts / 2)
-			p.line.breakFor(outage)
-		case 2: // it crashes in the middle
-			time.Sleep(lasts / 2)
-			p.line.cut()
-			return errJob
-		case 3: // it crashes between the job and the record
-			time.Sleep(lasts)
-			d.end(n)
-			p.line.cut()
-			return nil
-		case 4: // it does not look at its context, and its session is lost
-			p.line.breakFor(outage)
-			time.Sleep(lasts)
-			d.end(n)
-			return nil
-		}
-		select {
-		case <-time.After(lasts):
-			d.end(n)
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+func (r *dayReplica) begin() {
+	r.line = &line{dial: r.server.Dialer()}
+	var opts []schedule.Option
+	if r.tries > 0 {
+		opts = []schedule.Option{schedule.WithMaxTries(r.tries)}
+	}
+	r.job = r.jobOf(r.connect(session.WithDialer(r.line.connect), session.WithTimeout(dayTimeout)), opts...)
+}
+
+// stop closes the manager. If the process has crashed, that does not reach the servers.
+func (r *dayReplica) stop() { _ = r.job.Manager().Close() }
+
+func (r *dayReplica) restartIfDead() {
+	if r.line.down() > outage {
+		r.stop()
+		r.begin()
 	}
 }
 
-func (d *day) begin(ctx context.Context, n int) {
+// run is what a replica does at tick n.
+func (r *dayReplica) run(ctx context.Context, n int) (schedule.Outcome, error) {
+	if !r.catchUp {
+		return r.job.Run(ctx, r.tick(n), func(ctx context.Context) error { return r.work(ctx, n) })
+	}
+	after := func(tick time.Time) time.Time { return tick.Add(dayEvery) }
+	outcome, err := r.job.CatchUp(ctx, r.tick(n), after, func(ctx context.Context, tick time.Time) error {
+		return r.work(ctx, int(tick.Sub(r.first)/dayEvery))
+	})
+	if skipped := (*schedule.SkippedError)(nil); errors.As(err, &skipped) {
+		if r.tries == 0 {
+			r.Errorf("tick %d: %v", n, err)
+		}
+		err = skipped.Err
+	}
+	return outcome, err
+}
+
+// work is the job of tick n. With faults, something happens to one of three.
+func (r *dayReplica) work(ctx context.Context, n int) error {
+	r.count(ctx, n)
+	lasts := time.Duration(r.random.Int64N(int64(mostOfAJob)))
+	fault := -1
+	if r.faults {
+		fault = r.random.IntN(15)
+	}
+	switch fault {
+	case 0:
+		time.Sleep(lasts)
+		return errWork
+	case 1: // its session is lost in the middle
+		time.Sleep(lasts / 2)
+		r.line.breakFor(outage)
+	case 2: // it crashes in the middle
+		time.Sleep(lasts / 2)
+		r.line.breakFor(ever)
+		return errWork
+	case 3: // it crashes between the job and the record
+		time.Sleep(lasts)
+		r.done(n)
+		r.line.breakFor(ever)
+		return nil
+	case 4: // it does not look at its context, and its session is lost
+		r.line.breakFor(outage)
+		time.Sleep(lasts)
+		r.done(n)
+		return nil
+	}
+	select {
+	case <-time.After(lasts):
+		r.done(n)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (d *day) count(ctx context.Context, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.running != nil && d.running.Err() == nil && ctx.Err() == nil {
-		d.t.Errorf("tick %d begins while another function runs", n)
+		d.Errorf("tick %d begins while another function runs", n)
 	}
 	if n < d.latest {
-		d.t.Errorf("tick %d begins after tick %d", n, d.latest)
+		d.Errorf("tick %d begins after tick %d", n, d.latest)
 	}
 	d.tally[n].began++
 	d.latest, d.running = n, ctx
 }
 
-func (d *day) end(n int) {
+func (d *day) done(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tally[n].ended++
@@ -241,8 +246,8 @@ func (d *day) end(n int) {
 
 // attack breaks all connections now and then, or stops the leader for some seconds.
 func (d *day) attack() {
-	random := d.random(dayReplicas)
-	for time.Now().Before(d.tick(d.ticks)) {
+	random := rand.New(rand.NewPCG(1, dayReplicas))
+	for time.Now().Before(d.tick(len(d.tally))) {
 		time.Sleep(time.Minute + time.Duration(random.Int64N(int64(30*time.Minute))))
 		if random.IntN(2) > 0 {
 			d.server.Disconnect()
@@ -251,14 +256,13 @@ func (d *day) attack() {
 		if leader, ok := d.server.Leader(); ok {
 			d.server.StopServer(leader)
 			time.Sleep(time.Duration(random.Int64N(int64(20 * time.Second))))
-			must(d.t, d.server.StartServer(leader))
+			must(d, d.server.StartServer(leader))
 		}
 	}
 }
 
-// check checks the tally of the day. A tick may be begun so many times; 0: as often as it takes, and then it
-// is done.
-func (d *day) check(tries int) {
+// check checks the tally of the day: without a bound, each tick is tried as often as it takes, and then it is done.
+func (d *day) check() {
 	again, never := 0, 0
 	for n, c := range d.tally {
 		if c.began > 1 {
@@ -269,42 +273,22 @@ func (d *day) check(tries int) {
 		}
 		switch {
 		case !d.faults && c != tally{1, 1}:
-			d.t.Errorf("tick %d: %+v", n, c)
-		case tries == 0 && c.ended < 1:
-			d.t.Errorf("tick %d was never done: %+v", n, c)
-		case tries > 0 && c.began > tries:
-			d.t.Errorf("tick %d began more than %d times: %+v", n, tries, c)
+			d.Errorf("tick %d: %+v", n, c)
+		case d.tries == 0 && c.ended < 1:
+			d.Errorf("tick %d was never done: %+v", n, c)
+		case d.tries > 0 && c.began > d.tries:
+			d.Errorf("tick %d began more than %d times: %+v", n, d.tries, c)
 		}
 	}
-	longtest.Covered(d.t, "%d ticks, of which %d began more than once and %d were never done", len(d.tally), again, never)
+	longtest.Covered(d.T, "%d ticks, of which %d began more than once and %d were never done", len(d.tally), again, never)
 }
 
-// dayProcess is a replica, until it crashes.
-type dayProcess struct {
-	line    *line
-	manager *session.Manager
-	job     *schedule.Job
-}
-
-func (d *day) start() *dayProcess {
-	l := &line{dial: d.server.Dialer()}
-	m, err := session.Open(d.server.Hosts(), session.WithDialer(l.connect), session.WithTimeout(dayTimeout),
-		session.WithLogger(quiet))
-	must(d.t, err)
-	return &dayProcess{l, m, newJob(d.t, m, "/jobs/report", d.opts...)}
-}
-
-// stop closes the manager. If the process has crashed, that does not reach the servers.
-func (p *dayProcess) stop() { _ = p.manager.Close() }
-
-// line is how a process reaches the servers. Once it is cut, nothing that the process does reaches them, as
-// after a crash.
+// line is how a process reaches the servers. After a crash it is down for ever: nothing that the process does reaches them.
 type line struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu    sync.Mutex
-	isCut bool
-	until time.Time // it is broken
+	until time.Time // it is down
 	conns []net.Conn
 }
 
@@ -315,18 +299,10 @@ func (l *line) connect(ctx context.Context, network, addr string) (net.Conn, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.conns = append(l.conns, c)
-	if l.isCut || time.Now().Before(l.until) {
-		l.closeAllLocked()
+	if l.conns = append(l.conns, c); time.Now().Before(l.until) {
+		l.closeLocked()
 	}
 	return c, nil
-}
-
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.isCut = true
-	l.closeAllLocked()
 }
 
 // breakFor breaks the connection, and all that are made in the time d.
@@ -334,18 +310,19 @@ func (l *line) breakFor(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = time.Now().Add(d)
-	l.closeAllLocked()
+	l.closeLocked()
 }
 
-func (l *line) closeAllLocked() {
+func (l *line) closeLocked() {
 	for _, c := range l.conns {
 		_ = c.Close()
 	}
 	l.conns = nil
 }
 
-func (l *line) crashed() bool {
+// down returns for how long no connection can be made.
+func (l *line) down() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isCut
+	return time.Until(l.until)
 }

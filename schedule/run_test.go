@@ -3,20 +3,19 @@ package schedule_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-var errWork = errors.New("the work has failed")
 
 // What a replica does with a tick depends on the record alone, and the outcome says why.
 func TestTicks(t *testing.T) {
@@ -26,124 +25,97 @@ func TestTicks(t *testing.T) {
 		fail bool
 		want schedule.Outcome
 	}
-	elsewhere := time.FixedZone("elsewhere", 5*3600)
+	zone := time.FixedZone("elsewhere", 5*3600)
 	for what, c := range map[string]struct {
 		opts  []schedule.Option
 		steps []step
 		last  schedule.Record
 	}{
 		"each once": {
-			steps: []step{{later(0), false, ran}, {later(0), false, done}, {later(1), false, ran}, {later(1), false, done}},
-			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 2},
+			nil, []step{{later(0), false, ran}, {later(0), false, done}, {later(1), false, ran}, {later(1), false, done}},
+			schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 2},
 		},
 		"an older tick": {
-			steps: []step{{later(2), false, ran}, {later(1), false, overtaken}, {later(0), false, overtaken}},
-			last:  schedule.Record{Tick: later(2), Tries: 1, Done: true, Completed: 1},
+			nil, []step{{later(2), false, ran}, {later(1), false, overtaken}, {later(0), false, overtaken}},
+			schedule.Record{Tick: later(2), Tries: 1, Done: true, Completed: 1},
 		},
 		"a tick of another time zone": {
-			steps: []step{
-				{later(0), false, ran}, {later(0).In(elsewhere), false, done},
-				{later(1).In(elsewhere), false, ran}, {later(1), false, done},
-			},
-			last: schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 2},
+			nil, []step{{later(0), false, ran}, {later(0).In(zone), false, done}, {later(1).In(zone), false, ran}, {later(1), false, done}},
+			schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 2},
 		},
 		"a millisecond later": {
-			steps: []step{{later(0), false, ran}, {later(0).Add(1e6), false, ran}, {later(0), false, overtaken}},
-			last:  schedule.Record{Tick: later(0).Add(1e6), Tries: 1, Done: true, Completed: 2},
+			nil, []step{{later(0), false, ran}, {later(0).Add(1e6), false, ran}, {later(0), false, overtaken}},
+			schedule.Record{Tick: later(0).Add(1e6), Tries: 1, Done: true, Completed: 2},
 		},
 		"tried again until it is done": {
-			steps: []step{{later(0), true, ran}, {later(0), true, ran}, {later(0), false, ran}, {later(0), false, done}},
-			last:  schedule.Record{Tick: later(0), Tries: 3, Done: true, Completed: 1},
+			nil, []step{{later(0), true, ran}, {later(0), true, ran}, {later(0), false, ran}, {later(0), false, done}},
+			schedule.Record{Tick: later(0), Tries: 3, Done: true, Completed: 1},
 		},
 		"tried no more after a later one": {
-			steps: []step{{later(0), true, ran}, {later(1), true, ran}, {later(0), false, overtaken}},
-			last:  schedule.Record{Tick: later(1), Tries: 1},
+			nil, []step{{later(0), true, ran}, {later(1), true, ran}, {later(0), false, overtaken}},
+			schedule.Record{Tick: later(1), Tries: 1},
 		},
 		"at most once": {
-			opts:  []schedule.Option{schedule.WithMaxTries(1)},
-			steps: []step{{later(0), true, ran}, {later(0), false, usedUp}, {later(1), false, ran}, {later(1), false, done}},
-			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 1},
+			[]schedule.Option{once}, []step{{later(0), true, ran}, {later(0), false, usedUp}, {later(1), false, ran}, {later(1), false, done}},
+			schedule.Record{Tick: later(1), Tries: 1, Done: true, Completed: 1},
 		},
 		"at most twice": {
-			opts:  []schedule.Option{schedule.WithMaxTries(2)},
-			steps: []step{{later(0), true, ran}, {later(0), true, ran}, {later(0), false, usedUp}, {later(1), true, ran}},
-			last:  schedule.Record{Tick: later(1), Tries: 1},
+			[]schedule.Option{twice}, []step{{later(0), true, ran}, {later(0), true, ran}, {later(0), false, usedUp}, {later(1), true, ran}},
+			schedule.Record{Tick: later(1), Tries: 1},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			ctx, path := patient(t), testserver.Path(t)+"/jobs/report" // nothing of it is there
-			replicas := []*schedule.Job{newJob(t, connect(t), path, c.opts...), newJob(t, connect(t), path, c.opts...)}
-			for i, s := range c.steps {
-				run := replicas[0].Run
-				if i%2 > 0 {
-					run = replicas[1].TryRun
-				}
-				called := false
-				outcome, err := run(ctx, s.tick, func(context.Context) error {
-					called = true
-					if s.fail {
-						return errWork
+			inBubble(t, func(t *world) {
+				a, b := t.job(c.opts...), t.job(c.opts...)
+				for i, s := range c.steps {
+					run := a.Run
+					if i%2 > 0 {
+						run = b.TryRun
 					}
-					return nil
-				})
-				if outcome != s.want || called != (s.want == ran) || errors.Is(err, errWork) != s.fail || err != nil && !s.fail {
-					t.Errorf("step %d: %v, called %v, %v", i, outcome, called, err)
+					called, fails := false, error(nil)
+					if s.fail {
+						fails = errWork
+					}
+					outcome, err := run(t.Context(), s.tick, func(context.Context) error { called = true; return fails })
+					if outcome != s.want || called != (s.want == ran) || !errors.Is(err, fails) {
+						t.Errorf("step %d: %v, called %v, %v", i, outcome, called, err)
+					}
 				}
-			}
-			last, err := replicas[0].Last(ctx)
-			must(t, err)
-			if diff := cmp.Diff(c.last, last, cmpopts.IgnoreFields(schedule.Record{}, "By", "At")); diff != "" {
-				t.Error(diff)
-			}
-			if last.By == "" || time.Since(last.At).Abs() > time.Hour {
-				t.Errorf("by %q at %v", last.By, last.At)
-			}
+				t.wantLast(a, c.last)
+			})
 		})
 	}
 }
 
-// A replica that waits learns from the record that it need not wait any longer: when the job is done, or with
-// at most once when it has begun. If the replica that runs the job fails or loses its session, the other one
-// takes over.
+// A replica that waits learns from the record that it need not wait any longer: when the job is done, or with at most once
+// when it has begun. If the replica that runs the job fails or loses its session, the other one takes over.
 func TestWaiting(t *testing.T) {
 	const work = time.Hour
+	fails := func(*world, *session.Manager) error { return errWork }
 	for what, c := range map[string]struct {
 		opts  []schedule.Option
-		end   func(ctx context.Context, server *zktest.Server, id int64) error // of the first replica's work
-		waits time.Duration                                                    // the other one, about
-		want  schedule.Outcome                                                 // of the other one
+		end   func(*world, *session.Manager) error // of the first replica's work
+		waits time.Duration                        // the other one, about
+		want  schedule.Outcome                     // of the other one
 	}{
-		"at least once": {nil, nil, work, schedule.Done},
-		"at most once":  {[]schedule.Option{schedule.WithMaxTries(1)}, nil, 0, schedule.TriesUsedUp},
-		"at least once, and it fails": {
-			nil, func(context.Context, *zktest.Server, int64) error { return errWork }, work, schedule.Ran,
-		},
-		"twice, and it fails": {
-			[]schedule.Option{schedule.WithMaxTries(2)},
-			func(context.Context, *zktest.Server, int64) error { return errWork }, work, schedule.Ran,
-		},
-		"at least once, and it is lost": {
-			nil, func(ctx context.Context, s *zktest.Server, id int64) error { return s.Expire(ctx, id) }, work, schedule.Ran,
-		},
+		"at least once":                 {nil, nil, work, schedule.Done},
+		"at most once":                  {[]schedule.Option{once}, nil, 0, schedule.TriesUsedUp},
+		"at least once, and it fails":   {nil, fails, work, schedule.Ran},
+		"twice, and it fails":           {[]schedule.Option{twice}, fails, work, schedule.Ran},
+		"at least once, and it is lost": {nil, (*world).expire, work, schedule.Ran},
 	} {
 		t.Run(what, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
-				ctx := t.Context()
-				m := connect()
-				a, b := newJob(t, m, "/jobs/report", c.opts...), newJob(t, connect(), "/jobs/report", c.opts...)
+			inBubble(t, func(t *world) {
+				a, b := t.job(c.opts...), t.job(c.opts...)
 				began, ended := make(chan struct{}), make(chan error, 1)
 				go func() {
-					outcome, err := a.Run(ctx, noon, func(inside context.Context) error {
+					outcome, err := a.Run(t.Context(), noon, func(context.Context) error {
 						close(began)
 						time.Sleep(work)
 						if c.end == nil {
 							return nil
 						}
-						s, err := m.Session(inside)
-						if err != nil {
-							return err
-						}
-						return c.end(inside, server, s.ID())
+						return c.end(t, a.Manager())
 					})
 					if outcome != schedule.Ran {
 						t.Errorf("the first replica: %v", outcome)
@@ -152,12 +124,11 @@ func TestWaiting(t *testing.T) {
 				}()
 				<-began
 				start := time.Now()
-				outcome, err := b.Run(ctx, noon, func(context.Context) error { return nil })
-				if waited := time.Since(start); outcome != c.want || err != nil || (waited-c.waits).Abs() > time.Minute {
-					t.Errorf("%v, %v, after %v", outcome, err, waited)
+				t.is(c.want)(b.Run(t.Context(), noon, func(context.Context) error { return nil }))
+				if waited := time.Since(start); (waited - c.waits).Abs() > time.Minute {
+					t.Errorf("it waits for %v", waited)
 				}
-				err = <-ended
-				if want := c.end != nil; (err != nil) != want {
+				if err := <-ended; (err != nil) != (c.end != nil) {
 					t.Errorf("the first replica: %v", err)
 				}
 			})
@@ -165,57 +136,108 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// A replica that waits leaves at the end of its context, or of its patience, and a try does not wait.
-func TestBusy(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
-		a, b := newJob(t, connect(), "/jobs/report"), newJob(t, connect(), "/jobs/report")
-		_, err := a.Run(t.Context(), noon, func(ctx context.Context) error {
-			n := 0
-			if outcome, err := b.TryRun(ctx, later(1), count(&n)); outcome != schedule.Busy || err != nil {
-				t.Errorf("TryRun: %v, %v", outcome, err)
-			}
-			patience := queue.WithMaxWait(ctx, 3*time.Second)
-			start := time.Now()
-			outcome, err := b.Run(patience, later(1), count(&n))
-			wantErr(t, "Run with WithMaxWait", err, queue.ErrMaxWait)
-			waited := time.Since(start).Round(time.Second)
-			if outcome != schedule.NotRun || waited != 3*time.Second || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v, %v, after %v", outcome, err, waited)
-			}
-			ends, cancel := context.WithTimeout(ctx, 5*time.Second)
-			defer cancel()
-			outcome, err = b.Run(ends, later(1), count(&n))
-			wantErr(t, "Run", err, context.DeadlineExceeded)
-			if outcome != schedule.NotRun || n > 0 {
-				t.Errorf("%v, called %d times", outcome, n)
-			}
+// A replica that waits leaves at the end of its context, and a try does not wait. A job whose caller has gone is recorded all
+// the same: it is done.
+func TestContextEnds(t *testing.T) {
+	inBubble(t, func(t *world) {
+		a, b := t.job(), t.job()
+		ctx, cancel := context.WithCancel(t.Context())
+		t.is(schedule.Ran)(a.Run(ctx, noon, func(context.Context) error {
+			t.is(schedule.Busy)(b.TryRun(t.Context(), later(1), t.at(1)))
+			ends, cancelWait := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancelWait()
+			t.is(schedule.NotRun, context.DeadlineExceeded)(b.Run(ends, later(1), t.at(1)))
+			cancel()
 			return nil
-		})
-		must(t, err)
-		n := 0
-		if outcome, err := b.Run(t.Context(), later(1), count(&n)); outcome != schedule.Ran || err != nil || n != 1 {
-			t.Errorf("Run of a free job: %v, %v", outcome, err)
-		}
-		synctest.Wait()
+		}))
+		t.wantLast(a, schedule.Record{Tick: noon, Tries: 1, Done: true, Completed: 1})
+		t.is(schedule.NotRun, context.Canceled)(a.Run(ctx, later(1), t.at(1)))
+		t.wantRan()
+		t.is(schedule.Ran)(b.Run(t.Context(), later(1), t.at(1)))
 	})
 }
 
-// A job whose caller has gone is recorded all the same: it is done.
-func TestDoneAfterCancel(t *testing.T) {
-	path := testserver.Path(t)
-	j := newJob(t, connect(t), path)
-	ctx, cancel := context.WithCancel(patient(t))
-	outcome, err := j.Run(ctx, noon, func(context.Context) error { cancel(); return nil })
-	if outcome != schedule.Ran || err != nil {
-		t.Errorf("Run: %v, %v", outcome, err)
-	}
-	if last, err := j.Last(patient(t)); err != nil || !last.Done {
-		t.Errorf("%+v, %v", last, err)
-	}
-	n := 0
-	outcome, err = j.Run(ctx, later(1), count(&n))
-	wantErr(t, "Run", err, context.Canceled)
-	if outcome != schedule.NotRun || n > 0 {
-		t.Error("a job ran for a caller that had gone")
-	}
+// The goroutines of an owner run one job at a time, as others do: an owner that has the job's lock does not enter it
+// again. In the job's function the owner is there for other locks.
+func TestOwner(t *testing.T) {
+	inBubble(t, func(t *world) {
+		job := t.job()
+		mx, err := zklock.New(job.Manager(), "/locks/owned")
+		must(t, err)
+		owner := queue.WithOwner(t.Context())
+		must(t, mx.Lock(owner))
+		running := 0
+		var all sync.WaitGroup
+		for _, n := range []int{1, 1, 2} {
+			all.Go(func() {
+				_, err := job.Run(owner, later(n), func(ctx context.Context) error {
+					if running++; running > 1 {
+						t.Error("two functions of a job run at once")
+					}
+					defer func() { running-- }()
+					time.Sleep(time.Minute)
+					must(t, mx.Lock(ctx)) // again
+					must(t, mx.Unlock())
+					return t.work(ctx, later(n))
+				})
+				must(t, err)
+			})
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+		t.wantRan(1, 2)
+		t.is(schedule.Ran)(job.TryRun(owner, later(3), func(ctx context.Context) error {
+			t.is(schedule.Busy)(job.TryRun(ctx, later(4), t.at(4)))
+			return nil
+		}))
+	})
+}
+
+// A replica that comes late looks, and writes nothing. Last makes nothing, and says by a zero tick that nothing has run.
+func TestCost(t *testing.T) {
+	inBubble(t, func(t *world) {
+		a, b := t.job(), t.job()
+		costs := func(reads int) {
+			t.Helper()
+			if n := t.server.Count(zktest.On(zktest.OpGetData, "/jobs")); n != reads {
+				t.Errorf("%d reads, want %d", n, reads)
+			}
+			if n := t.server.Count(zktest.Any(zktest.OpCreate, zktest.OpCreateContainer, zktest.OpMulti, zktest.OpDelete)); n != 0 {
+				t.Errorf("%d writes", n)
+			}
+		}
+		t.wantLast(a, schedule.Record{})
+		costs(1)
+		for i := range 3 {
+			t.is(schedule.Ran)(a.Run(t.Context(), later(i), t.at(i)))
+			t.server.ResetRequests()
+			t.is(schedule.Done)(b.Run(t.Context(), later(i), t.at(i)))
+			costs(1)
+		}
+	})
+}
+
+// A Run that is cancelled between its directory and its record leaves no directory that servers keep: before 3.10 they
+// remove only containers that have had a child.
+func TestCancelledRunLeavesNoDirectory(t *testing.T) {
+	inBubble(t, func(t *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		m := t.connect(session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+				return ctx, func(err error) {
+					if r.Op == "create" && r.Path == path && err == nil {
+						cancel()
+					}
+				}
+			},
+		}))
+		t.is(schedule.NotRun, context.Canceled)(t.jobOf(m).Run(ctx, noon, t.at(0)))
+		time.Sleep(time.Minute)
+		testserver.Switch(t.server).ReapContainers()
+		s := testserver.Session(t, m)
+		must(t, s.Sync(t.Context(), "/"))
+		if children, _, err := s.Children(t.Context(), "/jobs"); !errors.Is(err, zk.ErrNoNode) {
+			t.Errorf("/jobs is there, with %v: %v", children, err)
+		}
+	})
 }
