@@ -28,10 +28,10 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 // TryAcquire is Acquire without the wait for other contenders: it returns [ErrBusy] if one is in its way. It still
 // waits for the servers, and for a session, until ctx ends.
 //
-// It first lists the contenders, and if it is busy returns after one round trip without a write. Otherwise it enters
-// the queue, and waits for 250 ms at most if only places of other processes that may be kept (zklock.WithLazyRelease:
-// in use they look the same), or nodes of its own session that are being deleted, are in its way. ErrBusy can be stale
-// if the leader has been cut off or lags. A try that is about to leave makes another one busy for a round trip.
+// It lists the contenders first, and writes nothing if it is busy. Otherwise it enters the queue, and waits for 250 ms
+// at most if only places of other processes that may be kept (zklock.WithLazyRelease: in use they look the same), or
+// nodes of its own session that are being deleted, are in its way. ErrBusy can be stale if the leader has been cut off
+// or lags. A try that is about to leave makes another one busy for a round trip.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")

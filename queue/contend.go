@@ -278,8 +278,8 @@ func (c *contender) leave(ctx context.Context, why error) {
 	}
 }
 
-// RestartFrom is the sequence number from which on a client that leaves the directory empty deletes it. Past 2³¹ - 1
-// servers repeat numbers, and two contenders could hold at once. It is a variable for tests.
+// RestartFrom is where counting starts again: see [ErrSequence]. Past 2³¹ - 1 servers repeat numbers, and two
+// contenders could hold at once. It is a variable for tests.
 var RestartFrom int32 = 1 << 30
 
 // remove has the node removed for certain. ctx is for hooks.

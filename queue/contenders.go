@@ -103,7 +103,6 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	return slices.DeleteFunc(out, left), nil
 }
 
-// listed returns the contenders, and the last transaction on the directory that they show.
 func (q *Queue) listed(ctx context.Context, s *session.Session, kind *Kind) (nodes []Node, until int64, err error) {
 	names, stat, err := s.Children(ctx, q.dir)
 	if err != nil {

@@ -78,9 +78,8 @@ func Decide(k *Kind, p Policy, me Node, names []string) Verdict {
 
 // add keeps in Watch the shortest tail that weighs more than 1.5 × slack, and one node more.
 //
-// While more than slack of the tail stands, the contender has nothing to ask. The node more makes it list shortly
-// before its turn, so that its turn needs no request. With the further half of slack, it lists once for every slack/2
-// releases, and not up to slack contenders at each.
+// The node more makes it list shortly before its turn, so that its turn needs no request. With the further half of
+// slack, it lists once for every slack/2 releases, and not up to slack contenders at each.
 func (v *Verdict) add(b Blocker, slack int) {
 	if v.Beyond > 0 && b.Node.Sequence < v.Watch[0].Node.Sequence {
 		v.Beyond, v.Rest = v.Beyond+1, addWeights(v.Rest, b.Weight)

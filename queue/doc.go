@@ -1,5 +1,5 @@
-// Package queue makes distributed locks on ZooKeeper. Packages zklock, rwlock and semaphore are built on it, and
-// share what is here:
+// Package queue makes distributed locks on ZooKeeper. Packages zklock, rwlock and semaphore are built on it, and share
+// what is here:
 //
 //   - A [Lease] is one hold: its end, its context, its fencing token, its release.
 //   - [WithMaxWait], [WithOwner] and [WithLabel] change the context of a lock call. [LeaseFrom] finds the lease in
@@ -12,7 +12,8 @@
 //
 //   - Two leases that conflict never report at the same instant that they are held. A lease ends, by the clock of its
 //     session, before the server can give its place to another contender.
-//   - Contenders are served in the order of their sequence numbers.
+//   - Contenders are served in the order of their sequence numbers. All methods may be called by several goroutines at
+//     once.
 //   - From the moment at which a node may exist, an acquisition returns a lease or the node's delete is guaranteed.
 //   - A lease can end at any moment. Work under it must end with [Lease.Context], or do no harm afterwards, or be
 //     fenced with [Lease.Guard] or [Lease.Token].
@@ -43,10 +44,9 @@
 //	A contender may go when the weight that remains ahead of it is at most Slack.
 //	Until then it watches the last nodes ahead of it, which weigh more than Slack.
 //
-// No wake-up is missed: while all of the watched nodes stand, the contender may not go. Entering takes one round
-// trip, and a lock that comes free is taken without one, since no later contender gets ahead. A [Configuration] makes
-// a lock depend on what all its users agree on. examples/intention in the repository has the intention locks of
-// databases.
+// No wake-up is missed: while all of the watched nodes stand, the contender may not go. Entering takes one round trip,
+// and a lock that comes free is taken without one, since no later contender gets ahead. A [Configuration] makes a lock
+// depend on what all its users agree on.
 //
 // # For makers of locks
 //

@@ -79,7 +79,6 @@ func (e *ending) askLocked() *endState {
 	return e.state
 }
 
-// wait returns a channel that is closed when it comes.
 func (e *ending) wait() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()

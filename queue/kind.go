@@ -102,7 +102,6 @@ func (p *Policy) weigh(ahead Node) int {
 
 func (p *Policy) replaces(ahead Node) bool { return p.Replaces != nil && p.Replaces(ahead) }
 
-// blocks reports whether a node is, or with a configuration may be, in the way of another.
 func (k *Kind) blocks(ahead, behind Node) bool {
 	if k.Configuration != nil {
 		return true

@@ -13,8 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Lease is one hold of a lock. Once ended, it is never held again. The methods may be called by several goroutines at
-// once.
+// Lease is one hold of a lock. Once ended, it is never held again.
 type Lease struct {
 	_ misuse.NoCopy
 

@@ -121,7 +121,6 @@ func cutWeight(before string) (string, int) {
 	return before[:i], int(n)
 }
 
-// cutSequence cuts the sequence number off, which the server formats with "%010d".
 func cutSequence(name string) (head string, seq int32, ok bool) {
 	i := len(name) - 10
 	if i < 0 {

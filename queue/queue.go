@@ -16,8 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Queue is a directory and the contenders in it. All Queues with one path are the same queue, in all processes. The
-// methods may be called by several goroutines at once.
+// Queue is a directory and the contenders in it. All Queues with one path are the same queue, in all processes.
 type Queue struct {
 	_ misuse.NoCopy
 

@@ -21,8 +21,7 @@ type Releasing struct {
 	tell    func(error) // may be nil
 }
 
-// StartRelease ends the lease, sends the delete or hands the turn over, and waits for nothing. used is false for a
-// lease that no caller has got. For makers of locks.
+// StartRelease ends the lease, sends the delete or hands the turn over, and waits for nothing. For makers of locks.
 func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 	misuse.Context(ctx, "queue: Lease.StartRelease")
 	r := &Releasing{l: l, lost: l.Err()}

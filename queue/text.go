@@ -52,7 +52,6 @@ func (q *Queue) Why(w *Waiting) WaitError {
 	return q.why(w.view.Load())
 }
 
-// explain makes an error of ctx a WaitError.
 func (q *Queue) explain(ctx context.Context, err error, v *view) error {
 	var wait *WaitError
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) || errors.As(err, &wait) {
@@ -112,7 +111,6 @@ func (v *view) named() (i int, holds bool, standing int) {
 	return i, holds, standing
 }
 
-// isFirst reports whether a contender is known to be the first if it stands.
 func (v *view) isFirst(i int) bool {
 	for j, one := range v.on[:i] { // a watch also ends when data changes, or with the connection
 		if v.Watch[j].Moves || one == nil || one.Event() != session.WatchDeleted {

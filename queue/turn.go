@@ -14,8 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Turn is a node that has come to the front, until it is left, its session ends or its node is deleted. The methods
-// may be called by several goroutines at once. For makers of locks.
+// Turn is a node that has come to the front, until it is left, its session ends or its node is deleted. For makers of
+// locks.
 type Turn struct {
 	_ misuse.NoCopy
 
@@ -155,7 +155,6 @@ func (t *Turn) Leave(ctx context.Context) *session.Removal {
 	return t.remove(ctx)
 }
 
-// lose ends the turn and its leases, and returns how many it has ended.
 func (t *Turn) lose(cause error) (lost int) {
 	t.mu.Lock()
 	if t.over.why() == nil {
@@ -228,7 +227,6 @@ func (t *Turn) WatchNow() {
 	}
 }
 
-// stopDelay reports whether it was in time to stop the first watch.
 func (t *Turn) stopDelay() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

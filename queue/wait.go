@@ -11,9 +11,8 @@ import (
 )
 
 // watch sets watches on our own node and on those of v, and returns when all are answered. The request for our own
-// node leaves first: events of one connection come in order, so if our node goes before one ahead does, its watch
-// ends first. A watch of the last wait stays in use if it is pending, or has told that a node is gone which the
-// listing still shows.
+// node leaves first: see [Look]. A watch of the last wait stays in use if it is pending, or has told that a node is
+// gone which the listing still shows.
 func (c *contender) watch(ctx context.Context, v *Verdict) error {
 	// Each listing should show fewer ahead. If a server says otherwise, the pace keeps the contender from spinning.
 	if ahead := v.Count(); ahead < c.least {

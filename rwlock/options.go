@@ -26,11 +26,9 @@ func WithAsyncRelease() Option { return option((*share.Options).SetAsync) }
 // zklock does, with the same limits and the same price. Most of all it is for locks that are nearly always read.
 // Default: they give the place up.
 //
-// All writers of this RWMutex share one place, and so do all readers. As long as no other contender has come, Unlock
-// hands the write lock over to the next writer of this RWMutex without a request. Readers hold together: an RLock
-// joins those that hold, or takes their place again, without a request, as long as no writer waits. When other
-// readers come and go, one request looks whether a writer is among them. With more than 16 contenders, or after 16
-// looks without another reader of this RWMutex, that ends: the place is given up, or no longer shared.
+// All writers of this RWMutex share one place, and so do all readers. Readers hold together: an RLock joins those that
+// hold, or takes their place again, without a request, as long as no writer waits. When other readers come and go, a
+// request looks whether a writer is among them: up to 16 times, and among 16 contenders at most.
 //
 // A kept place ends when a contender comes that it blocks, also of this process.
 func WithLazyRelease(d time.Duration) Option {

@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// RWMutex is a lock that any number of readers or one writer hold at a time, of all processes that use the same path.
+// RWMutex is a lock that any number of readers or one writer hold at a time.
 //
 // It has the methods of [sync.RWMutex], with a context and with errors, and what every lock of this module has, for
 // the write lock. [RWMutex.Reader] has the same for the read lock. The method of the same name of zklock.Mutex says
@@ -25,7 +25,6 @@ import (
 //     and each RLock its RUnlock.
 //   - An owner that holds the write lock gets the read lock at once, and keeps it when it unlocks the write lock,
 //     with no writer in between.
-//   - An owner that holds only the read lock gets [ErrUpgrade] when it asks for the write lock.
 //
 // Calls of one owner at the same time wait for each other like those of different owners.
 type RWMutex struct {
@@ -103,7 +102,7 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 	return rw.called(ctx, "rwlock: RWMutex.Lock").write.Lock(ctx, rw.write.Acquire)
 }
 
-// TryLock takes the write lock if it is free, and returns false and nil if the lock is busy.
+// TryLock takes the write lock if it is free.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryLock").write.TryLock(ctx, rw.write.Acquire)
 }
@@ -132,7 +131,7 @@ func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Acquire").write.Acquire(ctx, false)
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil.
+// TryAcquire is Acquire without waiting for a holder.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryAcquire").write.Acquire(ctx, true)
 }
@@ -142,7 +141,7 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 	return rw.called(ctx, "rwlock: RWMutex.Do").write.Do(ctx, rw.write.Acquire, f)
 }
 
-// TryDo is [RWMutex.Do] without waiting for a holder. If the lock is busy, it returns false and nil.
+// TryDo is [RWMutex.Do] without waiting for a holder.
 func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	return rw.called(ctx, "rwlock: RWMutex.TryDo").write.TryDo(ctx, rw.write.Acquire, f)
 }
@@ -174,7 +173,6 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return rw.called(ctx, "rwlock: RWMutex.Contenders").write.Queue.Contenders(ctx, writer)
 }
 
-// refuseReader refuses the write lock to an owner that holds the read lock alone.
 func (rw *RWMutex) refuseReader(ctx context.Context, owner *queue.Owner) error {
 	read := rw.read.Of(owner)
 	if read == nil || rw.write.Of(owner) != nil {

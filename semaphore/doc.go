@@ -14,14 +14,14 @@
 //		return export(ctx) // ctx ends when the lease is lost
 //	})
 //
-// Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job, how a loss shows and what to
-// do then, how to shut down and to test, and what goroutines and nil contexts may do. All of that holds here.
+// Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job, what to do after a loss, how to
+// shut down and to test, and what goroutines may do. All of that holds here.
 //
 // # The limit
 //
 // All processes must pass the same limit to [New]. The first contender writes it into the data of the semaphore's
-// directory, as {"maxLeases":3,"default":true,"version":1}. A contender with another limit gets [queue.ErrConflict].
-// Data that is not a semaphore's is left as it is: then each contender uses the limit that New was given.
+// directory, as {"maxLeases":3,"default":true,"version":1}. Data that is not a semaphore's is left as it is: then each
+// contender uses the limit that New was given.
 //
 // [Semaphore.Resize] changes the limit for everybody, whatever New was given. To lower it, Resize first acquires the
 // leases that are to go. So no holder loses its lease, and once the lower limit is in force no more leases are held.

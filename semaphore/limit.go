@@ -25,10 +25,8 @@ const (
 	raising = "resize-"
 )
 
-// errMoved says that the limit is not the one that was to be replaced.
 var errMoved = errors.New("the limit has changed")
 
-// limit is the data of a semaphore's directory.
 type limit struct {
 	MaxLeases int `json:"maxLeases"`
 	// Default says that the limit is that of New. Otherwise an operator has set it.
@@ -84,8 +82,8 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // the queue, first come, first served, until it has the leases that are to go: a caller that holds one of these waits
 // for itself. A waiter that asks for more leases than there are then fails with [session.ErrInvalid].
 //
-// The limit stays until the next Resize or [Semaphore.ResetLimit], also while the semaphore is not used, whatever New
-// is given. The directory stays too, so its sequence numbers do not start again: see [queue.ErrSequence].
+// The limit stays until the next Resize or [Semaphore.ResetLimit], also while the semaphore is not used. The directory
+// stays too, so its sequence numbers do not start again: see [queue.ErrSequence].
 //
 // If ctx ends before the servers have confirmed the limit, the error says who was ahead, and the limit may have been
 // set. Other errors are:

@@ -114,8 +114,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 }
 
 // AcquireN waits for its turn and takes n leases, all or none, as one handle. It fails as Lock of zklock.Mutex does,
-// and with [session.ErrInvalid] if n is below one or above the limit in force, also after a [Semaphore.Resize]. An n
-// above the limit of New costs one more request.
+// and with [session.ErrInvalid] if n is below one or above the limit in force, also after a [Semaphore.Resize].
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
 }
@@ -159,7 +158,7 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 	return s.called(ctx, "semaphore: Semaphore.Do").lock.Do(ctx, s.lock.Acquire, f)
 }
 
-// TryDo is [Semaphore.Do] without waiting for a holder. If no lease is free, it returns false and nil.
+// TryDo is [Semaphore.Do] without waiting for a holder.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
 	return s.called(ctx, "semaphore: Semaphore.TryDo").lock.TryDo(ctx, s.lock.Acquire, f)
 }

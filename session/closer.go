@@ -116,7 +116,6 @@ func (c *closer) run() {
 	}
 }
 
-// finish waits until all sessions are closed, or the time of Close is over.
 func (c *closer) finish() error {
 	c.mu.Lock()
 	c.ending = true

@@ -1,5 +1,4 @@
-// Package session connects a program to ZooKeeper. It keeps one session open, reconnects to any of the servers, and
-// reports the session lost before the servers can expire it.
+// Package session connects a program to ZooKeeper. It keeps one session open, and reconnects to any of the servers.
 //
 // A [Manager] lives as long as the process and owns the connection. It hands out a [Session], which is exactly one
 // ZooKeeper session. When that is lost, so is everything held under it, and the manager opens another.
@@ -16,8 +15,7 @@
 //	// The node is there for as long as the session is.
 //	node, err := s.Enter(ctx, session.NewNode{Dir: "/workers", Name: "host7", Fixed: true})
 //
-// Programs that only want locks pass the Manager to package zklock, rwlock or semaphore. Services that start while
-// ZooKeeper is away call [Open] instead of [Connect].
+// Programs that only want locks pass the Manager to package zklock, rwlock or semaphore.
 //
 // The servers have to be ZooKeeper 3.5.5 or later. Package zk, whose errors, access control lists and operations are
 // part of the API, is github.com/go-zookeeper/zk.
@@ -44,11 +42,11 @@
 //   - A session reports itself lost before the ensemble can have expired it: see docs/clock.md of the
 //     repository. The first [Session.Err] after a long pause is right already.
 //   - A lost session never comes back. The manager closes it on the servers, which deletes its nodes.
-//   - A request waits for a connection as long as its context lasts. If the reply is lost, a read is sent again. A
-//     Create, Set, Delete or Multi is sent once, and then fails with an error that matches [ErrUncertain].
+//   - A request waits for a connection as long as its context lasts. A read whose reply is lost is sent again. A write
+//     is not: see [ErrUncertain].
 //   - [Session.Enter] makes one ephemeral node or none, and [Session.Remove] and [Node.Remove] delete a node for
 //     certain, however often replies and connections are lost.
-//   - A call returns at once when its context ends. [Manager.Close] takes at most 5 seconds.
+//   - A call returns at once when its context ends.
 //
 // # What is not guaranteed
 //

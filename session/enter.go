@@ -91,7 +91,7 @@ const idHead = "_c_"
 //
 //   - zk.ErrNodeExists: there is a node with the fixed name. Watch it, and try again when it is gone.
 //   - [ErrTooManyNodes], [ErrInvalid]: nothing was sent.
-//   - [ErrTooLong]: connections break again and again as the create is sent, which is probably over jute.maxbuffer.
+//   - [ErrTooLong]: the create is probably over jute.maxbuffer.
 //   - [ErrSequence]: the numbers of the directory are used up.
 //   - [ErrLost], [ErrClosed]: the session has ended, and the node goes with it.
 func (s *Session) Enter(ctx context.Context, n NewNode) (*Node, error) {

@@ -50,8 +50,8 @@ func (e *entry) checkNumber() error {
 // on another connection by then, and no server carries out what came over an earlier one. So what is not listed will
 // never come.
 //
-// A sync does not do. A leader that has been cut off answers it, and lists, for several ticks, while the create waits
-// for its quorum. When the others are back, the node is made.
+// A sync does not do: a leader that has been cut off answers it, and lists, while the create waits for its quorum.
+// Later the node is made.
 
 // searchKey says which searches share a listing: creates that were lost together list a directory once.
 type searchKey struct {
@@ -219,7 +219,6 @@ func (f *fixedNames) unlock(path string) {
 	delete(f.m, path)
 }
 
-// takeName takes a fixed name, when removals of it have ended. unlock gives it back.
 func (s *Session) takeName(ctx context.Context, path string) (err error) {
 	for f := &s.fixed; ; {
 		f.mu.Lock()

@@ -231,7 +231,6 @@ func combine(a, b Trace) Trace {
 	}
 }
 
-// merge returns both, unless one is nil.
 func merge[F any](a, b, both F) F {
 	switch {
 	case reflect.ValueOf(a).IsNil():

@@ -112,7 +112,6 @@ func (h queueHandler) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// flush waits until all lines are written, or for d.
 func (q *logQueue) flush(d time.Duration) {
 	written := make(chan struct{})
 	q.add(math.MaxInt, func() { close(written) })

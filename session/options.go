@@ -61,7 +61,6 @@ type config struct {
 	traces  []Trace
 }
 
-// newConfig applies the options. Its error names everything that is wrong.
 func newConfig(servers string, opts []Option) (*config, error) {
 	c := &config{
 		named: servers, timeout: 10 * time.Second, maxNodes: 8192, maxNodeBytes: 1 << 20, log: slog.Default(),

@@ -153,7 +153,6 @@ func (s *Session) list(ctx context.Context, l *link, path string, o ListOptions,
 	return out, nil
 }
 
-// forget gives up the watches of a listing, which may be nil.
 func (l *Listing) forget() {
 	if l == nil {
 		return

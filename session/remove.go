@@ -17,8 +17,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// Removal is a delete that is guaranteed: see [Session.Remove]. Its methods are safe for concurrent use. They panic
-// if no [Session] has made it.
+// Removal is a delete that is guaranteed: see [Session.Remove]. Its methods panic if no [Session] has made it.
 type Removal struct {
 	_ misuse.NoCopy
 

@@ -29,8 +29,7 @@ const (
 	WatchBroken
 )
 
-// Watch reports once what happens next to a node, or to its children. Its methods are safe for concurrent use. They
-// panic if no [Session] has made it.
+// Watch reports once what happens next to a node, or to its children. Its methods panic if no [Session] has made it.
 type Watch struct {
 	of    *Session
 	key   watchKey
@@ -145,7 +144,6 @@ func (w *Watch) answered() <-chan struct{} {
 	return w.ready
 }
 
-// share counts one more user of the watch, which may be nil.
 func (w *Watch) share() {
 	if w != nil {
 		w.of.watches.mu.Lock()
@@ -367,7 +365,6 @@ func (s *Session) WatchNodes(ctx context.Context, paths ...string) ([]*Watch, er
 	return all, nil
 }
 
-// isSet waits until a watch is set.
 func (s *Session) isSet(ctx context.Context, w *Watch) error {
 	if err := s.await(ctx, w.answered()); err != nil {
 		return err
@@ -375,7 +372,6 @@ func (s *Session) isSet(ctx context.Context, w *Watch) error {
 	return w.err
 }
 
-// watch returns the shared watch of a path once it is set.
 func (s *Session) watch(ctx context.Context, kind readKind, path string) (*Watch, error) {
 	return repeat(ctx, s, reads[kind].name, path, func(l *link) (*Watch, error) {
 		w, one := s.join(kind, path, false)

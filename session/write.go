@@ -277,7 +277,6 @@ func (s *Session) buildDirectory(ctx context.Context, full string) (made bool, e
 	}
 }
 
-// missing names the missing right, the directory and the identities.
 func (s *Session) missing(right, at string, err error) error {
 	who := []string{}
 	for _, id := range s.cfg.auths {

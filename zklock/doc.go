@@ -52,9 +52,7 @@
 //
 // # What it costs
 //
-// Each holder and each waiter has a node in ZooKeeper, of which a session may own 8,192 ([session.WithNodeLimits]). The
-// path is a directory: the first contender creates it, and the servers remove it a minute or two after its last child
-// has gone.
+// Each holder and each waiter has a node in ZooKeeper, of which a session may own 8,192 ([session.WithNodeLimits]).
 //
 // # What is guaranteed, and what is not
 //

@@ -19,11 +19,10 @@ import (
 //	err = invoices.Do(ctx, id, work)
 //
 // The lock of a key is the [Mutex] at [Keyed.Path], where other processes, of any library, meet it. All goroutines
-// that use the Keyed share one Mutex for a key: Unlock gives back the Lock of another goroutine. Another Keyed or
-// Mutex at the path excludes this one, also in one process.
+// that use the Keyed share one Mutex for a key: Unlock gives back the Lock of another goroutine.
 //
-// The Keyed forgets a key when no call is under way, no hold waits for its Unlock, and no place of
-// [WithLocalHandover] or [WithLazyRelease] is held or kept. A call costs a microsecond more than that of a Mutex.
+// The Keyed forgets a key when no call is under way, no hold waits for its Unlock, and no place of [WithLocalHandover]
+// or [WithLazyRelease] is held or kept.
 type Keyed struct {
 	_ misuse.NoCopy
 
@@ -75,7 +74,7 @@ func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) e
 	return e.Lock.TryDo(ctx, f)
 }
 
-// Lock is [Mutex.Lock] of the key's lock. The key stays in memory until its Unlock.
+// Lock is [Mutex.Lock] of the key's lock.
 func (k *Keyed) Lock(ctx context.Context, key string) error {
 	e := k.enter(ctx, key, "zklock: Keyed.Lock")
 	defer e.Leave()
@@ -110,7 +109,7 @@ func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error
 	return e.Lock.TryAcquire(ctx)
 }
 
-// Held is [Mutex.Held] of the key's lock, for all goroutines that use this Keyed.
+// Held is [Mutex.Held] of the key's lock.
 func (k *Keyed) Held(key string) bool {
 	e := k.made().Enter(key)
 	defer e.Leave()
@@ -152,6 +151,6 @@ func (k *Keyed) Path(key string) string { return k.made().Path(key) }
 // by the SHA-256 of the string. Every server accepts the element. It cannot be taken for a contender's node, which
 // ends in - or _ and ten digits, or for a directory of Curator or of ZooKeeper itself.
 //
-// EscapePath is not idempotent: it escapes an escaped string again. It does not normalize Unicode or case. Normalize
-// names yourself if "É" and "é" should be the same lock.
+// EscapePath escapes an escaped string again. It does not normalize Unicode or case. Normalize names yourself if "É"
+// and "é" should be the same lock.
 func EscapePath(s string) string { return share.Escape(s) }

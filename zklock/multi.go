@@ -148,7 +148,7 @@ func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
 	return held.MultiLease, err
 }
 
-// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock returns false and nil.
+// TryAcquire is Acquire without waiting for a holder.
 func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
 	held, err := m.called(ctx, "zklock: MultiLock.TryAcquire").get(ctx, true)
 	return held.MultiLease, err

@@ -134,7 +134,6 @@ func (h multiHold) IsRevoked() bool { return h.asked.Err() != nil }
 
 func (h multiHold) AfterRevoke(f func()) (stop func()) { return after(h.asked, f) }
 
-// after calls f on a new goroutine when ctx has ended.
 func after(ctx context.Context, f func()) (stop func()) {
 	cancel := context.AfterFunc(ctx, f)
 	return func() { cancel() }

@@ -31,7 +31,6 @@ func (m *MultiLock) get(ctx context.Context, try bool) (multiHold, error) {
 	}
 }
 
-// refuseOwner returns an error if the owner of ctx would wait for its own Unlock.
 func (m *MultiLock) refuseOwner(ctx context.Context) error {
 	owner := queue.OwnerOf(ctx)
 	for _, one := range m.locks {
@@ -93,9 +92,8 @@ func (m *MultiLock) takeInOrder(ctx context.Context, l *MultiLease, try bool) er
 	return nil
 }
 
-// takeAtOnce enters all queues in one flight, and has all of the locks if nobody is in the way. Otherwise it leaves
-// all queues, and takes one lock after another: so it never stands in a queue while it waits in an earlier one. A try
-// looks at all queues first.
+// takeAtOnce enters all queues in one flight. If anybody is in the way, it leaves them, and takes one lock after
+// another: see [Multi]. A try looks at all queues first.
 func (m *MultiLock) takeAtOnce(ctx context.Context, l *MultiLease, try bool) (err error) {
 	var all entrants
 	defer func() {

@@ -12,12 +12,11 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give back. What a Do holds
-// does not count. rwlock.ErrNotHeld and semaphore.ErrNotHeld are the same value.
+// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give back. rwlock.ErrNotHeld
+// and semaphore.ErrNotHeld are the same value.
 var ErrNotHeld = share.ErrNotHeld
 
-// Mutex is a lock that one holder has at a time, of all processes that use the same path. Each call has a place of
-// its own in the queue, except with [WithLocalHandover] and [WithLazyRelease].
+// Mutex is a lock that one holder has at a time, of all processes that use the same path.
 type Mutex struct {
 	_ misuse.NoCopy
 
@@ -43,9 +42,9 @@ func (m *Mutex) called(ctx context.Context, method string) *share.Lock {
 
 var mutex = queue.Mutex()
 
-// New returns the mutex at path, a directory of the lock's own, which contenders create when it is missing and which
-// goes away when it is not used. Names that come from users go through [EscapePath] first. Two Mutex values at one
-// path exclude each other, also in one process. New does no I/O. It returns an error that matches
+// New returns the mutex at path, a directory of the lock's own. The first contender creates it, and the servers remove
+// it a minute or two after the last one has gone. Names that come from users go through [EscapePath] first. Two Mutex
+// values at one path exclude each other, also in one process. New does no I/O. It returns an error that matches
 // [session.ErrInvalid] for a nil manager, a bad path or a bad option.
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	mx, err := open(m, path, opts)
@@ -99,8 +98,8 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	return m.called(ctx, "zklock: Mutex.TryLock").TryLock(ctx, m.lock.Acquire)
 }
 
-// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives the mutex up.
-// Unlock never frees what a Do holds, or what was locked through another Mutex value.
+// Unlock gives back what one Lock or TryLock took. Unlock never frees what a Do holds, or what was locked through
+// another Mutex value.
 //
 // The release is certain from the moment of the call. Unlock waits until the servers have confirmed it, for a second
 // at most, and for no connection: if there is none, if it breaks, or if the session is lost meanwhile, Unlock returns
@@ -158,8 +157,7 @@ func (m *Mutex) Path() string { return m.made().Path }
 // Manager returns the session manager that was given to [New].
 func (m *Mutex) Manager() *session.Manager { return m.made().Manager }
 
-// Holder returns the contender that holds the mutex, or the zero value if it is free: see [queue.Queue.First]. A program
-// that follows the holder uses [queue.Queue.Observe].
+// Holder returns the contender that holds the mutex, or the zero value if it is free: see [queue.Queue.First].
 func (m *Mutex) Holder(ctx context.Context) (queue.Contender, error) {
 	return m.called(ctx, "zklock: Mutex.Holder").Queue.First(ctx, mutex)
 }
@@ -170,8 +168,8 @@ func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return m.called(ctx, "zklock: Mutex.Contenders").Queue.Contenders(ctx, mutex)
 }
 
-// Locker returns the mutex as a [sync.Locker], for code that wants one. The Locker and the Mutex share one hold:
-// Unlock of either gives back a Lock of the other. Unlock panics when the lock is not held, but not when it was lost.
+// Locker returns the mutex as a [sync.Locker]. The Locker and the Mutex share one hold: Unlock of either gives back a
+// Lock of the other. Unlock panics when the lock is not held, but not when it was lost.
 //
 // If the lock is lost between Lock and Unlock, onLost is called once, on a goroutine of its own, with an error that
 // matches [session.ErrLost]. A program that cannot go on safely ends itself there. It is not called when the program

@@ -25,9 +25,8 @@ var ErrNotRevocable = errors.New("contender does not listen to requests to relea
 // it.
 //
 // Revoke returns nil when the server has confirmed the message, which says nothing about what the holder does. It
-// returns [ErrNotRevocable] if the contender does not listen, zk.ErrNoNode if it is gone, [session.ErrInvalid] for a
-// nil manager or a path that is no contender's, the error of ctx, [session.ErrClosed], and what the server refuses,
-// such as zk.ErrNoAuth.
+// returns [ErrNotRevocable], zk.ErrNoNode if the contender is gone, [session.ErrInvalid] for a nil manager or a path
+// that is no contender's, the error of ctx, [session.ErrClosed], and what the server refuses, such as zk.ErrNoAuth.
 func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	misuse.Context(ctx, "zklock: Revoke")
 	if err := revoke(ctx, m, nodePath); err != nil {

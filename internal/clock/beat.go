@@ -26,7 +26,6 @@ const (
 	slowPerTimeout = 50
 )
 
-// beat is the schedule of one connection.
 type beat struct {
 	timeout time.Duration
 	round   time.Time
@@ -161,7 +160,6 @@ func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 	return byLeader
 }
 
-// next returns when to check the schedule again.
 func (b *beat) next(now time.Time) time.Time {
 	at := now.Add(b.timeout / tickPerTimeout)
 	for _, every := range []time.Duration{

@@ -71,11 +71,10 @@ const (
 	evidenceQuorum
 )
 
-// shows returns what an answer shows. The leader answers a sync alone, even for seconds after it was cut off. A
-// quorum agrees to each write, and to each refusal because of the nodes that exist. Other refusals a follower can
-// give alone: for lack of rights, for a bad ACL (enableEagerACLCheck), or because it is overloaded or read-only. A
-// multi has CodeOK in its header even if it was refused because of an operation: only the leader tries those, and a
-// quorum agrees to the refusal.
+// shows returns what an answer shows. The leader answers a sync alone (lease.go). A quorum agrees to each write, and
+// to each refusal because of the nodes that exist. Other refusals a follower can give alone: for lack of rights, for a
+// bad ACL (enableEagerACLCheck), or because it is overloaded or read-only. A multi has CodeOK in its header even if it
+// was refused because of an operation: only the leader tries those, and a quorum agrees to the refusal.
 func shows(op, code int32) evidence {
 	switch op {
 	case codec.OpSync:
@@ -156,7 +155,6 @@ func (t *trail) reach(at time.Time) time.Time {
 	return touched
 }
 
-// history has the times when things were sent and answered, both in order.
 type history struct {
 	all []exchange
 	res time.Duration
@@ -182,12 +180,10 @@ func (h *history) sent(by time.Time) (time.Time, bool) {
 	return h.all[i-1].sent, true
 }
 
-// after returns how many entries were answered by then.
 func (h *history) after(by time.Time) int {
 	return sort.Search(len(h.all), func(i int) bool { return h.all[i].answered.After(by) })
 }
 
-// historyRoom is how many entries a history has room for at least.
 const historyRoom = 16
 
 // prune removes the entries that no later call of sent can return: all before the latest that was answered by the

@@ -111,7 +111,6 @@ func parseHostPort(item string) (Server, error) {
 	return Server{Host: host, Port: port}, nil
 }
 
-// looksLikePort reports whether the end of an IPv6 address without brackets may be meant as a port.
 func looksLikePort(part string) bool {
 	return len(part) == 4 && strings.Trim(part, "0123456789") == ""
 }

@@ -48,9 +48,8 @@ const (
 )
 
 // hosts knows the servers and their addresses. It resolves names for each round, because the addresses of servers in
-// containers change. If the resolver fails, the last addresses are dialled, since an outage often affects it too.
-// net.Dialer does not do: it stays with the first address that accepts connections, even if the server there serves
-// nobody.
+// containers change. If the resolver fails, as it often does in an outage, the last addresses are dialled. net.Dialer
+// does not do: it stays with the first address that accepts connections, even if the server there serves nobody.
 type hosts struct {
 	lookup  func(ctx context.Context, host string) ([]string, error) // nil: names are addresses
 	resolve func(ctx context.Context) ([]string, error)              // of the user, or nil

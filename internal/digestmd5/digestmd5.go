@@ -46,7 +46,6 @@ func Check(user, password string) error {
 	return nil
 }
 
-// exchange is what both ends know, and prove to each other.
 type exchange struct{ user, realm, password, nonce, cnonce string }
 
 // value returns the response-value of RFC 2831, section 2.1.2.1. For the server's proof, method is empty.

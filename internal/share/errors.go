@@ -12,15 +12,13 @@ import (
 )
 
 // endError is the error of a Do whose function has failed after its lease was lost, or after another client had asked
-// for the lock. It matches what end and work match, but the errors of a context only if the caller's context has
-// ended: the function usually returns one because its lease has ended, which is no cancellation by the caller.
+// for the lock. It matches what end and work match, but the errors of a context only as Do of zklock.Mutex says.
 type endError struct {
 	end, cause error // cause is that of the function's context
 	work       error
 	hide       bool // of a context, in work
 }
 
-// withEnd adds the end of the lease to the error of a Do's function.
 func withEnd(ctx context.Context, work, end, cause error) error {
 	if work == nil || end == nil || !errors.Is(end, cause) { // the last: its release was refused
 		return Join(work, end)
@@ -28,7 +26,6 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
-// withRevocation adds ErrRevoked, if that has ended the function's context.
 func withRevocation(ctx, inside context.Context, work error) error {
 	cause := context.Cause(inside)
 	if work == nil || !errors.Is(cause, queue.ErrRevoked) || errors.Is(context.Cause(ctx), queue.ErrRevoked) { // an outer Do says it

@@ -124,9 +124,8 @@ func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
 
 // take returns a hold with one more call, or nil and nil if a try is busy.
 //
-// A lost hold keeps the slot until its Unlock, as its work may still be going on. If the holder hangs, that can take
-// for ever. So nobody may have a node in the queue for this object meanwhile: once granted, it would keep out all
-// others.
+// A lost hold keeps the slot until its Unlock, as its work may still be going on. Nobody may have a node in the queue
+// for this object meanwhile: see Lock of zklock.Mutex.
 func (h *Holds[L]) take(ctx context.Context, try bool, by int, get Get[L]) (_ *Hold[L], err error) {
 	ctx, end := queue.BeginWait(ctx)
 	defer func() {
@@ -206,7 +205,6 @@ func (h *Holds[L]) enterAgain(ctx context.Context, owner *queue.Owner, by int) (
 	return held, nil
 }
 
-// add returns the hold, or the one that is in the slot.
 func (h *Holds[L]) add(lease L, owner *queue.Owner, by int) (held, inSlot *Hold[L]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

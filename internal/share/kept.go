@@ -10,8 +10,7 @@ import (
 
 const longestKeep = time.Minute
 
-// habit says whether it is worth while to keep the next turn. After one that was kept for nothing, the next ones are
-// not kept, more each time.
+// habit says whether it is worth while to keep the next turn: see zklock.WithLazyRelease.
 type habit struct {
 	skip    int       // turns that are not kept
 	penalty int       // what skip was last; 0 after a turn that was used again
@@ -20,7 +19,6 @@ type habit struct {
 
 const maxPenalty = 64 // turns in a row
 
-// next reports whether the next turn may be kept.
 func (h *habit) next() bool {
 	if h.skip > 0 {
 		h.skip--

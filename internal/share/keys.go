@@ -156,5 +156,4 @@ func ominous(s string, i int) bool {
 	return false
 }
 
-// sequence matches the end of a prefix, and ten digits or a minus sign and nine.
 var sequence = regexp.MustCompile(`^[-_][-0-9][0-9]{9}$`)

@@ -32,7 +32,6 @@ type locker[L Lease] struct {
 	complained time.Time
 }
 
-// Lock returns when it holds the lock. It tries again after a refusal: an operator may repair that.
 func (l *locker[L]) Lock() {
 	for waits := (rounds.Backoff{First: time.Second, Most: 5 * time.Second}); ; {
 		held, err := l.holds.take(context.Background(), false, viaLock, l.get)

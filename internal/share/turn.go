@@ -16,9 +16,9 @@ import (
 //	It is used again only while a watch on the children is pending that was set, on this connection, by a listing that
 //	shows our node and nobody whom it keeps waiting.
 //
-// A contender of any library ends that: its node is a child. A server that takes the right to read away drops the
-// event, so the watch counts for a session timeout. To keep a turn, to use it again and to leave it are each one
-// transition under Turns.mu, in which the clock is asked last. Leaving is never undone.
+// A contender of any library ends that: its node is a child. The watch counts for a session timeout: see Undisturbed
+// of [queue.Turn]. To keep a turn, to use it again and to leave it are each one transition under Turns.mu, in which
+// the clock is asked last. Leaving is never undone.
 type turn struct {
 	*queue.Turn
 	of   *Turns
@@ -42,7 +42,6 @@ func (t *turn) isAlone(now time.Time) bool {
 	return t.disturbed != nil && !isClosed(t.disturbed) && now.Before(t.limit)
 }
 
-// isUsable reports whether the turn may be used again, or shared.
 func (t *turn) isUsable(now time.Time) bool {
 	return t.isAlone(now) && (t.holds > 0 || now.Before(t.until)) && !t.IsLast() && t.Err() == nil // the clock comes last
 }
@@ -70,7 +69,6 @@ func (s *Turns) beginLocked(granted *queue.Turn, holds int) *turn {
 	return t
 }
 
-// useAgainLocked returns a turn that is kept, or that readers hold, or nil.
 func (s *Turns) useAgainLocked() *turn {
 	t := s.turn
 	if t == nil || t.holds > 0 && !s.readers || !t.isUsable(time.Now()) {

@@ -52,11 +52,9 @@ type acquisition struct {
 	shown  queue.Waiting
 }
 
-// again is the effort of a turn that is used again.
 var again = queue.Effort{Position: -1}
 
-// NewTurns returns the turns of a lock that one goroutine holds at a time. handovers counts once somebody of another
-// process may wait. keep is how long a turn that nobody uses is kept.
+// NewTurns returns the turns of a lock that one goroutine holds at a time.
 func NewTurns(q *queue.Queue, r queue.Request, handovers int, keep time.Duration) *Turns {
 	r.Shared = true
 	return &Turns{q: q, r: r, handovers: handovers, keep: keep}
@@ -137,7 +135,6 @@ func (s *Turns) get(ctx context.Context, try bool) grant {
 	return grant{nil, again, &why}
 }
 
-// tryAndUnlock asks the servers, unless a goroutine of this process is in the way.
 func (s *Turns) tryAndUnlock(ctx context.Context) grant {
 	defer s.unlock()
 	unused := s.turn == nil && s.acquiring == nil && !s.trying // one that is being left is not in the way
@@ -198,7 +195,6 @@ func (s *Turns) contend(ctx context.Context, a *acquisition, r queue.Request) {
 	}
 }
 
-// admitLocked gives a turn to the first waiter, or to all readers.
 func (s *Turns) admitLocked(t *turn, effort queue.Effort) {
 	for more := true; more && s.waiting.Len() > 0; more = s.readers {
 		t.holds++

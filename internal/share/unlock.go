@@ -82,7 +82,6 @@ func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context
 	return h.work(ctx, true, get, f)
 }
 
-// work reports whether it has called f.
 func (h *Holds[L]) work(
 	ctx context.Context, try bool, get Get[L], f func(context.Context) error,
 ) (ran bool, err error) {

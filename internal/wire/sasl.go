@@ -49,7 +49,6 @@ type step struct {
 	err  error
 }
 
-// call calls a function of the mechanism, until ctx ends.
 func (s *SASL) call(ctx context.Context, f func() step) step {
 	if s.running.Add(1) > mostDeaf {
 		s.running.Add(-1)
