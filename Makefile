@@ -84,8 +84,8 @@ NEMESIS = $(if $(SCHEDULE),-schedule '$(SCHEDULE)') $(if $(FOR),-for $(FOR)) $(i
 	$(if $(RIVAL),-rival $(RIVAL)) $(if $(TICK),-tick $(TICK)) $(if $(RUNS),-runs $(RUNS))
 
 .PHONY: nemesis
-nemesis: ## Real servers under faults, a short form of each schedule; SCHEDULE=name,name in full; FOR=15m, SEED=n, LOCK=name,name, RIVAL=zk|curator|all, TICK=2s, RUNS=3, ADD=1, WRITE=1
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(NEMESIS) $(WRITTEN) $(ADDED)
+nemesis: ## Real servers under faults, a short form of each schedule; SCHEDULE=name,name in full; FOR=15m, SEED=n, LOCK=name,name, RIVAL=zk|curator|all, TICK=2s, RUNS=3, WRITE=1
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(NEMESIS) $(WRITTEN)
 
 .PHONY: api
 api: ## Write the lists of the exported API in internal/tests/conformance/exportedapi/testdata anew

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/peerlink"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
-	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -79,7 +76,6 @@ var kinds = map[string]func(*site, strike) (end func() error){
 	"slow worker":          func(s *site, k strike) func() error { return s.slowWorker(s.worker(k)) },
 	"disconnect worker":    func(s *site, k strike) func() error { return s.disconnect(s.worker(k)) },
 	"disconnect everyone":  func(s *site, k strike) func() error { return s.disconnect(0, 1, 2, 3, 4) },
-	"expire session":       func(s *site, k strike) func() error { return s.expire(s.worker(k)) },
 	"cut before a request": func(s *site, k strike) func() error { return s.arm(s.worker(k), (*zktest.Proxy).CutBefore, k.Op) },
 	"cut after a commit":   func(s *site, k strike) func() error { return s.arm(s.worker(k), (*zktest.Proxy).CutAfterCommit, k.Op) },
 	"hold a request":       func(s *site, k strike) func() error { return s.arm(s.worker(k), (*zktest.Proxy).HoldRequest, k.Op) },
@@ -92,10 +88,9 @@ var ops = []zktest.Op{
 	zktest.OpSync, zktest.OpPing, zktest.OpMulti, zktest.OpConnect, zktest.OpSASL, zktest.OpNotification,
 }
 
-// inAttack reports whether a kind of strike is one of attack. Those that are not cost no session and hardly a lock, or
-// forgive a worker what it holds.
+// inAttack reports whether a kind of strike is one of attack. Those that are not cost no session and hardly a lock.
 func inAttack(kind string) bool {
-	return !strings.Contains(kind, " a ") && !strings.HasPrefix(kind, "slow") && !strings.HasPrefix(kind, "expire")
+	return !strings.Contains(kind, " a ") && !strings.HasPrefix(kind, "slow")
 }
 
 // inSoak reports whether a kind of strike is one of soak: at no server.
@@ -157,7 +152,7 @@ func (p *plan) kind() string {
 // has none. A brief one is far below the timeout, so that the session is kept.
 func (p *plan) duration(kind string) time.Duration {
 	switch {
-	case strings.HasPrefix(kind, "disconnect"), strings.HasPrefix(kind, "expire"):
+	case strings.HasPrefix(kind, "disconnect"):
 		return 0
 	case strings.HasSuffix(kind, "briefly"), strings.Contains(kind, " a "):
 		return p.timeout/8 + p.upTo(p.timeout/2)
@@ -343,20 +338,6 @@ func (s *site) arm(i int, fault func(*zktest.Proxy, zktest.Match) *zktest.Fault,
 	}
 }
 
-// expire ends the session of a worker as an operator might. The worker need not know that before a server tells it.
-func (s *site) expire(i int) func() error {
-	ctx, cancel := context.WithTimeout(s.Context(), s.timeout)
-	defer cancel()
-	f := forgiven{worker: i, from: now()}
-	for _, p := range s.proxies[i] {
-		if all := p.Sessions(); len(all) > 0 {
-			s.excused = append(s.excused, f)
-			s.note(p.Expire(ctx, all[len(all)-1]))
-		}
-	}
-	return nothing
-}
-
 // corner leaves a worker one server that does not lead, and then cuts that off from the others.
 // It answers for a while, and the leader, which hears nothing of the worker any more, ends the
 // session.
@@ -454,11 +435,11 @@ func (s *site) round(strikes []strike) {
 // waits says how long it took until everybody was served after healing.
 func waits(o outcome) string {
 	if len(o.served) == 0 {
-		return fmt.Sprintf("served after healing: never; %d stalls", o.stalls)
+		return fmt.Sprintf("served after healing: never; %d stalls; %d holds in a place that had been held before", o.stalls, o.again)
 	}
 	sorted := slices.Sorted(slices.Values(o.served))
-	return fmt.Sprintf("served after healing: %.2f s (median), %.2f s at most; %d stalls",
-		sorted[len(sorted)/2].Seconds(), sorted[len(sorted)-1].Seconds(), o.stalls)
+	return fmt.Sprintf("served after healing: %.2f s (median), %.2f s at most; %d stalls; %d holds in a place that had been held before",
+		sorted[len(sorted)/2].Seconds(), sorted[len(sorted)-1].Seconds(), o.stalls, o.again)
 }
 
 func seedOf(t *trial) uint64 {
@@ -499,39 +480,14 @@ func attackAll(t *trial) {
 		s := newSite(t, c, seed, paceOf(*tickFlag), nil, linked)
 		s.links = links
 		s.begin()
-		began, rounds := time.Now(), 0
-		for plan := newPlan(seed, s.timeout, inAttack); time.Since(began) < t.length(5*time.Second, time.Minute); rounds++ {
+		began := time.Now()
+		for plan := newPlan(seed, s.timeout, inAttack); time.Since(began) < t.length(5*time.Second, time.Minute); {
 			s.round(plan.round(3))
 		}
 		s.finish(true, func(o outcome) string {
 			return fmt.Sprintf("seed %d, ticks of %v, %v; %s; %d orphans", seed, s.tick, time.Since(began).Round(time.Second), waits(o), o.orphans)
 		})
-		if c.ours && *addFlag {
-			t.must(s.addAttack(seed, rounds, time.Since(began)))
-		}
 	}
-}
-
-// addAttack adds the row of an attack to docs/measured/long.md: all locks at once.
-func (s *site) addAttack(seed uint64, rounds int, length time.Duration) error {
-	var locks []string
-	holds, violations, faults, undecided, orphans, stalls := 0, 0, 0, 0, 0, 0
-	for i, o := range s.results {
-		locks = append(locks, s.subjects[i].name)
-		holds += o.holds
-		violations += len(o.violations)
-		faults += len(o.other)
-		undecided += o.undecided
-		orphans += o.orphans
-		stalls += o.stalls
-	}
-	return report.AddRow(filepath.Join("..", "..", "..", "..", "docs", "measured", "long.md"), "attacks", report.Row{
-		{Column: "tick", Value: fmt.Sprint("each ", s.tick)}, {Column: "seed", Value: fmt.Sprintf("no. %d", seed)},
-		{Column: "locks", Value: strings.Join(locks, ", ")}, {Column: "length", Value: length.Round(time.Second)},
-		{Column: "rounds", Value: rounds}, {Column: "acquisitions", Value: holds},
-		{Column: "violations", Value: violations}, {Column: "other faults", Value: faults},
-		{Column: "undecided", Value: undecided}, {Column: "orphans", Value: orphans}, {Column: "stalls", Value: stalls},
-	})
 }
 
 // soakAll strikes at workers and their connections. After each round all workers rest, and then nothing more may be in
@@ -553,9 +509,10 @@ func soakAll(t *trial) {
 		}
 		s.tell("work")
 	}
-	first, last, grows := judgeHeap(heaps)
-	if grows {
-		t.Errorf("the heap of a worker grows: a median of %d bytes in the first third, %d in the last", first, last)
+	half := len(heaps) / 2
+	first, last := slices.Max(heaps[:half+1]), slices.Min(heaps[half:])
+	if last > first+1<<20 {
+		t.Errorf("the heap of a worker grows: %d bytes at most in the first half of the rounds, %d at least in the other", first, last)
 	}
 	s.tell("work")
 	s.finish(false, func(o outcome) string {
@@ -608,7 +565,6 @@ func (s *site) settle(before used) (heap int) {
 			s.Errorf("%d contenders for %s do not come to rest", waiting, s.subjects[i].name)
 		}
 	}
-	s.resetLimit()
 	s.useDirectories()
 	allowed := maps.Clone(before)
 	allowed["zk_global_sessions"] += workers
@@ -647,30 +603,4 @@ func (s *site) useDirectories() {
 			s.must(s.admin.Delete(node, -1))
 		}
 	}
-}
-
-// resetLimit gives the semaphore its first limit again: the next judgement begins with it.
-func (s *site) resetLimit() {
-	s.Helper()
-	if slices.ContainsFunc(s.subjects, func(g subject) bool { return g.name == semaphoreName }) {
-		sem, err := semaphore.New(s.each.at[0], path.Join(lockDir, semaphoreName), firstLimit)
-		s.must(err)
-		ctx, cancel := context.WithTimeout(s.Context(), certainly)
-		defer cancel()
-		s.must(sem.ResetLimit(ctx))
-	}
-}
-
-// judgeHeap compares the median of the last third with that of the first third after some warm-up. A leak makes the
-// heap grow with every round.
-func judgeHeap(heaps []int) (first, last int, grows bool) {
-	const warmUp, least, slack = 2, 6, 1 << 20 // the slack is ten times what the medians differ by otherwise
-	if len(heaps) < warmUp+least {
-		return 0, 0, false
-	}
-	heaps = heaps[warmUp:]
-	third := len(heaps) / 3
-	median := func(some []int) int { return slices.Sorted(slices.Values(some))[len(some)/2] }
-	first, last = median(heaps[:third]), median(heaps[len(heaps)-third:])
-	return first, last, last > first+slack
 }

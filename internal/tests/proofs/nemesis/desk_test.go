@@ -14,19 +14,15 @@ import (
 // desk hears what workers say on their standard output, an event a line, and keeps it in the journal. It knows of each
 // seat, which is a contender of one worker for one lock, how it is.
 type desk struct {
-	entered chan int              // tells a listener which worker will keep a lock for a while
-	settle  func(target int) bool // waits until all servers have what one of them has of the lock
-	names   []string              // of the locks
-	hands   []int                 // of each lock, in each worker
+	entered chan int // tells a listener which worker will keep a lock for a while
+	names   []string // of the locks
+	hands   []int    // of each lock, in each worker
 
 	mu      sync.Mutex // guards what follows
 	journal *os.File
 	seats   []seat
 	last    int // the worker that was seen under the first lock last
-	called  int // the seat that is to take its lock alone; -1: none
 	counts  map[lifeID]counts
-
-	settling int // goroutines that wait until all servers have a limit
 }
 
 type seat struct {
@@ -36,8 +32,8 @@ type seat struct {
 	rested               bool
 }
 
-func newDesk(journal string, subjects []subject, settle func(target int) bool) (d *desk, err error) {
-	d = &desk{entered: make(chan int), settle: settle, called: -1, counts: make(map[lifeID]counts)}
+func newDesk(journal string, subjects []subject) (d *desk, err error) {
+	d = &desk{entered: make(chan int), counts: make(map[lifeID]counts)}
 	for i, g := range subjects {
 		d.names, d.hands = append(d.names, g.name), append(d.hands, g.hands)
 		for n := range workers * g.hands {
@@ -88,37 +84,9 @@ func (d *desk) hear(e event, line []byte) {
 		}
 	case eventRest:
 		s.rested = true
-	case eventDone:
-		d.called = -1
 	case eventCount:
 		d.counts[e.id().lifeID] = *e.Counts
-	case eventResized:
-		if e.Error == "" {
-			d.settling++
-			go d.settled(e, target)
-		}
 	}
-}
-
-// settled writes down when all servers have a limit.
-func (d *desk) settled(e event, target int) {
-	e.What, e.From = eventSettled, now()
-	all := d.settle(target)
-	e.To = now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.settling--; all {
-		line, _ := json.Marshal(e)
-		_, _ = d.journal.Write(append(line, '\n'))
-	}
-}
-
-// awaitSettled waits until all limits are settled, or are not in time. The workers must be at rest.
-func (d *desk) awaitSettled() {
-	eventually(certainly, func() (over bool) {
-		d.do(func() { over = d.settling == 0 })
-		return over
-	})
 }
 
 // do calls f with the lock.

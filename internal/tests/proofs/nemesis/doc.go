@@ -12,14 +12,14 @@
 //	restarts               restarts_test.go  what operators do to servers, and dead leaders
 //	backups                backups_test.go   servers that are restored from a backup
 //	disks                  disks_test.go     slow and full disks, and power cuts
-//	clocks, wrong-clocks   clocks_test.go    the moment at which a wrong lease clock would show
+//	clocks                 clocks_test.go    the moment at which a wrong lease clock would show
 //	outages                outages_test.go   which outages sessions survive, in virtual time
 //
 // # Who uses the locks
 //
 // In attack, soak and restarts, five workers use all kinds of locks in all ways (locks_test.go). Each is a process of its
 // own with one session, and has some contenders for each lock (worker_test.go). Half of the processes log in by SASL, and
-// half by the scheme digest. The directory of the tried mutex is closed to others. Half of the processes, of either sort,
+// half by the scheme digest. The directory of one mutex is closed to others. Half of the processes, of either sort,
 // have the addresses of the servers from a resolver, which can fail, name few of them or none, and name one that is gone.
 // The workers tell a desk (desk_test.go) what they do, and get orders on their standard input (process_test.go).
 //
@@ -37,31 +37,25 @@
 // documentation advises. zk.Lock does not report a loss, so the question is whether Unlock has
 // been called. The times are of CLOCK_MONOTONIC, one clock for all processes of a machine.
 //
-// The span of a hold goes from the end of its first look that said held to the beginning of its
-// last look that said held: a worker that says held twice has held in between. A worker that is
-// stopped in the middle of a hold holds until it looks again. Then it is told that it does not
-// hold, unless it can still be sure. A worker that is killed held at its last look, and does not
-// hold after its death. Fencing tokens are for what a worker does between two looks, because it
-// may have been stopped there for any time.
+// A worker that says held twice has held in between. A worker that is stopped in the middle of a hold holds until it looks
+// again. Then it is told that it does not hold, unless it can still be sure. A worker that is killed held at its last look,
+// and does not hold after its death. Fencing tokens are for what a worker does between two looks, because it may have been
+// stopped there for any time.
 //
 // # What has to be true
 //
 // One function judges all histories (judge_test.go), with one model for all kinds of locks (model_test.go):
 //
-//   - Spans of two holds that exclude each other do not overlap. Of the leases of a semaphore, at no time are more held
-//     than the limit that was in force when the last of them was let in.
-//   - The history of looks is linearizable (by porcupine): tokens grow, holders of one process may have one token if the
-//     lock has local hand-over or keeps its place, and a writer can go on as a reader with no other holder in between. A
-//     hold begins within its first look that said held. It ends between its last one and the first look that said
-//     otherwise, the return of the release, or the death of its process, whichever the worker came to.
-//   - No try is refused if no contender can have been ahead of it.
+//   - The history of looks is linearizable (by porcupine): what is held at once fits the lock, tokens grow, holders of one
+//     process may have one token if the lock has local hand-over or keeps its place, and a writer can go on as a reader with
+//     no other holder in between. A hold begins within its first look that said held. It ends between its last one and the
+//     first look that said otherwise, the return of the release, or the death of its process, whichever the worker came to.
 //   - No call fails because a server does not know who the worker is.
 //
 // Besides, for workers:
 //
 //   - When all is healed, every worker is served again. When the workers rest, with their sessions open, none of their
-//     nodes is left. Then each contender for a tried lock takes it once more when nobody else does, by calls that could be
-//     refused, and is not. All processes end by themselves.
+//     nodes is left. All processes end by themselves.
 //   - In soak, after each round: no goroutine, open file, watch, node, session or connection is left, and no heap grows.
 //   - In restarts: no session is lost in an outage that it has to survive.
 package nemesis

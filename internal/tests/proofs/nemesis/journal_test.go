@@ -14,7 +14,6 @@ import (
 
 // The events of a lock.
 const (
-	eventAsks   = "asks"   // is about to ask for a lock that can refuse
 	eventMissed = "missed" // did not get the lock, and why
 	eventGot    = "got"    // the acquisition returned
 	eventToken  = "token"  // or why there is none
@@ -22,13 +21,8 @@ const (
 	eventDown   = "down"   // the downgrade returned: from a write lock to a read lock
 	eventFree   = "free"   // the release returned
 
-	eventResizing = "resizing" // is about to call Resize
-	eventResized  = "resized"  // that returned
-	eventSettled  = "settled"  // every server has the limit of that turn, or a later one
-
 	eventRest = "rest" // the contender has come to rest
 	eventLong = "long" // keeps the lock for long
-	eventDone = "done" // has taken the lock alone, as it was told
 
 	// Of a worker, without a lock.
 	eventLost  = "lost"  // the session was lost, and why
@@ -51,32 +45,16 @@ type event struct {
 	Error  string `json:"error,omitempty"`
 
 	claim
-	Limit   int      `json:"limit,omitempty"` // of a Resize
-	Refused *refused `json:"refused,omitempty"`
-	Alone   bool     `json:"alone,omitempty"` // all others rest
-	Counts  *counts  `json:"counts,omitempty"`
+	Counts *counts `json:"counts,omitempty"`
 }
 
 // counts are what a process has in use.
 type counts struct{ Goroutines, Files, Heap int }
 
-// refused says how a try was refused.
-type refused struct {
-	Ahead int  `json:"ahead"` // so many others at least were ahead, as far as that is known
-	Gone  bool `json:"gone"`  // its node is
-	Reads bool `json:"reads"` // a reader was, in whose way other readers are not
-}
-
 // claim is what an acquisition has got.
 type claim struct {
 	Weight int `json:"weight,omitempty"` // 1: a read lock; of a semaphore: the leases; 0: nobody else may hold
-	// View is when the request was sent whose answer let the contender into a semaphore; 0 means
-	// unknown. The contender can also have decided by events after the answer, but by nothing
-	// from before the request.
-	View int64 `json:"view,omitempty"`
-	// Moved says that the session changed during the acquisition, so a node of the former one may be left for a while.
-	Moved bool `json:"moved,omitempty"`
-	Of    int  `json:"of,omitempty"` // which of several locks that a contender can take, from 1; 0 if there is one
+	Of     int `json:"of,omitempty"`     // which of several locks that a contender can take, from 1; 0 if there is one
 }
 
 // lifeID names a process.

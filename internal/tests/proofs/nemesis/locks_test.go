@@ -48,8 +48,7 @@ const (
 
 const (
 	handOvers   = 3 // of a mutex with local hand-over, in a row
-	firstLimit  = 3 // of the semaphore whose limit changes, which New is given
-	otherLimit  = 2 // of the other semaphores
+	leases      = 3 // of a semaphore
 	contestedOf = 3 // of the keys are always in use
 )
 
@@ -59,7 +58,7 @@ var subjects []subject
 func init() { // their functions refer to the list
 	subjects = []subject{
 		{name: mutexName, hands: 1, open: openMutex(func(*ours) []zklock.Option { return nil })},
-		{name: localName, hands: 3, rule: rule{shared: true}, open: openMutex(func(*ours) []zklock.Option {
+		{name: localName, hands: 3, rule: rule{shared: true}, acl: closedTo(), open: openMutex(func(*ours) []zklock.Option {
 			return []zklock.Option{zklock.WithLocalHandover(handOvers), zklock.WithAsyncRelease()}
 		})},
 		{name: keptName, hands: 1, rule: rule{shared: true}, open: openMutex(func(o *ours) []zklock.Option {
@@ -72,17 +71,12 @@ func init() { // their functions refer to the list
 		{name: rwName, hands: 3, rule: rule{limit: unlimited}, open: openRW},
 		{name: keptRWName, hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRW},
 		{name: "rw-keys", hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRWKeys},
-		{name: semaphoreName, hands: 2, rule: rule{limit: firstLimit}, open: openSemaphore},
-		{name: "semaphore-curator", hands: 2, rule: rule{limit: otherLimit}, open: openCurators},
+		{name: semaphoreName, hands: 2, rule: rule{limit: leases}, open: openSemaphore},
+		{name: "semaphore-curator", hands: 2, rule: rule{limit: leases}, open: openCurators},
 		{name: "election", hands: 2, open: func(o *ours, path string) (func(*rand.Rand) contender, error) {
 			return func(r *rand.Rand) contender { return ourElection{o.m, path, r} }, nil
 		}},
 		{name: jobName, hands: 1, open: openJob},
-		// These are taken by tries now and then. A refusal must have a reason. In some processes the mutex has local
-		// hand-over.
-		{name: "tried-mutex", hands: 2, rule: rule{shared: true}, acl: closedTo(), open: openTried(triedMutex)},
-		{name: "tried-rwlock", hands: 2, rule: rule{limit: unlimited}, open: openTried(triedRW)},
-		{name: "tried-semaphore", hands: 2, rule: rule{limit: otherLimit}, open: openTried(triedSemaphore)},
 		{name: multiName, hands: 1, open: openMulti},
 	}
 }
@@ -112,7 +106,6 @@ type ours struct {
 	m       *session.Manager
 	timeout time.Duration // of its sessions
 	lazy    time.Duration // for how long the kept locks keep their places; 0: not at all
-	handsOn bool          // the tried mutex has local hand-over
 	seed    uint64
 	made    map[string]zklock.ContextLocker // by name
 }
@@ -124,11 +117,9 @@ func newOurs(w *worker) (client, error) {
 		// The shortest is over now and then before another contender comes.
 		lazy: [workers]time.Duration{w.timeout / 200, 0, w.timeout / 20, w.timeout, 0}[w.settings.worker],
 	}
-	o.handsOn = rand.New(rand.NewPCG(o.seed, uint64(w.settings.worker))).IntN(2) == 0
 	servers, opts := w.variation()
-	log.Info("variation", "resolver", servers == "", "handsOn", o.handsOn)
-	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(w.timeout), session.WithLogger(log),
-		session.WithTrace(listingHooks()))...)
+	log.Info("variation", "resolver", servers == "")
+	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(w.timeout), session.WithLogger(log))...)
 	if err != nil {
 		return nil, err
 	}
@@ -498,38 +489,23 @@ func (d *downgraded) release(context.Context) error {
 }
 
 func openSemaphore(o *ours, at string) (func(*rand.Rand) contender, error) {
-	s, err := semaphore.New(o.m, at, firstLimit)
+	s, err := semaphore.New(o.m, at, leases)
 	o.made[path.Base(at)] = s
-	return func(r *rand.Rand) contender { return ourSemaphore{s, r} }, err
-}
-
-type ourSemaphore struct {
-	s      *semaphore.Semaphore
-	random *rand.Rand
-}
-
-func (s ourSemaphore) limit() int { return []int{1, 2, 3, 5}[s.random.IntN(4)] }
-
-func (s ourSemaphore) resize(ctx context.Context, limit int) error { return s.s.Resize(ctx, limit) }
-
-func (s ourSemaphore) acquire(ctx context.Context) (hold, error) {
-	n := 1 + s.random.IntN(2)*s.random.IntN(3)
-	get := s.s.AcquireN
-	if s.random.IntN(8) == 0 {
-		get = s.s.TryAcquireN
-	}
-	ctx, seen := watchListing(ctx, s.s.Path())
-	lease, err := get(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	return ourHold{lease, claim{Weight: n, View: seen()}}, nil
+	return func(r *rand.Rand) contender {
+		return drawn{r, func(r *rand.Rand) acquires {
+			n, get := 1+r.IntN(2)*r.IntN(3), s.AcquireN
+			if r.IntN(8) == 0 {
+				get = s.TryAcquireN
+			}
+			return byLease(func(ctx context.Context) (*queue.Lease, error) { return get(ctx, n) }, claim{Weight: n})
+		}}
+	}, err
 }
 
 func openCurators(o *ours, at string) (func(*rand.Rand) contender, error) {
-	s, err := semaphore.New(o.m, at, otherLimit, semaphore.WithCuratorLayout())
+	s, err := semaphore.New(o.m, at, leases, semaphore.WithCuratorLayout())
 	way := anyWay(s, claim{Weight: 1}, func() (lock, error) {
-		return semaphore.New(o.m, at, otherLimit, semaphore.WithCuratorLayout())
+		return semaphore.New(o.m, at, leases, semaphore.WithCuratorLayout())
 	})
 	return func(r *rand.Rand) contender { return drawn{r, way} }, err
 }
@@ -627,11 +603,10 @@ type ourMulti struct {
 
 func (m ourMulti) take(way int) acquires {
 	return func(ctx context.Context) (hold, error) {
-		ctx, seen := watchListing(ctx, path.Join(lockDir, semaphoreName))
 		h := multiHold{names: m.names, tokens: make([]int64, len(m.names))}
 		if way == 0 {
 			err := m.lock.Lock(ctx)
-			h.hold, h.view = slotHold{m.lock.Held, m.lock.Unlock, claim{}}, seen()
+			h.hold = slotHold{m.lock.Held, m.lock.Unlock, claim{}}
 			return h, err
 		}
 		get := m.lock.Acquire
@@ -642,7 +617,7 @@ func (m ourMulti) take(way int) acquires {
 		if err != nil {
 			return nil, err
 		}
-		h.hold, h.view = multiLease{lease, m.names, h.tokens}, seen()
+		h.hold = multiLease{lease, m.names, h.tokens}
 		return h, nil
 	}
 }
@@ -650,7 +625,6 @@ func (m ourMulti) take(way int) acquires {
 type multiHold struct {
 	hold
 	names  []string
-	view   int64   // of the semaphore among the locks
 	tokens []int64 // of the locks
 }
 
@@ -659,7 +633,7 @@ func (h multiHold) parts() []part {
 	for i, name := range h.names {
 		all[i] = part{lock: name, token: &h.tokens[i]}
 		if name == semaphoreName {
-			all[i].claim = claim{Weight: 1, View: h.view}
+			all[i].claim = claim{Weight: 1}
 		}
 	}
 	return all
@@ -685,127 +659,4 @@ func (h multiLease) token(ctx context.Context) (int64, error) {
 		h.tokens[i], errs = token, append(errs, err)
 	}
 	return h.tokens[slices.Index(h.names, rwName)], errors.Join(errs...)
-}
-
-// triedLock is one lock of this module in which calls of all kinds take what they are told.
-type triedLock struct {
-	acquire, try func(context.Context) (*queue.Lease, error)
-	claim        claim
-	reads        bool
-}
-
-func triedMutex(o *ours, path string) ([]triedLock, error) {
-	var opts []zklock.Option
-	if o.handsOn {
-		opts = append(opts, zklock.WithLocalHandover(handOvers))
-	}
-	m, err := zklock.New(o.m, path, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return []triedLock{{m.Acquire, m.TryAcquire, claim{}, false}}, nil
-}
-
-func triedRW(o *ours, path string) ([]triedLock, error) {
-	rw, err := rwlock.New(o.m, path)
-	if err != nil {
-		return nil, err
-	}
-	return []triedLock{
-		{rw.Acquire, rw.TryAcquire, claim{}, false},
-		{rw.Reader().Acquire, rw.Reader().TryAcquire, claim{Weight: 1}, true},
-	}, nil
-}
-
-func triedSemaphore(o *ours, path string) (all []triedLock, err error) {
-	s, err := semaphore.New(o.m, path, otherLimit)
-	if err != nil {
-		return nil, err
-	}
-	for n := 1; n <= otherLimit; n++ {
-		all = append(all, triedLock{
-			acquire: func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, n) },
-			try:     func(ctx context.Context) (*queue.Lease, error) { return s.TryAcquireN(ctx, n) },
-			claim:   claim{Weight: n},
-		})
-	}
-	return all, nil
-}
-
-func openTried(open func(*ours, string) ([]triedLock, error)) func(*ours, string) (func(*rand.Rand) contender, error) {
-	return func(o *ours, path string) (func(*rand.Rand) contender, error) {
-		all, err := open(o, path)
-		return func(r *rand.Rand) contender { return &ourTried{all: all, m: o.m, random: r} }, err
-	}
-}
-
-// ourTried waits after a try that was refused, so that it is served.
-type ourTried struct {
-	all     []triedLock
-	m       *session.Manager
-	random  *rand.Rand
-	refused bool
-}
-
-func (b *ourTried) acquire(ctx context.Context) (hold, error) {
-	lock := b.all[b.random.IntN(len(b.all))]
-	h, err := b.take(ctx, lock, !b.refused && b.random.IntN(3) == 0)
-	b.refused = errors.Is(err, queue.ErrBusy)
-	return h, err
-}
-
-// sole takes the lock in each of its ways when nobody else has it or wants it.
-func (b *ourTried) sole() (ways []acquires) {
-	for _, lock := range b.all {
-		for _, try := range []bool{true, false} {
-			ways = append(ways, func(ctx context.Context) (hold, error) { return b.take(ctx, lock, try) })
-		}
-	}
-	return ways
-}
-
-func (b *ourTried) take(ctx context.Context, lock triedLock, try bool) (hold, error) {
-	get := lock.acquire
-	if try {
-		get = lock.try
-	}
-	before, has := b.m.Status().Session, lock.claim
-	lease, err := get(ctx)
-	ahead := 1 // for certain, when a try was refused
-	if has.Moved = before == nil || b.m.Status().Session != before; has.Moved {
-		ahead = 0 // what was ahead may have been its own
-	}
-	if try && errors.Is(err, queue.ErrBusy) {
-		return nil, &refusal{err, refused{Ahead: ahead, Gone: ctx.Err() == nil && !has.Moved, Reads: lock.reads}, has}
-	}
-	if err != nil {
-		return nil, err
-	}
-	h := triedHold{ourHold: ourHold{lease, has}}
-	h.works, h.done = lease.Context(context.Background())
-	return h, nil
-}
-
-// refusal is the error of a try.
-type refusal struct {
-	error
-	how   refused
-	claim claim // what it wanted
-}
-
-func (r *refusal) Unwrap() error { return r.error }
-
-// triedHold is a hold whose work is done under a context.
-type triedHold struct {
-	ourHold
-	works context.Context
-	done  context.CancelFunc
-}
-
-// held is true also if only the context of the work says so.
-func (h triedHold) held() bool { return h.works.Err() == nil || h.ourHold.held() }
-
-func (h triedHold) release(ctx context.Context) error {
-	defer h.done()
-	return h.ourHold.release(ctx)
 }

@@ -21,7 +21,6 @@ var (
 	tickFlag     = flag.Duration("tick", 250*time.Millisecond, "of attack and soak: of the servers; the default is far below ZooKeeper's own, so that more happens in a minute")
 	runsFlag     = flag.Int("runs", 1, "of restarts: how often to run each schedule")
 	writeFlag    = flag.Bool("write", false, "write the rows of the schedules into docs/measured/nemesis.md")
-	addFlag      = flag.Bool("add", false, "of attack: add a row to docs/measured/long.md")
 )
 
 func TestMain(m *testing.M) {

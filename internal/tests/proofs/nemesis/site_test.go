@@ -78,10 +78,8 @@ type site struct {
 	journal  string
 	crew     *crew
 	admin    *zk.Conn
-	each     witnesses
 	results  []outcome // of the subjects
-	excused  []forgiven
-	settles  bool // after each round the workers rest, and what they have in use is counted
+	settles  bool      // after each round the workers rest, and what they have in use is counted
 	base     map[lifeID]counts
 	faults   int
 	gone     []int // servers that stay away
@@ -101,18 +99,13 @@ func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int)
 	knows, err := saslserver.Options(t.TempDir(), user, password)
 	t.must(err)
 	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Servers(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
-	s.each, err = newWitnesses(t.T, s.ensemble, p)
-	t.must(err)
 	settings := settings{seed: seed, timeout: p.timeout}
 	for _, one := range c.subjects {
 		settings.paths = append(settings.paths, path.Join(lockDir, one.name))
 	}
-	s.desk, err = newDesk(s.journal, c.subjects, func(i int) bool { return s.each.agree(t.Context(), settings.paths[i]) })
+	s.desk, err = newDesk(s.journal, c.subjects)
 	t.must(err)
-	t.Cleanup(func() {
-		s.desk.awaitSettled()
-		_ = s.desk.journal.Close()
-	})
+	t.Cleanup(func() { _ = s.desk.journal.Close() })
 	s.admin, _, err = zk.Connect(strings.Split(s.ensemble.ConnectString(), ","), healing, zk.WithLogger(silent{}))
 	t.must(err)
 	t.Cleanup(s.admin.Close)
@@ -379,17 +372,13 @@ func (s *site) events() []event {
 // judge checks it.
 func (s *site) judge() {
 	s.Helper()
-	s.desk.awaitSettled()
 	deaths, events := s.crew.deaths(), s.events()
-	for i := range s.excused {
-		s.excused[i].to = s.noticed(events, s.excused[i])
-	}
 	for i, g := range s.subjects {
 		mine := slices.DeleteFunc(slices.Clone(events), func(e event) bool {
 			return e.Turn == 0 || e.Lock != g.name && e.Lock != ""
 		})
 		o := &s.results[i]
-		o.add(judge(g.rule, mine, deaths, s.timeout, s.excused))
+		o.add(judge(g.rule, mine, deaths))
 		for _, e := range mine {
 			if e.What == eventGot {
 				o.holds++
@@ -398,22 +387,9 @@ func (s *site) judge() {
 	}
 }
 
-// noticed returns by when a worker has noticed that its session is over: it is certain of it for a timeout at most,
-// from when it has ended, which has taken a timeout at most.
-func (s *site) noticed(events []event, f forgiven) int64 {
-	at := f.from + int64(2*s.timeout)
-	for _, e := range events {
-		if e.What == eventLost && e.Worker == f.worker && e.To > f.from {
-			return min(at, e.To)
-		}
-	}
-	return at
-}
-
 // forget begins a new journal. The workers must be at rest.
 func (s *site) forget() {
 	s.must(os.Truncate(s.journal, 0))
-	s.excused = nil
 }
 
 // finish checks that all works after the last healing, and that nothing is left. Then it judges, and reports on each
@@ -446,7 +422,6 @@ func (s *site) finish(each bool, figures func(o outcome) string) {
 			fault(i, "%d nodes left while the workers rest", s.results[i].orphans)
 		}
 	}
-	s.alone(fault, patience)
 	for _, err := range s.crew.end(patience) {
 		s.Log(err)
 		fault(0, "%v", err) // it has met all of them
@@ -460,11 +435,8 @@ func (s *site) finish(each bool, figures func(o outcome) string) {
 	sum := row{what: "all of " + s.name, faults: s.faults, rival: !s.ours}
 	var all verdict
 	for i, o := range s.results {
-		if o.undecided > 0 {
-			o.counts["pieces undecided"] = o.undecided
-		}
 		r := row{what: s.subjects[i].name, faults: s.faults, holds: o.holds, violations: o.violations, other: o.other, rival: !s.ours}
-		r.figures = strings.Join(append(o.figures(), figures(o)), "; ")
+		r.figures = figures(o)
 		if !s.ours {
 			r.what = s.name
 		}
@@ -476,7 +448,7 @@ func (s *site) finish(each bool, figures func(o outcome) string) {
 	}
 	if !each {
 		sum.violations, sum.other = all.violations, all.other
-		sum.figures = strings.Join(append(all.figures(), figures(outcome{served: slowest(s.results)})), "; ")
+		sum.figures = figures(outcome{verdict: all, served: slowest(s.results)})
 		s.report(sum)
 	}
 }
@@ -492,31 +464,6 @@ func slowest(all []outcome) (served []time.Duration) {
 		}
 	}
 	return served
-}
-
-// alone has each contender for a lock that can refuse take it when all others rest, one after another. Nobody
-// else has the lock or wants it then, so no refusal is right.
-func (s *site) alone(fault func(i int, format string, args ...any), within time.Duration) {
-	s.Helper()
-	restless := s.desk.restless()
-	for n, e := range s.desk.seatsWhere(func(seat) bool { return true }) {
-		g := s.subjects[e.target]
-		if !strings.HasPrefix(g.name, "tried-") || s.results[e.target].orphans > 0 || restless[e.target] > 0 {
-			continue
-		}
-		s.desk.do(func() { s.desk.called = n })
-		s.crew.tell(e.worker, fmt.Sprintf("alone %s %d", g.name, e.hand))
-		if !eventually(within, func() (done bool) {
-			s.desk.do(func() { done = s.desk.called < 0 })
-			return done
-		}) {
-			fault(e.target, "worker %d does not take the lock when all others rest", e.worker)
-			return
-		}
-		if s.left(g, 0, within) > 0 {
-			return // which is told of at the end
-		}
-	}
 }
 
 // eventually asks again and again, and reports whether the answer was yes in time.

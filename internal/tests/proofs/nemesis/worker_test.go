@@ -40,18 +40,6 @@ type contender interface {
 	acquire(ctx context.Context) (hold, error)
 }
 
-// resizer is a contender for a lock whose limit can be changed.
-type resizer interface {
-	limit() int // draws one
-	resize(ctx context.Context, limit int) error
-}
-
-// loner is a contender for a lock that can refuse.
-type loner interface {
-	// sole returns the ways to take the lock, none of which is refused if nobody else has it or wants it.
-	sole() []acquires
-}
-
 // acquires is a way to take a lock.
 type acquires func(context.Context) (hold, error)
 
@@ -134,18 +122,14 @@ func newPeriod() *period {
 // hand is a goroutine of a worker. It contends for one lock.
 type hand struct {
 	*worker
-	name    string // of the lock
-	lock    contender
-	index   int           // of the contenders of this worker
-	called  chan struct{} // to take the lock when all others rest
-	random  *rand.Rand
-	think   time.Duration // at most, between two turns
-	spree   bool          // it thinks after one of sixteen turns only
-	steady  bool          // it waits for long enough always
-	lingers bool          // one of eight naps takes longer, for up to half a timeout
-	lone    bool          // it takes the lock when all others rest
-	turn    int
-	parts   []part // of the hold, if it consists of several locks
+	name   string // of the lock
+	lock   contender
+	index  int // of the contenders of this worker
+	random *rand.Rand
+	think  time.Duration // at most, between two turns
+	spree  bool          // it thinks after one of sixteen turns only
+	turn   int
+	parts  []part // of the hold, if it consists of several locks
 }
 
 func workerMain(name string, args []string) error {
@@ -187,15 +171,11 @@ func (w *worker) sit() error {
 			return err
 		}
 		for i, c := range contenders {
-			_, loner := c.(loner)
 			name := path.Base(lock)
 			h := &hand{
-				worker: w, name: name, lock: c, index: i, called: make(chan struct{}, 1),
+				worker: w, name: name, lock: c, index: i,
 				random: rand.New(rand.NewPCG(w.seed, uint64(w.settings.worker)<<48|uint64(n)<<40|uint64(i)<<32|uint64(w.life))),
 				think:  thinks(len(w.paths)),
-				steady: loner, // for its nodes to go at known times
-				// For holds to last while the limit is changed, and another contender comes back.
-				lingers: name == semaphoreName,
 			}
 			if name == keptName || name == keptRWName {
 				// For places to be used again, and to be kept for too long.
@@ -215,8 +195,7 @@ func thinks(locks int) time.Duration { return time.Duration(locks-1) * 25 * time
 func (w *worker) orders(stop context.CancelFunc) {
 	p := w.first
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		order := strings.Split(in.Text(), " ")
-		switch order[0] {
+		switch order := in.Text(); order {
 		case "rest":
 			p.rest()
 		case "work":
@@ -224,13 +203,7 @@ func (w *worker) orders(stop context.CancelFunc) {
 			close(p.over)
 			p = p.next
 		case "attack", "calm":
-			w.attack.Store(order[0] == "attack")
-		case "alone": // with the name of a lock, and the index of the contender
-			for _, h := range w.hands {
-				if h.name == order[1] && strconv.Itoa(h.index) == order[2] {
-					h.called <- struct{}{}
-				}
-			}
+			w.attack.Store(order == "attack")
 		case "count":
 			w.count()
 		}
@@ -264,14 +237,14 @@ func (w *worker) tellLate() {
 func (w *hand) run() {
 	for p := w.first; p != nil; p = p.next {
 		for p.works.Err() == nil {
-			w.once(p.works)
+			w.take(p.works)
 			if w.think > 0 && (!w.spree || w.random.IntN(16) == 0) {
 				pause(p.works, time.Duration(w.random.Int64N(int64(w.think))))
 			}
 		}
 		w.turn = 0
 		w.note(event{What: eventRest})
-		w.alone(p)
+		<-p.over
 	}
 }
 
@@ -281,67 +254,23 @@ func fatal(err error) {
 	os.Exit(1)
 }
 
-// alone rests until a period is over. It takes the lock in all ways when it is called for that: all others rest then.
-func (w *hand) alone(p *period) {
-	for {
-		select {
-		case <-p.over:
-			return
-		case <-w.called:
-		}
-		w.lone = true
-		for _, acquire := range w.lock.(loner).sole() {
-			w.turn = int(w.turns.Add(1))
-			w.take(w.end, acquire)
-		}
-		w.lone = false
-		w.note(event{What: eventDone})
-	}
-}
-
-// once is one turn, or a change of the limit, for one turn in four of a semaphore.
-func (w *hand) once(rest context.Context) {
-	w.turn = int(w.turns.Add(1))
-	if r, ok := w.lock.(resizer); ok && w.random.IntN(4) == 0 {
-		w.resize(r)
-	} else {
-		w.take(rest, w.lock.acquire)
-	}
-}
-
-// resize changes the limit. The desk then finds out when the last server has heard of it: until then, a server that lags
-// can let a contender in by the former limit.
-func (w *hand) resize(r resizer) {
-	limit, from := r.limit(), now()
-	w.note(event{What: eventResizing, From: from, Limit: limit})
-	err := r.resize(w.end, limit)
-	w.note(event{What: eventResized, From: from, Limit: limit, Error: text(err)})
-}
-
 // patience draws how long to wait for the lock: often long enough, sometimes hardly at all.
 func (w *hand) patience() time.Duration {
-	if !w.steady && w.random.IntN(8) == 0 {
+	if w.random.IntN(8) == 0 {
 		return time.Duration(w.random.Int64N(int64(20 * time.Millisecond)))
 	}
 	return w.timeout/2 + time.Duration(w.random.Int64N(int64(4*w.timeout)))
 }
 
 // take is one turn. What happens to the lock is written down.
-func (w *hand) take(rest context.Context, acquire acquires) {
+func (w *hand) take(rest context.Context) {
+	w.turn = int(w.turns.Add(1))
 	ctx, cancel := context.WithTimeout(rest, w.patience())
 	defer cancel()
 	from := now()
-	if w.steady {
-		w.note(event{What: eventAsks, From: from})
-	}
-	h, err := acquire(ctx)
+	h, err := w.lock.acquire(ctx)
 	if err != nil {
-		missed := event{What: eventMissed, From: from, Error: err.Error()}
-		var r *refusal
-		if errors.As(err, &r) {
-			missed.Refused, missed.claim = &r.how, r.claim
-		}
-		w.note(missed)
+		w.note(event{What: eventMissed, From: from, Error: err.Error()})
 		return
 	}
 	if c, ok := h.(compound); ok {
@@ -388,11 +317,7 @@ func (w *hand) work(h hold) {
 // that strikes meet a holder. Such a long nap either looks all the time or, like a busy program,
 // does not look at all. It reports whether to go on.
 func (w *hand) nap(h hold) bool {
-	longest := 10 * time.Millisecond
-	if w.lingers && w.random.IntN(8) == 0 {
-		longest = w.timeout / 2
-	}
-	pause(w.end, time.Duration(w.random.Int64N(int64(longest))))
+	pause(w.end, time.Duration(w.random.Int64N(int64(10*time.Millisecond))))
 	if w.random.IntN(50) != 0 {
 		return true
 	}
@@ -409,7 +334,7 @@ func (w *hand) nap(h hold) bool {
 
 // note completes an event whose call has just returned.
 func (w *hand) note(e event) {
-	e.Lock, e.Hand, e.Worker, e.Life, e.Turn, e.Alone, e.To = w.name, w.index, w.settings.worker, w.life, w.turn, w.lone, now()
+	e.Lock, e.Hand, e.Worker, e.Life, e.Turn, e.To = w.name, w.index, w.settings.worker, w.life, w.turn, now()
 	say(e)
 	for _, p := range w.parts {
 		switch e.What {
