@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -32,8 +30,7 @@ import (
 // server that has a log and no snapshot does not start.
 //
 // With forceSync=no ZooKeeper never syncs its log. ZooKeeper promises nothing then, and neither do the locks. The
-// schedules assert what goes wrong, so that docs/reliability.md can say it. They do the same with the defect that
-// diskGap shows.
+// schedules assert what goes wrong, so that docs/reliability.md can say it.
 var diskSchedules = []schedule{
 	{group: "disks", name: "slow", beside: true, run: slowDisks},
 	{group: "disks", name: "still until the holder has lost", beside: true, run: func(t *trial) { disksStandStill(t, false) }},
@@ -41,14 +38,10 @@ var diskSchedules = []schedule{
 	{group: "disks", name: "that of a follower full", beside: true, run: func(t *trial) { diskFull(t, false) }},
 	{group: "disks", name: "that of the leader full", beside: true, run: func(t *trial) { diskFull(t, true) }},
 	{group: "disks", name: "all full", beside: true, run: allDisksFull},
-	{group: "disks", name: "a gap in a log", beside: true, run: func(t *trial) { diskGap(t, false) }},
-	{group: "disks", name: "a gap in a log that is wiped", beside: true, run: func(t *trial) { diskGap(t, true) }},
 	{group: "disks", name: "power cut", quick: true, short: true, beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "yes") }},
 	{group: "disks", name: "power cut unsynced", beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "no") }},
 	{group: "disks", name: "power cut while cut off", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "yes", 10*time.Second) }},
 	{group: "disks", name: "power cut while cut off unsynced", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "no", 40*time.Second) }},
-	{group: "disks", name: "power cut while writing", beside: true, run: func(t *trial) { acknowledgedAfterPowerCut(t, "yes") }},
-	{group: "disks", name: "power cut while writing unsynced", beside: true, run: func(t *trial) { acknowledgedAfterPowerCut(t, "no") }},
 }
 
 const (
@@ -182,30 +175,15 @@ func (l *diskLab) comeBack() int {
 	return len(ended)
 }
 
-// write creates numbered nodes until one fails, and returns the number that is next.
-func write(conn *zk.Conn, from, to int) int {
-	for n := from; n < to; n++ {
-		if _, err := conn.Create(numbered(n), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			return n
-		}
-	}
-	return to
-}
-
-func numbered(n int) string { return fmt.Sprintf("/acknowledged-%d", n) }
-
-// missing returns how many of the first n nodes a server does not have.
-func (l *diskLab) missing(i, n int) (count int) {
+// write creates nodes until one fails.
+func (l *diskLab) write(server int) {
 	l.Helper()
-	conn := l.plain(i)
-	for i := range n {
-		there, _, err := conn.Exists(numbered(i))
-		l.must(err)
-		if !there {
-			count++
+	conn := l.plain(server)
+	for n := 0; ; n++ {
+		if _, err := conn.Create(fmt.Sprintf("/written-%d", n), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			return
 		}
 	}
-	return count
 }
 
 // Locks wait for the disks of a quorum, and for no other disk, also if the client's server or the leader has
@@ -282,8 +260,7 @@ func disksStandStill(t *trial, untilNoLeader bool) {
 
 // The disk of one server gets full in the middle of a write. The server stops serving. A client that may use
 // the other servers gives its lock back there, and the waiter gets it. A client of that server alone loses
-// its lock before the servers give it to a waiter. When there is room again the server comes back, and has
-// all that was acknowledged meanwhile.
+// its lock before the servers give it to a waiter. When there is room again the server comes back.
 func diskFull(t *trial, leads bool) {
 	const timeout = 10 * time.Second
 	l := newDiskLab(t, voters)
@@ -295,105 +272,37 @@ func diskFull(t *trial, leads bool) {
 	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
 	l.take(l.mutex(l.Addr(at), otherLock, timeout))
 	rivalOfAlone := l.contend(l.mutex(l.ConnectString(), otherLock, timeout), 1)
-	writer := l.plain(at)
-	written := write(writer, 0, 20)
-
 	l.faults++
 	l.must(l.disks[at].full(300))
 	began := time.Now()
-	written = write(writer, written, 100)
+	l.write(at)
 	l.stopsServing(at)
 	released := holder.release()
 	l.gets(rival)
 	l.gets(rivalOfAlone)
-	written = write(l.plain((at+1)%voters), written, written+100)
-
 	ended := l.comeBack()
-	lost := l.missing(at, written)
-	l.must(l.Restart(l.ctx, at))
-	if later := l.missing(at, written); lost != 0 || later != 0 {
-		t.Errorf("of %d acknowledged writes %d missing, %d after a restart", written, lost, later)
-	}
 	l.figure("%d processes ended; release: %v; lock handed over after %v", ended, released, ms(rival.at.Sub(began)))
 	l.judge("a mutex", false)
 }
 
 // The disks of all servers get full. The holder loses its lock in time, and nobody gets it. When there is
-// room again, the waiter gets the lock, and all acknowledged writes are there.
+// room again, the waiter gets the lock.
 func allDisksFull(t *trial) {
 	const timeout = 6 * time.Second
 	l := newDiskLab(t, voters)
 	holder, _ := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
 	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
-	writer := l.plain(0)
 	for _, d := range l.disks {
 		l.faults++
 		l.must(d.full(1000))
 	}
-	written := write(writer, 0, math.MaxInt)
+	l.write(0)
 	l.loses(holder, timeout)
 	l.mustWait(rival, "no disk has room")
 	ended := l.comeBack()
 	l.gets(rival)
-	for i := range l.disks {
-		if lost := l.missing(i, written); lost > 0 {
-			t.Errorf("server %d misses %d of %d acknowledged writes", i, lost, written)
-		}
-	}
-	l.figure("full after %d writes: %d of %d processes ended", written, ended, voters)
+	l.figure("%d of %d processes ended", ended, voters)
 	l.judge("a mutex", false)
-}
-
-// ZOOKEEPER-4882: the disk of a follower fails for a moment, and the server is restarted later. Then it misses the
-// node of a holder, and a client of that server gets the lock beside the holder. Later versions of ZooKeeper notice
-// the gap, and do not start. If the data of the server is wiped, it has all again.
-func diskGap(t *trial, wipe bool) {
-	const timeout = 20 * time.Second
-	l := newDiskLab(t, voters)
-	at := (l.leader() + 1) % voters
-	holder := l.holderInGap(at, l.mutex(l.Addr((at+1)%voters), diskLock, timeout))
-	l.faults++
-	l.must(l.Kill(at))
-	if wipe {
-		l.must(os.RemoveAll(filepath.Join(l.disks[at].dir, "data", "version-2")))
-	}
-	err := l.Start(l.ctx, at)
-	if !wipe && err != nil && strings.Contains(err.Error(), "Committed proposal cached out of order") {
-		l.figure("the server refuses to start")
-		l.judge("a mutex", false)
-		return
-	}
-	l.must(err)
-	got, err := l.mutex(l.Addr(at), diskLock, timeout).TryLock(l.ctx)
-	if two := got && holder.isHeld(); err != nil || two == wipe {
-		t.Errorf("a client of the server gets the lock beside the holder: %v, want %v; %v", two, !wipe, err)
-	}
-	l.judge("a mutex", false)
-}
-
-// holderInGap takes the lock, and leaves a follower without that in its log. What others commit while a write of the
-// follower is stuck and then fails is in its memory only. It rejoins, and logs what comes later.
-func (l *diskLab) holderInGap(at int, mx *zklock.Mutex) *held {
-	l.Helper()
-	before, _ := l.take(mx)
-	l.must(before.release())
-	writer, reader := l.plain((at+1)%voters), l.plain(at)
-	l.faults++
-	l.must(l.disks[at].slow(time.Hour))
-	l.must(l.disks[at].full(0))
-	write(writer, 0, 1) // the write that is stuck
-	holder, _ := l.take(mx)
-	l.eventually("the follower to have the holder in its memory", func() bool {
-		names, _, err := reader.Children(diskLock)
-		return err == nil && len(names) == 1
-	})
-	l.well() // now the write fails
-	l.stopsServing(at)
-	l.comeBack()
-	if n := write(l.plain(at), 1, 5); n != 5 {
-		l.Fatalf("%d of 5 writes acknowledged", n)
-	}
-	return holder
 }
 
 // One server loses power. If it syncs its log, the next token is higher than all before. If it does not, its
@@ -438,25 +347,4 @@ func holderAfterPowerCut(t *trial, forceSync string, timeout time.Duration) {
 	if forceSync == "no" && two == 0 && took < timeout*4/5 {
 		t.Errorf("the contender did not get the lock beside the holder")
 	}
-}
-
-// All servers lose power while a client writes. All acknowledged writes are there afterwards if they sync
-// their logs.
-func acknowledgedAfterPowerCut(t *trial, forceSync string) {
-	l := newDiskLab(t, voters, zktest.Property("forceSync", forceSync))
-	written := make(chan int)
-	writer, reader := l.plain(0), l.plain(1)
-	go func() { written <- write(writer, 0, math.MaxInt) }()
-	l.eventually("the client to write", func() bool {
-		there, _, err := reader.Exists(numbered(100))
-		return err == nil && there
-	})
-	l.cutPower()
-	n := <-written
-	lost := l.missing(0, n)
-	if (lost > 0) != (forceSync == "no") {
-		t.Errorf("%d of %d acknowledged writes lost", lost, n)
-	}
-	l.figure("%d of %d acknowledged writes lost", lost, n)
-	l.judge("none", false)
 }

@@ -19,8 +19,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -30,14 +28,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// These schedules measure which outages, slow networks and slow commits a session survives, and what it sends for that.
-// They are the only ones in virtual time, on the in-process servers of package zktest with ZooKeeper's default tick:
+// These schedules measure which outages and slow commits a session survives. They are the only ones in virtual time, on the in-process servers of package zktest with ZooKeeper's default tick:
 // real servers would need weeks for as many sessions. Processors and garbage collection take no time there. The sessions
 // start at random times, from a fixed seed, so an outage strikes at every point of their heartbeats.
 var outageSchedules = []schedule{
 	{group: "outages", name: "connections reset", quick: true, short: true, run: resetConnections},
-	{group: "outages", name: "slow answers", quick: true, short: true, run: slowAnswers},
-	{group: "outages", name: "what sessions send", quick: true, short: true, run: whatSessionsSend},
 	{group: "outages", name: "timeouts", run: timeouts},
 }
 
@@ -228,123 +223,6 @@ func resetConnections(t *trial) {
 		r.figures += fmt.Sprintf("of %d each", sessions)
 		t.report(r)
 	}
-}
-
-// slowAnswers has sessions of ten seconds that hold locks live for a minute with round trips of a second, with disks
-// that take a second and a half for each transaction, and with both.
-//
-// Slow disks on a slow network are more than the lease clock can make up for. The ping, the sync and the write of one
-// proof follow one another. They take 1 s, 1 s to 2.5 s in a crowd, and 2.5 s, and half a tick and a fiftieth of it lies
-// between the first two. A ping is answered 1 s after it was sent, which is less than that, so the sync follows a later
-// answer. A proof is up to 8.5 s old when it comes, the next one comes two seconds later, and a lease is nine seconds.
-//
-// A leader answers a sync only when it has committed what any session proposed before. So in a crowd a sync takes as
-// long as a write does.
-func slowAnswers(t *trial) {
-	alone, crowd := longtest.Pick(2, 20), 30
-	for _, s := range []struct {
-		name         string
-		trip, commit time.Duration // a round trip, and what a server's disk takes for a transaction
-		promised     bool
-	}{
-		{"network", time.Second, 0, true},
-		{"disks", 2 * oneWay, 1500 * time.Millisecond, true},
-		{"both", time.Second, 1500 * time.Millisecond, false},
-	} {
-		if !s.promised && !t.full {
-			continue
-		}
-		for _, k := range []knowledge{told, learned, unknown} {
-			gone, n := 0, 0
-			live := func(seed uint64, sessions int) {
-				bubble(t.T, seed, func(w *world) {
-					all := w.hold(sessions, defaultTimeout, k)
-					w.server.Delay(s.trip / 2)
-					w.server.SetCommitDelay(s.commit)
-					time.Sleep(time.Minute)
-					gone, n = gone+lost(all), n+sessions
-				})
-			}
-			for i := range alone {
-				live(uint64(i), 1)
-			}
-			live(0, crowd)
-			r := row{what: fmt.Sprintf("mutexes, slow %s, tick %v", s.name, k), faults: alone + 1, holds: n, figures: fmt.Sprintf("%d sessions lost", gone)}
-			if s.promised && k != unknown && gone > 0 {
-				r.other = append(r.other, fmt.Sprintf("lost %d of %d sessions, want none", gone, n))
-			}
-			t.report(r)
-		}
-	}
-}
-
-// rate is what one session sends in a time.
-type rate struct{ ping, sync, write float64 }
-
-func (r rate) all() float64 { return r.ping + r.sync + r.write }
-
-func (r rate) String() string {
-	return fmt.Sprintf("%.1f requests: %.1f pings, %.1f syncs, %.1f writes", r.all(), r.ping, r.sync, r.write)
-}
-
-// rateOf counts what a session sends within so many periods, for each period. Whatever is
-// neither ping nor sync counts as a write.
-func (w *world) rateOf(id int64, periods int, period time.Duration) (r rate) {
-	w.server.ResetRequests()
-	time.Sleep(time.Duration(periods) * period)
-	for _, q := range w.server.Requests() {
-		switch {
-		case q.Session != id:
-		case q.Op == zktest.OpPing:
-			r.ping++
-		case q.Op == zktest.OpSync:
-			r.sync++
-		default:
-			r.write++
-		}
-	}
-	n := float64(periods)
-	return rate{r.ping / n, r.sync / n, r.write / n}
-}
-
-// whatSessionsSend counts what a session of ten seconds sends in a minute. An idle one sends at most twice as much as
-// zk.Conn does, and no writes. One that holds a lock writes five times in a timeout at most.
-func whatSessionsSend(t *trial) {
-	const minutes, rounds = 10, 5 // of heartbeats in a timeout: see internal/clock
-	bubble(t.T, 0, func(w *world) {
-		// Each client has a server of its own, so that no request is for the other client.
-		open := w.dial(0, learned)
-		c, events, err := zk.Connect([]string{"127.0.0.1:2181"}, defaultTimeout, zk.WithLogger(silent{}), zk.WithMaxConnBufferSize(256<<10),
-			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
-				return open(context.Background(), network, addr)
-			}))
-		t.must(err)
-		w.t.Cleanup(c.Close)
-		for e := range events {
-			if e.State == zk.StateHasSession {
-				break
-			}
-		}
-		_, s, err := w.connect(1, defaultTimeout, learned)
-		t.must(err)
-		time.Sleep(time.Minute)
-		plain, idle := w.rateOf(c.SessionID(), minutes, time.Minute), w.rateOf(s.ID(), minutes, time.Minute)
-		r := row{what: "none", figures: fmt.Sprintf("idle, a minute: %v; zk.Conn: %v", idle, plain)}
-		if plain.all() == 0 || idle.all() > 2*plain.all() || idle.write > 0 {
-			r.other = []string{"an idle session sends more than twice as much as zk.Conn, or writes"}
-		}
-		t.report(r)
-	})
-	bubble(t.T, 0, func(w *world) {
-		h := w.hold(1, defaultTimeout, learned)[0]
-		time.Sleep(time.Minute)
-		holding := w.rateOf(h.session.ID(), minutes, time.Minute)
-		r := row{what: "a mutex", holds: 1, figures: fmt.Sprintf("holding, a minute: %v", holding)}
-		if most := rounds*float64(time.Minute/defaultTimeout) + 1; holding.write > most || holding.sync > most {
-			r.other = []string{fmt.Sprintf("more than %v syncs or writes", most)}
-		}
-		t.report(r)
-	})
 }
 
 // timeouts measures, for several timeouts, the longest outage and the slowest commits in which no session is lost. With
