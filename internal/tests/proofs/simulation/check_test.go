@@ -188,7 +188,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 }
 
 // isCurrent reports whether a worker is still in the call that a context was made for. It is not
-// if a hook has panicked meanwhile.
+// if its function has panicked meanwhile.
 func (cs *checks) isCurrent(ctx context.Context, k *worker) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 // begin notes a call.
 func (cs *checks) begin(c *call) {
-	c.began, c.before = time.Now(), c.blocked.Load()
+	c.began = time.Now()
 	weight, ahead, kept := 0, 0, 0
 	for _, p := range cs.w.kind.partsOf(c) {
 		for _, o := range cs.w.contenders(p.dir) {
@@ -39,7 +39,7 @@ func (cs *checks) begin(c *call) {
 	}
 }
 
-// drop notes that a hook has panicked in a call.
+// drop notes that the function of a call has panicked.
 func (cs *checks) drop(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -77,11 +77,7 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	if c.began.After(end) {
 		end = c.began // it was cancelled before
 	}
-	prompt := time.Millisecond
-	if c.world.hooked.Load() > end.UnixNano() {
-		prompt = 10 * time.Millisecond // so long share waits for an acquisition that it has cancelled, whose hook may block
-	}
-	if !c.deadline.IsZero() && now.After(end.Add(prompt+c.blockedSince(c.before))) {
+	if !c.deadline.IsZero() && now.After(end.Add(time.Millisecond)) {
 		cs.fail("%s: a call returns %v after it was cancelled", c.name, now.Sub(end))
 	}
 }

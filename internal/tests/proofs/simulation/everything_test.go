@@ -10,8 +10,7 @@ import (
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks
 // across them. Two of the mutexes and another RWMutex are keys of a Keyed. In some worlds calls enter no long queue,
-// and the servers insist on SASL. Sessions have few nodes, counters are near their end, and hooks block, panic and end
-// their goroutines. Each path has one type of lock, so a conflict is never expected.
+// and the servers insist on SASL. Sessions have few nodes, counters are near their end, and functions of a Do panic. Each path has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
 	modes:     everything.modes(),
@@ -32,7 +31,6 @@ var everythingKind = kind{
 	limited:   func(path string) map[string]int { return map[string]int{path + "/s": leases} },
 	revocable: true,
 	hostile:   true,
-	blocking:  true,
 	asyncs:    []string{"handed", "do", "plain", "plain write", "plain read", "1", "pair"},
 }
 

@@ -3,12 +3,9 @@ package simulation
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -16,125 +13,23 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// This file has programs that misuse locks: hooks that block, functions of a Do that panic, Unlock without Lock, and
-// sessions that may have hardly any nodes.
-
-var panicsFlag = flag.Bool("panics", true, "functions given to Do panic, in the kinds that have that")
-
-// tripwire makes the function of one Do panic, or end its goroutine. Or else it makes one hook of a call block.
-type tripwire struct {
-	left   atomic.Int64 // hooks until then
-	inside bool         // the function given to Do does it
-	exit   bool
-	block  time.Duration // for how long a hook blocks; 0 if none does
-}
+// This file has programs that misuse locks: functions of a Do that panic, Unlock without Lock, and sessions that may have
+// hardly any nodes.
 
 // errTripped is what functions panic with.
 var errTripped = errors.New("the function of a Do panics")
 
-// trip ends the goroutine.
-func (t *tripwire) trip() {
-	if t.exit {
-		runtime.Goexit()
-	}
-	panic(errTripped)
-}
-
 // tripped calls f, whose function of a Do may panic, and recovers, as net/http does for its handlers. It reports whether
 // that function did.
-func (k *worker) tripped(f func()) bool {
-	if !k.world.kind.hostile || !*panicsFlag || k.rng.IntN(8) > 0 {
-		f()
-		return false
-	}
-	left := k.rng.IntN(10)
-	t := &tripwire{inside: left%2 == 0, exit: k.rng.IntN(3) == 0}
-	if k.world.kind.blocking && k.rng.IntN(2) == 0 {
-		t.inside, t.block = false, time.Duration(1+k.rng.IntN(longestBlock))*time.Millisecond
-	}
-	t.left.Store(int64(left))
-	ended, done := false, make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if r := recover(); r != nil && r != errTripped {
-				panic(r)
-			}
-		}()
-		defer byGoroutine.Delete(goroutine())
-		k.wire.Store(t)
-		defer k.wire.Store(nil)
-		f()
-		ended = true
-	}()
-	<-done
-	return !ended
-}
-
-// survives calls f, whose hooks may block. That ends no call.
-func (k *worker) survives(what string, f func()) {
-	if k.tripped(f) {
-		k.world.checks.fail("%s: a hook ends %s", k.name, what)
-	}
-}
-
-// trip is called by hooks, with their context.
-func trip(ctx context.Context) {
-	k, ok := ctx.Value(workerKey{}).(*worker)
-	if !ok {
-		return
-	}
-	if t := k.wire.Load(); t != nil && t.block > 0 && t.left.Add(-1) == -1 {
-		k.blocked.Add(int64(t.block))
-		k.world.hooked.Store(max(k.world.hooked.Load(), time.Now().Add(t.block).UnixNano()))
-		k.log("a hook blocks for %v", t.block)
-		time.Sleep(t.block)
-	}
-}
-
-// longestBlock is for how many milliseconds a hook blocks at most. Far longer, and what a hook holds up would not be
-// prompt.
-const longestBlock = 100
-
-// hostileTo returns the hooks, and others, with tripwires.
-func hostileTo(t session.Trace) session.Trace {
-	traceparent, request, hold := t.Traceparent, t.Request, t.Hold
-	after := func(ctx context.Context, f func(error)) func(error) {
-		return func(err error) {
-			f(err)
-			trip(ctx)
+func tripped(f func()) (yes bool) {
+	defer func() {
+		r := recover()
+		if yes = r == errTripped; r != nil && !yes {
+			panic(r)
 		}
-	}
-	nothing := func(error) {}
-	t.Traceparent = func(ctx context.Context) string {
-		trip(ctx)
-		return traceparent(ctx)
-	}
-	t.Request = func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-		within, end := request(ctx, r)
-		trip(ctx)
-		return within, after(ctx, end)
-	}
-	t.Hold = func(ctx context.Context, h session.HoldInfo) func(error) {
-		end := hold(ctx, h)
-		trip(ctx)
-		return end
-	}
-	t.Acquire = func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-		trip(ctx)
-		return ctx, func(session.AcquireResult) { trip(ctx) }
-	}
-	t.Watch = func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
-		trip(ctx)
-		return ctx, after(ctx, nothing)
-	}
-	t.Release = func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
-		trip(ctx)
-		return ctx, after(ctx, nothing)
-	}
-	t.Loss = func(ctx context.Context, _ session.HoldInfo, _ error) { trip(ctx) }
-	t.Retry = func(ctx context.Context, _ session.RetryInfo) { trip(ctx) }
-	return t
+	}()
+	f()
+	return false
 }
 
 // doer is a lock that workers of a manager share, and take by Do alone.
@@ -163,14 +58,9 @@ func (k *worker) doTurn(c *call, d doer) {
 	entered := false
 	var h *holding
 	var err error
-	over := func() {
-		if h != nil && !h.over {
-			h.end()
-		}
-	}
-	tripped := k.tripped(func() {
+	trips := k.rng.IntN(16) == 0
+	panicked := tripped(func() {
 		err = d.do(c.ctx, func(inside context.Context) error {
-			defer over()
 			entered = true
 			k.log("Do %s: inside", c.path)
 			w.checks.finish(c, true, nil)
@@ -179,16 +69,16 @@ func (k *worker) doTurn(c *call, d doer) {
 				k.askToken(c, l)
 			}
 			k.hold(h)
-			if t := k.wire.Load(); t != nil && t.inside {
-				t.trip()
+			h.end()
+			if trips {
+				panic(errTripped)
 			}
 			return nil
 		})
 	})
-	over()
-	k.log("Do %s: %s, its function panics: %v", c.path, kindOfError(err), tripped)
+	k.log("Do %s: %s, its function panics: %v", c.path, kindOfError(err), panicked)
 	switch {
-	case tripped:
+	case panicked:
 		w.checks.drop(c)
 	case !entered:
 		w.checks.finish(c, false, err)
@@ -222,11 +112,9 @@ func (cs *checks) expected(c *call, err error) bool {
 		return errors.Is(err, queue.ErrSequence) && cs.w.sequences[c.path] > restart
 	case errors.Is(err, queue.ErrConflict):
 		return cs.strangers(c)
-	case errors.Is(err, session.ErrTooManyNodes) && kd.usages != nil:
+	case errors.Is(err, session.ErrTooManyNodes):
 		// At most half of the nodes are places that nobody uses, and these make no room.
 		return c.m.maxNodes > 0 && cs.wanted(c) > c.m.maxNodes-c.m.maxNodes/2
-	case errors.Is(err, session.ErrTooManyNodes):
-		return c.m.maxNodes > 0 && cs.full(c)
 	case errors.Is(err, queue.ErrSequence):
 		return slices.ContainsFunc(kd.parts(c), func(p part) bool { return cs.w.sequences[p.dir] > restart })
 	}
@@ -269,32 +157,6 @@ func (cs *checks) strangers(c *call) bool {
 	})
 }
 
-// full reports whether the session of a call may have reached its limit of nodes. In the calm that
-// is known.
-func (cs *checks) full(c *call) bool {
-	if since := cs.w.calmSince(); since.IsZero() || c.began.Before(since) {
-		return true
-	}
-	n := 0
-	for _, o := range cs.w.contenders("") {
-		if o.session == sessionName(c.m.sessionNow()) {
-			n++
-		}
-	}
-	// Every worker may have the nodes of one call on their way in, and those of another on their way out.
-	most := 1
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, h := range cs.places {
-		for _, o := range h.entries {
-			if o.c.m == c.m && (!o.c.finished || o.end.IsZero() || o.end.After(c.began.Add(-cs.shortly(c)))) {
-				most = max(most, len(cs.w.kind.partsOf(o.c)))
-			}
-		}
-	}
-	return n+2*cs.w.plan.workers*most >= c.m.maxNodes
-}
-
 // wanted returns how many nodes the workers of a session want, together with a call that has failed. In chaos anything is
 // possible.
 func (cs *checks) wanted(c *call) int {
@@ -330,7 +192,7 @@ func (cs *checks) wanted(c *call) int {
 
 // crowded says whether the session of a member has more nodes than it may have.
 func (w *world) crowded(m *member) (wrong []string) {
-	if w.kind.usages == nil || m.maxNodes == 0 {
+	if m.maxNodes == 0 {
 		return nil
 	}
 	own, n := sessionName(m.sessionNow()), 0

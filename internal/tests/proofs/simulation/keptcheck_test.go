@@ -43,8 +43,6 @@ type keptPlace struct {
 	session int64
 	holders int
 	ended   time.Time // the last hold
-	by      *worker   // whose hold that was
-	before  int64     // for how long its hooks had blocked then
 	next    time.Time // when a hold began while another one was not known to have ended; zero if none did
 	passed  int       // hand-overs since it was spoilt
 	uses    int       // after it had been kept
@@ -184,8 +182,7 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 		ks.nodes[node] = p
 	}
 	defer func() { p.holders++ }()
-	// A hook of the release that blocks holds up the hand-over.
-	released := p.by != nil && now.Sub(p.ended) <= p.by.blockedSince(p.before)
+	released := !p.ended.IsZero() && p.ended.Equal(now)
 	if p.mode == "" {
 		p.mode, p.first, p.session, p.reads = mode, now, live, ks.w.kind.modeOf(n) == "read"
 		return nil
@@ -256,7 +253,7 @@ func (ks *keptPlaces) endedHold(k *worker, node string) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("%s: it was used again while it was held, %v before this end", node, now.Sub(p.next)))
 	}
 	p.holders--
-	p.ended, p.by, p.before, p.next = now, k, k.blocked.Load(), time.Time{}
+	p.ended, p.next = now, time.Time{}
 	return wrong
 }
 

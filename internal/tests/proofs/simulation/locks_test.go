@@ -82,8 +82,6 @@ type kind struct {
 	// hostile says that functions of a Do panic, that sessions have few nodes, and that workers that hold
 	// nothing call Unlock.
 	hostile bool
-	// blocking says that hooks block for a while.
-	blocking bool
 	// asyncs are the modes of locks whose Unlock waits for no server.
 	asyncs []string
 	// observed says that observers are compared with the server.

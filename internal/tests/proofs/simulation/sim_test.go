@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +30,6 @@ type world struct {
 	limits *limits
 	views  *views
 
-	hooked    atomic.Int64 // until when the last hook that has blocked did so, in nanoseconds
 	probes    int
 	sequences map[string]int32 // from which directories count, that have been in use for long
 	members   []*member
@@ -39,9 +37,6 @@ type world struct {
 	operator  *operator
 
 	foreigners *foreigners // nil: none
-
-	shortened atomic.Bool  // sessions may have been granted less than they asked for
-	strict    atomic.Int64 // the server that grants less now, counted from 1; 0: none does
 
 	mu    sync.Mutex
 	phase phase
@@ -298,7 +293,7 @@ func (w *world) beSlow(longest time.Duration) {
 
 // mayNotBeLost reports whether a session must survive the present slowness.
 func (w *world) mayNotBeLost(m *member) bool {
-	return w.in() == slow && !w.shortened.Load() && m.timeout >= 10*time.Second && m.knows != ignorant && w.plan.servers > 1
+	return w.in() == slow && m.timeout >= 10*time.Second && m.knows != ignorant && w.plan.servers > 1
 }
 
 // awaitEnd waits until every worker has been served or cancelled, or fails and cancels them.

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -23,9 +22,6 @@ type worker struct {
 
 	life context.Context
 	stop context.CancelFunc
-
-	wire    atomic.Pointer[tripwire] // of the call under way; nil for most
-	blocked atomic.Int64             // for how long hooks have blocked
 
 	calls   int   // so far
 	current *call // guarded by checks.mu
@@ -112,7 +108,6 @@ type call struct {
 	// until when the call may take, apart from the manager's Close; zero for no end
 	deadline time.Time
 	began    time.Time
-	before   int64 // blocked of the worker, then
 	mgr      *session.Manager
 
 	// The fields below are guarded by checks.mu.
@@ -125,7 +120,7 @@ type call struct {
 	kept     int     // so many places were kept then
 	number   int     // of the worker's calls
 	perCall  bool    // it has no node of its own
-	dropped  bool    // a hook has panicked in it
+	dropped  bool    // a function has panicked in it
 	finished bool    // it has returned
 	grants   map[string]grantInfo
 }
@@ -214,21 +209,15 @@ func (k *worker) lockTurn(c *call, l locker, owned bool) {
 func (k *worker) unlock(c *call, l locker, h *holding) {
 	k.now("Unlock " + c.path)
 	was := l.Held()
-	began, before := time.Now(), k.blocked.Load()
+	began := time.Now()
 	h.end()
-	var err error
-	unlock := func() { err = l.Unlock() }
-	if k.world.kind.ownershipOf(c.mode).shared {
-		unlock() // a second one could take what is another worker's
-	} else {
-		k.survives("Unlock "+c.path, unlock)
-	}
+	err := l.Unlock()
 	k.log("Unlock %s: %s", c.path, kindOfError(err))
 	most := 1100 * time.Millisecond
 	if k.world.kind.async(c.mode) {
 		most = 0
 	}
-	if took := time.Since(began) - k.blockedSince(before); took > most {
+	if took := time.Since(began); took > most {
 		k.world.checks.fail("%s: Unlock took %v", k.name, took)
 	}
 	if k.world.kind.ownershipOf(c.mode).shared && c.mode == "read" && lost(err) {
@@ -240,23 +229,12 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 	k.checkUnlock(err, was)
 }
 
-// blockedSince returns for how long hooks have blocked since blocked had a value.
-func (k *worker) blockedSince(before int64) time.Duration {
-	return time.Duration(k.blocked.Load() - before)
-}
-
 // take calls Lock or TryLock; it reports whether the lock is held.
 func (c *call) take(l locker) bool {
 	w := c.world
 	w.checks.begin(c)
 	var ok bool
 	var err error
-	c.survives("Lock "+c.path, func() { ok, err = c.attemptLock(l) })
-	w.checks.finish(c, ok, err)
-	return ok
-}
-
-func (c *call) attemptLock(l locker) (ok bool, err error) {
 	if c.try {
 		c.now("TryLock " + c.path)
 		c.log("TryLock %s", c.path)
@@ -269,7 +247,8 @@ func (c *call) attemptLock(l locker) (ok bool, err error) {
 		ok = err == nil
 		c.log("Lock %s: %s", c.path, kindOfError(err))
 	}
-	return ok, err
+	w.checks.finish(c, ok, err)
+	return ok
 }
 
 // again enters the lock that the owner holds once more.
@@ -298,9 +277,7 @@ func (k *worker) bareTurn(c *call) {
 	}
 	k.now(what + " " + c.path)
 	k.log("%s %s", what, c.path)
-	var lease *queue.Lease
-	var err error
-	k.survives(what+" "+c.path, func() { lease, err = get(c.ctx) })
+	lease, err := get(c.ctx)
 	k.log("%s %s: %s", what, c.path, kindOfError(err))
 	if c.try && errors.Is(err, queue.ErrBusy) {
 		err = nil
@@ -317,7 +294,7 @@ func (k *worker) bareTurn(c *call) {
 	k.now("Release " + c.path)
 	was := lease.Err() == nil
 	h.end()
-	k.survives("Release "+c.path, func() { err = lease.Release(ctx) })
+	err = lease.Release(ctx)
 	k.log("Release %s: %s", c.path, kindOfError(err))
 	if errors.Is(err, queue.ErrReleasePending) { // which Release returns when its context ends, or its session, and Unlock never
 		err = nil
@@ -333,12 +310,8 @@ func (k *worker) hold(h *holding) {
 		d = k.upTo(4 * k.m.timeout) // longer than the server waits for a client that is cut off
 	}
 	end := time.Now().Add(d)
-	for time.Now().Before(end) || k.m.keeps() {
-		d := 200 * time.Millisecond
-		if !k.m.keeps() {
-			d = min(d, time.Until(end)+1)
-		}
-		k.sleep(d)
+	for time.Now().Before(end) {
+		k.sleep(min(200*time.Millisecond, time.Until(end)+1))
 		if !h.isHeld() {
 			k.sleep(k.upTo(time.Second))
 			return
