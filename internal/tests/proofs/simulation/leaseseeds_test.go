@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -70,8 +71,8 @@ type attack struct {
 	timeout        time.Duration
 	late           time.Duration // by which every answer is; 0 in most seeds
 	told           bool
-	leader, home   int // servers: the holder is at home, a follower
-	way            *way
+	leader, home   int       // servers: the holder is at home, a follower
+	way            *endpoint // of the holder
 	holder, other  *session.Manager
 	lease          *queue.Lease
 	rivals         chan *queue.Lease
@@ -134,9 +135,13 @@ func (a *attack) run(t *testing.T) {
 		a.timeout *= 3 // a lease has to last for several answers
 	}
 	delay := a.upTo(5 * time.Millisecond)
-	a.way = newWay(a.srv.DialerTo(a.home), [2]time.Duration{delay, delay + a.late})
+	w := &world{seed: a.seed, plan: plan{servers: 3}, trace: newTrace(), server: a.srv}
+	w.checks, w.limits = newChecks(w), newLimits(w)
+	a.way = newEndpoint(w, firstManager, "holder")
+	a.way.pinned, a.way.delays = a.home, map[zktest.Direction]time.Duration{zktest.ToServer: delay, zktest.ToClient: delay + a.late}
 	a.holder, a.other = a.connect(t, a.way.dial), a.connect(t, a.elsewhere())
-	defer a.way.end()
+	defer time.Sleep(5 * time.Second) // what is on its way arrives nowhere
+	defer a.way.cut()
 	defer a.holder.Close()
 	defer a.other.Close()
 	a.take(t)
@@ -151,14 +156,14 @@ func (a *attack) run(t *testing.T) {
 }
 
 // elsewhere is the server of the rival: the leader, or the third server if the leader will be deposed.
-func (a *attack) elsewhere() func(context.Context, string, string) (dialed, error) {
+func (a *attack) elsewhere() func(context.Context, string, string) (net.Conn, error) {
 	if a.name == "with a deposed leader" {
 		return a.srv.DialerTo(3 - a.leader - a.home)
 	}
 	return a.srv.DialerTo(a.leader)
 }
 
-func (a *attack) connect(t *testing.T, dial func(context.Context, string, string) (dialed, error)) *session.Manager {
+func (a *attack) connect(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *session.Manager {
 	opts := append(slices.Clone(a.opts), session.WithTimeout(a.timeout), session.WithDialer(dial), session.WithLogger(quiet()))
 	if a.told {
 		opts = append(opts, session.WithTickTime(2*time.Second))
@@ -241,7 +246,7 @@ func (a *attack) await() {
 func (a *attack) heal() {
 	a.srv.HealLinks()
 	a.srv.Throttle(nil)
-	a.way.open()
+	a.way.heal()
 	for i := range 3 {
 		a.srv.ReleaseServer(i)
 		_ = a.srv.StartServer(i)
@@ -320,14 +325,14 @@ func (a *attack) cutOff() {
 func (a *attack) lateThenCut() {
 	late := a.upTo(a.timeout / 3)
 	if a.rng.IntN(2) == 0 {
-		a.way.close(true, false)
+		a.way.close(zktest.ToServer)
 		time.Sleep(a.timeout/6 + a.upTo(a.timeout/5))
 	} else {
-		a.way.close(false, true)
+		a.way.close(zktest.ToClient)
 		time.Sleep(late)
 		a.aim()
 	}
-	a.way.open()
+	a.way.close(0)
 	a.nudge()
 	time.Sleep(a.upTo(20 * time.Millisecond))
 	a.isolate(a.home)
@@ -340,9 +345,9 @@ func (a *attack) heldUp() {
 	half := a.awaitList() / 2
 	early := a.upTo(20 * time.Millisecond)
 	time.Sleep(half - early)
-	a.way.close(true, false)
+	a.way.close(zktest.ToServer)
 	time.Sleep(early + 2*half + a.upTo(30*time.Millisecond))
-	a.way.open()
+	a.way.close(0)
 	time.Sleep(a.late + 110*time.Millisecond + a.upTo(80*time.Millisecond)) // a sync, the gap, and a write
 	a.isolate(a.home)
 }
@@ -368,7 +373,7 @@ func (a *attack) stallThenCut() {
 // depose moves the holder to the leader, and cuts the leader off from the others. These elect a new
 // leader at once if they are restarted.
 func (a *attack) depose() {
-	a.way.to(a.srv.DialerTo(a.leader))
+	a.way.change(func() { a.way.pinned = a.leader })
 	a.way.cut()
 	time.Sleep(200*time.Millisecond + a.upTo(2*time.Second))
 	a.isolate(a.leader)
@@ -394,7 +399,7 @@ func (a *attack) shorter() {
 		granted = a.timeout / 2
 	}
 	a.srv.SetSessionTimeoutsOf(to, granted, granted)
-	a.way.to(a.srv.DialerTo(to))
+	a.way.change(func() { a.way.pinned = to })
 	a.way.cut()
 	time.Sleep(200*time.Millisecond + a.upTo(2*time.Second))
 	a.isolate(to)
