@@ -1,19 +1,15 @@
 package simulation
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -45,33 +41,6 @@ func (w *world) wear() {
 	}
 }
 
-// restarts checks, at the end, that directories whose counters were used up can be used again,
-// because they were empty and were removed. It takes the usual lock of each directory. A
-// limit that was set keeps its directory, so restarts resets the limit first.
-func (w *world) restarts() {
-	for _, dir := range slices.Sorted(maps.Keys(w.sequences)) {
-		mgr, err := w.members[0].current(context.Background())
-		if err != nil {
-			return
-		}
-		ctx, cancel := w.asProbe(w.members[0])
-		err = w.useOnce(ctx, mgr, dir)
-		for tries := 0; errors.Is(err, queue.ErrSequence) && tries < 10; tries++ {
-			limited, resetErr := w.resetLimit(ctx, mgr, dir)
-			if !limited || resetErr != nil && !errors.Is(resetErr, queue.ErrSequence) { // it lets the directory go
-				err = cmp.Or(resetErr, err)
-				break
-			}
-			err = w.useOnce(ctx, mgr, dir) // the first that fails once more removes the directory
-			w.sleep(operatorSlot, 100*time.Millisecond)
-		}
-		cancel()
-		if err != nil && w.members[0].maxNodes == 0 {
-			w.checks.fail("%s, which counts from %d, cannot be used at the end: %v", dir, w.sequences[dir], err)
-		}
-	}
-}
-
 // useOnce takes and releases what is usual in a directory.
 func (w *world) useOnce(ctx context.Context, mgr *session.Manager, dir string) error {
 	l, err := w.usual(ctx, mgr, dir)
@@ -79,29 +48,6 @@ func (w *world) useOnce(ctx context.Context, mgr *session.Manager, dir string) e
 		return err
 	}
 	return l.Release(ctx)
-}
-
-// resetLimit gives the limit of a directory back. It reports false if workers set none there.
-func (w *world) resetLimit(ctx context.Context, mgr *session.Manager, dir string) (bool, error) {
-	if w.kind.limited == nil {
-		return false, nil
-	}
-	for _, p := range w.plan.paths {
-		n, ok := w.kind.limited(p)[dir]
-		if !ok {
-			continue
-		}
-		s, err := semaphore.New(mgr, dir, n)
-		if err == nil {
-			noted := w.limits.begin(dir, n)
-			err = s.ResetLimit(ctx)
-			if noted {
-				w.limits.end(dir, err == nil)
-			}
-		}
-		return true, err
-	}
-	return false, nil
 }
 
 // usual takes one lease of the type that is usual in a directory.

@@ -51,13 +51,10 @@ type campaign struct {
 	e    *election.Election
 	most int // so many terms, if nothing ends Run before
 
-	terms   int
-	ended   time.Time    // of the last term, if WithTermEnd tells
-	granted time.Time    // of the present term
-	inside  atomic.Bool  // lead runs
-	asked   atomic.Bool  // Resign has ended a term, or an operator may have
-	now     atomic.Value // the context of lead
-	node    string       // of the present term
+	terms  int
+	ended  time.Time    // of the last term, if WithTermEnd tells
+	inside atomic.Bool  // lead runs
+	now    atomic.Value // the context of lead
 }
 
 var errDone = errors.New("enough terms")
@@ -121,19 +118,15 @@ func (r *campaign) lead(ctx context.Context) error {
 	k, w := r.k, r.k.world
 	lease, _ := queue.LeaseFrom(ctx)
 	r.terms++
-	r.granted, r.node = time.Now(), lease.Path()
 	r.now.Store(&ctx)
 	r.inside.Store(true)
 	defer r.inside.Store(false)
 	if r.terms == 1 {
 		w.checks.finish(r.c, true, nil)
 	}
-	k.log("leads by %s", r.node)
+	k.log("leads by %s", lease.Path())
 	h := w.checks.held(r.c, func() bool { return r.leads(ctx) })
 	defer w.checks.termOver(h)
-	if k.rng.IntN(3) == 0 {
-		r.askTerm(ctx, h)
-	}
 	k.hold(h)
 	how := k.rng.IntN(8)
 	k.now("the end of a term of " + r.c.path)
@@ -155,25 +148,7 @@ func (r *campaign) leads(ctx context.Context) bool {
 	if !leader {
 		r.k.world.checks.fail("%s: the context of a term is alive, and IsLeader is false", r.k.name)
 	}
-	if since := r.k.world.views.resignAsked(r.node); !since.IsZero() {
-		if r.granted.After(since) {
-			since = r.granted
-		}
-		if late := time.Since(since); late > prompt {
-			r.k.world.checks.fail("%s leads %v after it was asked to resign", r.k.name, late)
-		}
-	}
 	return true
-}
-
-// askTerm compares the number of the term with those of others. A candidate whose node an operator has deleted may
-// learn of that after others have led.
-func (r *campaign) askTerm(outer context.Context, h *holding) {
-	ctx, cancel := context.WithTimeout(outer, time.Second)
-	defer cancel()
-	if number, err := election.Term(ctx); err == nil && !r.k.world.checks.excused(h) {
-		r.k.world.views.term(r.c.path, r.k.world.checks.orderOf(r.c, r.c.path), number)
-	}
 }
 
 // resignLater has another goroutine call Resign, in some campaigns.
@@ -185,7 +160,6 @@ func (r *campaign) resignLater() (stop func() bool) {
 	at := slot(time.Now().Add(k.upTo(8*k.world.plan.busy)), k.m.party, mix(k.world.seed, "resign", k.id, time.Now()))
 	return time.AfterFunc(time.Until(at), func() {
 		inside := r.inside.Load()
-		r.asked.Store(true)
 		resigned := r.e.Resign()
 		k.log("Resign: %v", resigned)
 		if resigned != inside {
@@ -201,10 +175,8 @@ func (r *campaign) resignLater() (stop func() bool) {
 func (r *campaign) over(err error) error {
 	r.ended = time.Now()
 	r.k.log("a term of %s ends: %s", r.c.path, kindOfError(err))
-	asked := r.asked.Swap(false) || r.k.world.views.everAsked(r.node)
 	switch {
-	case err == nil, lost(err), errors.Is(err, errDone):
-	case errors.Is(err, election.ErrResigned) && (asked || r.terms == 0):
+	case err == nil, lost(err), errors.Is(err, errDone), errors.Is(err, election.ErrResigned):
 	default:
 		r.k.world.checks.fail("%s: a term ends with %v", r.k.name, err)
 	}

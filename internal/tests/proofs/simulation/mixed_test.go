@@ -15,7 +15,7 @@ import (
 // call uses a lock of another type than the directory's.
 var mixedKind = kind{
 	name:      "mixed",
-	modes:     mixedModes(),
+	modes:     mixed.modes(),
 	modeOf:    typedMode,
 	open:      openMixed,
 	together:  mixedTogether,
@@ -25,44 +25,34 @@ var mixedKind = kind{
 	handovers: handovers,
 	reentrant: true,
 	also:      downgrade,
-	parts:     func(c *call) []part { return below(c.path, mixed[c.mode].parts) },
-	meet:      meetMixed,
-	whose:     func(mode string) ownership { return mixed[mode].ownership },
+	parts:     mixed.partsOf,
+	meet:      mixed.meet,
+	whose:     mixed.whose,
+	choose:    func(k *worker) (path, mode string) { return k.choose(mixedHabits) },
 	limited:   func(path string) map[string]int { return map[string]int{path + "/s": leases} },
 	revocable: true,
 	hostile:   true,
 }
 
-// mixed has the locks that calls of each mode take, and how often each is called.
-var mixed = map[string]struct {
-	often int
-	parts []part // below the path
-	ownership
-}{
-	"plain": {often: 3, parts: []part{{"/m", "lock"}}},
-	"local": {4, []part{{"/m", "lock"}}, ownership{shared: true, perCall: true}},
-	"do":    {2, []part{{"/m", "lock"}}, ownership{shared: true}},
-	"all":   {4, []part{{"/m", "lock"}, {"/r", "write"}, {"/s", "1"}}, ownership{shared: true, perCall: true}},
-	"write": {often: 2, parts: []part{{"/r", "write"}}},
-	"read":  {often: 3, parts: []part{{"/r", "read"}}},
-	"1":     {often: 3, parts: []part{{"/s", "1"}}},
-	"2":     {often: 1, parts: []part{{"/s", "2"}}},
-	"3":     {often: 1, parts: []part{{"/s", "3"}}},
+// mixed has the locks that calls of each mode take.
+var mixed = usages{
+	"plain": {parts: []part{{"/m", "lock"}}},
+	"local": {parts: []part{{"/m", "lock"}}, ownership: together},
+	"do":    {parts: []part{{"/m", "lock"}}, ownership: ownership{shared: true}},
+	"all":   {parts: []part{{"/m", "lock"}, {"/r", "write"}, {"/s", "1"}}, ownership: together},
+	"write": {parts: []part{{"/r", "write"}}},
+	"read":  {parts: []part{{"/r", "read"}}},
+	"1":     {parts: []part{{"/s", "1"}}},
+	"2":     {parts: []part{{"/s", "2"}}},
+	"3":     {parts: []part{{"/s", "3"}}},
 	// These are of the wrong type for their directory.
-	"reader at the mutex":    {often: 1, parts: []part{{"/m", "read"}}},
-	"mutex at the semaphore": {often: 1, parts: []part{{"/s", "lock"}}},
-	"lease at the rwlock":    {often: 1, parts: []part{{"/r", "1"}}},
+	"reader at the mutex":    {parts: []part{{"/m", "read"}}},
+	"mutex at the semaphore": {parts: []part{{"/s", "lock"}}},
+	"lease at the rwlock":    {parts: []part{{"/r", "1"}}},
 }
 
-func mixedModes() (out []string) {
-	for mode, how := range mixed {
-		for range how.often {
-			out = append(out, mode)
-		}
-	}
-	slices.Sort(out) // maps have no order, and seeds draw by number
-	return out
-}
+// mixedHabits are the modes that workers of one manager use most of the time.
+var mixedHabits = [][]string{{"plain", "local", "all", "read", "1"}, {"local", "do", "all", "write", "2"}, {"all", "write", "read", "1", "3"}}
 
 func below(path string, parts []part) []part {
 	out := slices.Clone(parts)
@@ -111,18 +101,6 @@ func mixedWeight(ahead, me string) int {
 func mixedSlack(me string) int {
 	if isCount(me) {
 		return leases - atoi(me)
-	}
-	return 0
-}
-
-// meetMixed is the weight of a call for another.
-func meetMixed(ahead, me *call) int {
-	for _, p := range mixed[ahead.mode].parts {
-		for _, q := range mixed[me.mode].parts {
-			if p.dir == q.dir && !(p.mode == "read" && q.mode == "read") {
-				return 1
-			}
-		}
 	}
 	return 0
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -43,16 +42,10 @@ type views struct {
 	all   []*observation
 	first map[string]string    // by path, the node of the leader on the server
 	moved map[string]time.Time // since when
-	asked map[string]time.Time // nodes whose owners were asked to resign, in the calm
-	ever  map[string]bool      // nodes whose owners were asked to resign
-	terms map[string][]token   // by path
 }
 
 func newViews(w *world) *views {
-	return &views{
-		w: w, first: make(map[string]string), moved: make(map[string]time.Time),
-		asked: make(map[string]time.Time), ever: make(map[string]bool), terms: make(map[string][]token),
-	}
+	return &views{w: w, first: make(map[string]string), moved: make(map[string]time.Time)}
 }
 
 // observerTurn observes an election for a while, or until the sequence ends.
@@ -223,56 +216,4 @@ func (m *member) connectedSince(now time.Time) time.Time {
 		return now
 	}
 	return m.since
-}
-
-// touched notes that an operator is about to write to a node, maybe to ask its owner to resign.
-func (vs *views) touched(node string, resign bool) {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	delete(vs.asked, node)
-	if resign {
-		vs.ever[node] = true
-	}
-}
-
-// resignWritten notes that the servers have what asks the owner of a node to resign. Before that, the operator's own connection
-// can hold it up.
-func (vs *views) resignWritten(node string) {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	// Until then, news can be held up by a connection that is broken since before the calm.
-	if since := vs.w.calmSince(); !since.IsZero() && !time.Now().Before(since) {
-		vs.asked[node] = time.Now()
-	}
-}
-
-// resignAsked returns when the owner of a node was asked to resign, in the calm. It returns the zero time if it was not,
-// or if the node has been written to since.
-func (vs *views) resignAsked(node string) time.Time {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	return vs.asked[node]
-}
-
-// everAsked reports whether the owner of a node may have been asked to resign.
-func (vs *views) everAsked(node string) bool {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	return vs.ever[node]
-}
-
-// term compares the number of a term with those before and after it.
-func (vs *views) term(dir string, order int, number int64) {
-	vs.mu.Lock()
-	var wrong []int64
-	for _, o := range vs.terms[dir] {
-		if o.order != order && (o.order < order) != (o.value < number) {
-			wrong = append(wrong, o.value)
-		}
-	}
-	vs.terms[dir] = append(vs.terms[dir], token{order: order, value: number})
-	vs.mu.Unlock()
-	for _, other := range wrong {
-		vs.w.checks.fail("the terms of %s do not grow: %d and %d", strings.TrimPrefix(dir, "/"), number, other)
-	}
 }

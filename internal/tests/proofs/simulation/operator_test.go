@@ -49,13 +49,9 @@ func (o *operator) touch(node string) {
 	}
 	ctx, cancel := within(time.Second)
 	defer cancel()
-	resign := o.w.kind.revocable && o.rng.IntN(2) == 0
-	o.w.views.touched(node, resign)
-	if resign {
+	if o.w.kind.revocable && o.rng.IntN(2) == 0 {
 		o.w.trace.add("oper", "revoke %s", node)
-		if zklock.Revoke(ctx, o.m, node) == nil { // it may be gone
-			o.w.views.resignWritten(node)
-		}
+		_ = zklock.Revoke(ctx, o.m, node) // it may be gone
 		return
 	}
 	s, err := o.m.Session(ctx)

@@ -333,7 +333,6 @@ func (w *world) checkEmpty() {
 		w.sleep(faultSlot, slices.Max(slices.Collect(maps.Values(w.kind.keeps))))
 	}
 	w.probe()
-	w.restarts()
 	w.limits.forget()
 	w.useAll()
 	w.reap() // a watch on a directory's configuration goes with the directory
