@@ -3,7 +3,6 @@ package size
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -68,35 +67,6 @@ func TestOneObject(t *testing.T) {
 			}
 		})
 	}
-}
-
-// As many in ten sessions.
-func TestTenSessions(t *testing.T) {
-	longtest.Only(t)
-	e := server(t)
-	const n = 800
-	var users [10]*user
-	for i := range users {
-		users[i] = newUser(t, e.ConnectString())
-	}
-	var all sync.WaitGroup
-	for i, u := range users {
-		all.Go(func() {
-			u.during(fmt.Sprint("session ", i, ", ", n, " goroutines on one lock"), func(ctx context.Context) {
-				each(t, n, func(int) error { return take(ctx, u.Manager, "/one") })
-			})
-		})
-	}
-	all.Wait()
-}
-
-// As many goroutines of one session, each with a lock of its own.
-func TestManyLocks(t *testing.T) {
-	u := newUser(t, server(t).ConnectString())
-	n := longtest.Pick(300, 8000)
-	u.during(fmt.Sprint(n, " locks"), func(ctx context.Context) {
-		each(t, n, func(i int) error { return take(ctx, u.Manager, fmt.Sprint("/many/", i)) })
-	})
 }
 
 // A session that is full of locks gives all of them back at once. The deletes do not keep its heartbeats waiting.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 type nothing struct{}
@@ -53,18 +52,4 @@ func TestLongDirectory(t *testing.T) {
 	if n := u.suspended.Load(); n > 0 {
 		t.Errorf("the connection was lost %d times", n)
 	}
-}
-
-// A real server refuses a request that is longer than its jute.maxbuffer. The request fails, and another
-// lock of the session lives on.
-func TestLongRequest(t *testing.T) {
-	longtest.Only(t)
-	e := server(t, zktest.Environ("JAVA_TOOL_OPTIONS", "-Djute.maxbuffer=32768"))
-	u := newUser(t, e.ConnectString())
-	u.during("request of 60 kB to a server that takes 32 kB", func(ctx context.Context) {
-		if err := takeWith(ctx, u.Manager, "/lock", make([]byte, 60<<10)); !isTooLong(err) {
-			t.Errorf("%v, want ErrTooLong", err)
-		}
-	})
-	must(t, takeWith(t.Context(), u.Manager, "/lock", make([]byte, 30<<10)))
 }
