@@ -1,3 +1,5 @@
+// Package brokenpolicies has every function of a queue.Policy panic or end its goroutine, at every call, in locks of a kind of
+// one's own. The caller recovers the panic, as net/http does. The lock must be free for others afterwards.
 package brokenpolicies
 
 import (
@@ -5,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,43 +19,102 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// world is two clients of one server. The policies of one of them call the trap.
-type world struct {
-	*testing.T
-	server      *zktest.Server
-	trap        *trap
-	hooks       tally
-	ours, other *session.Manager
-	paths       int
+func TestMain(m *testing.M) { testserver.Main(m) }
 
-	// The fields below are of the present try.
-	function     string
-	way          way
-	n            int
-	path         string
+// errTrap is what a trap panics with.
+type errTrap struct{}
+
+// trap makes one call of one function of a policy panic, or end its goroutine. The zero trap never does.
+type trap struct {
+	function string
+	exits    bool
+	left     atomic.Int64 // calls until then
+}
+
+// call is made by every function of a policy.
+func (t *trap) call(function string) {
+	switch {
+	case t.function != function || t.left.Add(-1) != 0:
+	case t.exits:
+		runtime.Goexit()
+	default:
+		panic(errTrap{})
+	}
+}
+
+func (t *trap) struck() bool { return t.function != "" && t.left.Load() <= 0 }
+
+// functions are the names of the functions of policies.
+var functions = []string{"Policy", "Weight", "Replaces", "Configured"}
+
+// policy is the policy of a mutex.
+func (t *trap) policy(queue.Node) queue.Policy {
+	t.call("Policy")
+	return queue.Policy{
+		Weight:   func(queue.Node) int { t.call("Weight"); return 1 },
+		Replaces: func(queue.Node) bool { t.call("Replaces"); return false },
+	}
+}
+
+func (t *trap) configured(n queue.Node, config queue.Config) (queue.Policy, error) {
+	if len(config.Data) == 0 {
+		return queue.Policy{}, errors.New("a policy was asked for without a configuration")
+	}
+	t.call("Configured")
+	return t.policy(n), nil
+}
+
+// kinds are kinds of lock whose policies call the trap.
+var kinds = map[string]func(t *trap) *queue.Kind{
+	"policy": func(t *trap) *queue.Kind {
+		return &queue.Kind{Name: "policy", Prefixes: []string{"custom-"}, Policy: t.policy}
+	},
+	"configured": func(t *trap) *queue.Kind {
+		return &queue.Kind{
+			Name: "configured", Prefixes: []string{"custom-"},
+			Configuration: &queue.Configuration{Config: []byte("x"), Policy: t.configured},
+		}
+	},
+}
+
+// lock is a lock of such a kind.
+type lock struct {
+	*queue.Queue
+	kind *queue.Kind
+}
+
+func newLock(t *testing.T, m *session.Manager, path string, kind *queue.Kind) lock {
+	t.Helper()
+	q, err := queue.New(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock{q, kind}
+}
+
+func (l lock) acquire(ctx context.Context) (*queue.Lease, error) {
+	return l.Acquire(ctx, queue.Request{Kind: l.kind})
+}
+
+// try is one acquisition, in which one call of a policy panics or ends its goroutine.
+type try struct {
+	*testing.T
+	server       *zktest.Server
 	mine, theirs lock
+	path         string
 	lease        *queue.Lease
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{T: t, server: zktest.Start(t), trap: new(trap)}
-	// There is room for one node, so that a place that is counted and not given back is noticed.
-	w.ours = testserver.Connect(t, w.server.ConnectString(), session.WithTrace(w.hooks.trace()), session.WithNodeLimits(1, 1<<20),
-		session.WithLogger(slog.New(slog.DiscardHandler)))
-	w.other = testserver.Connect(t, w.server.ConnectString())
-	return w
-}
-
-func (w *world) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	w.Cleanup(cancel)
-	return ctx
-}
-
-// caller runs f as the caller of the lock, and returns when f has ended in any way. It recovers as net/http does.
-func (w *world) caller(f func()) {
+func (w *try) must(err error) {
 	w.Helper()
-	w.trap.arm(w.function, w.way, w.n)
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+// caller runs an acquisition, and returns when it has ended in any way. It recovers as net/http does.
+func (w *try) caller(acquire func(context.Context) (*queue.Lease, error)) {
+	w.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -59,41 +123,26 @@ func (w *world) caller(f func()) {
 				panic(v)
 			}
 		}()
-		f()
+		var err error
+		w.lease, err = acquire(w.Context())
+		w.must(err)
 	}()
 	select {
 	case <-done:
 	case <-time.After(testserver.Patience):
-		w.Fatalf("%s, call %d: the call hangs", w.function, w.n)
+		w.Fatal("the call hangs")
 	}
 }
 
-// acquire is an acquisition that the trap may strike.
-func (w *world) acquire() {
-	w.caller(func() {
-		var err error
-		w.lease, err = w.mine.Acquire(w.context())
-		w.must(err)
-	})
-}
-
-// step is one of the things that callers do with a lock.
-type step struct {
-	name string
-	do   func(w *world)
-}
-
-var steps = []step{
-	{"granted at once", (*world).acquire},
-	{"tried", func(w *world) {
-		w.caller(func() {
-			var err error
-			w.lease, err = w.mine.TryAcquire(w.context())
-			w.must(err)
+var steps = map[string]func(w *try){
+	"granted at once": func(w *try) { w.caller(w.mine.acquire) },
+	"tried": func(w *try) {
+		w.caller(func(ctx context.Context) (*queue.Lease, error) {
+			return w.mine.TryAcquire(ctx, queue.Request{Kind: w.mine.kind})
 		})
-	}},
-	{"waiting", func(w *world) {
-		l, err := w.theirs.Acquire(w.context())
+	},
+	"waiting": func(w *try) {
+		l, err := w.theirs.acquire(w.Context())
 		w.must(err)
 		released, ended := make(chan error, 1), make(chan struct{})
 		go func() { // releases when the caller waits, or has ended
@@ -105,82 +154,38 @@ var steps = []step{
 				}
 				break
 			}
-			released <- l.Release(w.context())
+			released <- l.Release(w.Context())
 		}()
-		w.acquire()
+		w.caller(w.mine.acquire)
 		close(ended)
 		w.must(<-released)
-	}},
-	{"reply lost", func(w *world) {
+	},
+	"reply lost": func(w *try) {
 		w.server.CutAfterCommit(zktest.On(zktest.OpCreate, w.path+"/"))
-		w.acquire()
-	}},
+		w.caller(w.mine.acquire)
+	},
 }
 
 // contenders counts the contenders of all processes.
-func (w *world) contenders() int {
-	all, err := w.theirs.Contenders(w.context())
+func (w *try) contenders() int {
+	all, err := w.theirs.Contenders(w.Context(), w.theirs.kind)
 	if err != nil {
 		return 0
 	}
 	return len(all)
 }
 
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Errorf("%s, call %d: %v", w.function, w.n, err)
-	}
-}
-
-// try does one step, in which one call of a policy panics or ends its goroutine, and checks that nothing
-// is left. It reports whether there was such a call.
-func (w *world) try(s step, kind func(*trap) *queue.Kind) bool {
-	w.paths++
-	w.path = fmt.Sprintf("/lock%d", w.paths)
-	var err error
-	w.mine, err = newLock(w.ours, w.path, kind(w.trap))
-	w.must(err)
-	w.theirs, err = newLock(w.other, w.path, kind(new(trap)))
-	w.must(err)
-	w.lease = nil
-	s.do(w)
-	struck := w.trap.disarm()
-	if struck != (w.lease == nil) {
-		w.Errorf("%s, call %d: struck: %v, and the lease is %v", w.function, w.n, struck, w.lease)
-	}
-	if w.trap.unconfigured.Load() {
-		w.Errorf("%s, call %d: a policy was asked for without a configuration", w.function, w.n)
-	}
-	if w.lease != nil {
-		w.must(w.lease.Release(w.context()))
-	}
-	w.free("others", w.theirs)
-	w.free("its own process", w.mine)
-	all, err := w.theirs.Contenders(w.context())
-	w.must(err)
-	if len(all) > 0 {
-		w.Errorf("%s, call %d: left in the queue: %v", w.function, w.n, all)
-	}
-	zktest.Eventually(w, testserver.Patience, "the hooks are told of every end", func() bool { return w.hooks.open() == 0 })
-	return struck && !w.Failed()
-}
-
 // free takes the lock and gives it back.
-func (w *world) free(whose string, l lock) {
+func (w *try) free(whose string, l lock) {
 	w.Helper()
-	ctx := w.context()
-	what := fmt.Sprintf("%s, call %d: the lock is free for %s", w.function, w.n, whose)
-	zktest.Eventually(w, testserver.Patience, what, func() bool {
-		lease, err := l.Acquire(ctx)
-		if errors.Is(err, session.ErrTooManyNodes) && ctx.Err() == nil { // a removal is under way
+	zktest.Eventually(w, testserver.Patience, "the lock is free for "+whose, func() bool {
+		lease, err := l.acquire(w.Context())
+		if errors.Is(err, session.ErrTooManyNodes) { // a removal is under way
 			return false
 		}
+		w.must(err)
 		if err == nil {
-			err = lease.Release(ctx)
-		}
-		if err != nil {
-			w.Fatalf("%s, call %d: for %s the lock is not free: %v", w.function, w.n, whose, err)
+			w.must(lease.Release(w.Context()))
 		}
 		return true
 	})
@@ -189,15 +194,38 @@ func (w *world) free(whose string, l lock) {
 // A policy that panics, or ends its goroutine, at any of its calls leaves no node, no counted place and no waiter.
 func TestPolicies(t *testing.T) {
 	for name, kind := range kinds {
-		for _, s := range steps {
-			for what, way := range ways {
-				t.Run(name+", "+s.name+", "+what, func(t *testing.T) {
-					w := newWorld(t)
-					w.way = way
+		for what, step := range steps {
+			for _, exits := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, exits %v", name, what, exits), func(t *testing.T) {
+					server := zktest.Start(t)
+					// There is room for one node, so that a place that is counted and not given back is noticed.
+					ours := testserver.Connect(t, server.ConnectString(), session.WithNodeLimits(1, 1<<20), session.WithLogger(slog.New(slog.DiscardHandler)))
+					other := testserver.Connect(t, server.ConnectString())
 					calls := 0
-					for _, w.function = range functions {
-						for w.n = 1; w.try(s, kind); w.n++ {
-							calls++
+					for _, function := range functions {
+						for n, struck := 1, true; struck && !t.Failed(); n++ {
+							armed := &trap{function: function, exits: exits}
+							armed.left.Store(int64(n))
+							path := fmt.Sprintf("/%s/%d", function, n)
+							w := &try{T: t, server: server, path: path, theirs: newLock(t, other, path, kind(new(trap)))}
+							w.mine = newLock(t, ours, path, kind(armed))
+							step(w)
+							if struck = armed.struck(); struck {
+								calls++
+							} else {
+								armed.left.Store(math.MaxInt64)
+							}
+							if struck != (w.lease == nil) {
+								t.Errorf("struck: %v, and the lease is %v", struck, w.lease)
+							}
+							if w.lease != nil {
+								w.must(w.lease.Release(t.Context()))
+							}
+							w.free("others", w.theirs)
+							w.free("its own process", w.mine)
+							if left := w.contenders(); left > 0 || t.Failed() {
+								t.Errorf("%s, call %d: %d left in the queue", function, n, left)
+							}
 						}
 					}
 					if calls == 0 {
