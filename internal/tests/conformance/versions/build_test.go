@@ -85,15 +85,15 @@ func build(dir string) (program string, err error) {
 	if err := extract(ctx, strings.TrimSpace(string(commit)), module); err != nil {
 		return "", err
 	}
-	for _, file := range []string{"protocol.go", "locks.go"} {
-		source, err := os.Open(filepath.Join("driver", file))
-		if err == nil {
-			err = write(filepath.Join(module, driverDir, file), source)
-			_ = source.Close()
-		}
-		if err != nil {
-			return "", err
-		}
+	source, err := os.ReadFile(filepath.Join("driver", "driver.go"))
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(module, driverDir)) // it has one of its own
+	}
+	if err == nil {
+		err = write(filepath.Join(module, driverDir, "driver.go"), bytes.NewReader(source))
+	}
+	if err != nil {
+		return "", err
 	}
 	if err := write(filepath.Join(module, driverDir, "main", "main.go"), strings.NewReader(mainProgram)); err != nil {
 		return "", err

@@ -112,7 +112,7 @@ func firstGranted(t *testing.T, a, b *ticket) (first, then *ticket) {
 
 // shares reports whether the goroutines of the first process share a place in the queue.
 func (p pair) shares() bool {
-	return strings.HasPrefix(p.first.Kind, "lazy") || strings.HasPrefix(p.first.Kind, "local")
+	return strings.HasPrefix(p.first.Kind, "lazy")
 }
 
 // trySoon tries until it gets a lock that nobody uses. Another process may still be about to leave.
