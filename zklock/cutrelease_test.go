@@ -2,10 +2,8 @@ package zklock_test
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -17,20 +15,11 @@ import (
 // new connection before the create, so it never waits for its own node, and it has the lock as soon as it has a connection.
 func TestLockAgainAfterCut(t *testing.T) {
 	const cuts = 1000
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		srv.Delay(2 * time.Millisecond)
-		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(srv.Dialer()), session.WithTimeout(10*time.Second),
-			session.WithLogger(slog.New(slog.DiscardHandler)),
-			session.WithBackoff(time.Millisecond, 10*time.Millisecond))
-		must(t, err)
-		defer m.Close()
+	run(t, func(w *world) {
+		w.Delay(2 * time.Millisecond)
+		m := w.Connect(session.WithBackoff(time.Millisecond, 10*time.Millisecond))
 		var locks []*zklock.Mutex
-		for i := range 4 {
-			var opts []zklock.Option
-			if i%2 == 1 {
-				opts = append(opts, zklock.WithAsyncRelease())
-			}
+		for i, opts := range [][]zklock.Option{nil, {async}, nil, {async}} {
 			locks = append(locks, newMutex(t, m, fmt.Sprint("/locks/", i), opts...))
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -38,36 +27,34 @@ func TestLockAgainAfterCut(t *testing.T) {
 		isDelete := zktest.Any(zktest.OpDelete)
 		for i := range cuts { // each lock is held for less than 5 ms, after which a holder watches its own node
 			mx := locks[i%len(locks)]
-			must(t, mx.Lock(t.Context()))
-			var healed chan struct{}
+			w.Must(mx.Lock(w.Context()))
+			healed := make(chan struct{})
+			heal := func() { close(healed) }
 			switch rng.IntN(4) {
 			case 0:
-				srv.CutBefore(isDelete)
+				w.CutBefore(isDelete)
+				heal()
 			case 1:
-				srv.CutAfterCommit(isDelete)
+				w.CutAfterCommit(isDelete)
+				heal()
 			case 2: // an outage, which ends before or after the next Lock begins
-				srv.Refuse(true)
-				srv.Disconnect()
-				healed = make(chan struct{})
-				go func() {
-					defer close(healed)
-					time.Sleep(time.Duration(i%50) * time.Millisecond)
-					srv.Refuse(false)
-				}()
+				w.Refuse(true)
+				w.Disconnect()
+				time.AfterFunc(time.Duration(i%50)*time.Millisecond, func() { w.Refuse(false); heal() })
 				time.Sleep(upTo(4 * time.Millisecond))
 			case 3:
-				time.AfterFunc(upTo(10*time.Millisecond), srv.Disconnect)
+				time.AfterFunc(upTo(10*time.Millisecond), w.Disconnect)
 				time.Sleep(upTo(4 * time.Millisecond))
+				heal()
 			}
-			must(t, mx.Unlock())
-			must(t, mx.Lock(t.Context()))
-			if srv.Count(zktest.Any(zktest.OpGetData)) > 0 {
+			w.Must(mx.Unlock())
+			w.Must(mx.Lock(w.Context()))
+			if w.Count(zktest.Any(zktest.OpGetData)) > 0 {
 				t.Fatalf("after cut %d, Lock watches another node", i+1)
 			}
-			must(t, mx.Unlock())
-			if healed != nil {
-				<-healed
-			}
+			w.Must(mx.Unlock())
+			<-healed
 		}
+		w.Delay(0)
 	})
 }

@@ -357,3 +357,91 @@ func ExampleEscapePath() {
 	// /locks/100%25
 	// /locks/%
 }
+
+// A job that many replicas start skips its turn while one of them runs it.
+func ExampleMutex_TryDo() {
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/report") // those that skip write nothing
+	if err != nil {
+		log.Fatal(err)
+	}
+	report := func(ctx context.Context) error {
+		ran, err := lock.TryDo(ctx, func(context.Context) error { return nil }) // in another replica
+		fmt.Println("another one has run it too:", ran, err)
+		return nil
+	}
+	ran, err := lock.TryDo(context.Background(), report) // false and nil: another replica is at it
+	fmt.Println("run:", ran, err)
+	// Output:
+	// another one has run it too: false <nil>
+	// run: true <nil>
+}
+
+// A lock for each invoice. Nobody makes or removes them.
+func ExampleKeyed() {
+	m, closeAll := connectExample()
+	defer closeAll()
+	invoices, err := zklock.NewKeyed(m, "/locks/invoices") // once in a process
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, id := range []string{"2026/42", "2026/43"} {
+		err := invoices.Do(context.Background(), id, func(context.Context) error {
+			fmt.Println("alone with invoice", id, "at", invoices.Path(id))
+			return nil
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// alone with invoice 2026/42 at /locks/invoices/2026%2F42
+	// alone with invoice 2026/43 at /locks/invoices/2026%2F43
+}
+
+var errTooLong = errors.New("the work takes too long")
+
+// Work that takes too long ends by its own context. The lock is held until the function returns.
+func ExampleMutex_Do_timeout() {
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = lock.Do(context.Background(), func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Millisecond, errTooLong)
+		defer cancel()
+		<-ctx.Done() // work that looks at its context
+		return context.Cause(ctx)
+	})
+	fmt.Println(err)
+	// Output: the work takes too long
+}
+
+// Work that looks at no context cannot be ended. Somebody can be told that it takes too long.
+func ExampleMutex_Lock_timeout() {
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := lock.Lock(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	told := make(chan struct{})
+	late, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	stop := context.AfterFunc(late, func() {
+		fmt.Println("the report takes too long; the lock is held:", lock.Held())
+		close(told)
+	})
+	<-told // the work
+	stop() // before cancel, which would call the function
+	cancel()
+	if err := lock.Unlock(); err != nil {
+		log.Fatal(err)
+	}
+	// Output: the report takes too long; the lock is held: true
+}

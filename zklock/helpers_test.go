@@ -2,15 +2,14 @@ package zklock_test
 
 import (
 	"context"
-	"log/slog"
-	"runtime"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -21,12 +20,14 @@ var (
 	patient = expect.Patient
 	must    = expect.NoError
 	wantErr = expect.Match
+	run     = bubble.Run
 )
 
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	return expect.Receive(tb, what, ch)
-}
+type world = bubble.World
+
+const lockPath = "/locks/one"
+
+var lazy = zklock.WithLazyRelease(time.Minute)
 
 // connect returns a manager on the shared server. For locks it is another process.
 func connect(tb testing.TB, opts ...session.Option) *session.Manager {
@@ -37,18 +38,51 @@ func connect(tb testing.TB, opts ...session.Option) *session.Manager {
 func newMutex(tb testing.TB, m *session.Manager, path string, opts ...zklock.Option) *zklock.Mutex {
 	tb.Helper()
 	mx, err := zklock.New(m, path, opts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return mx
 }
 
-// write sets the data of a node, as another client does.
-func write(tb testing.TB, node, data string) {
+func newKeyed(tb testing.TB, m *session.Manager, dir string, opts ...zklock.Option) *zklock.Keyed {
 	tb.Helper()
-	_, err := testserver.Admin(tb).Set(node, []byte(data), -1)
+	k, err := zklock.NewKeyed(m, dir, opts...)
 	must(tb, err)
+	return k
 }
+
+func newMulti(tb testing.TB, locks ...zklock.ContextLocker) *zklock.MultiLock {
+	tb.Helper()
+	m, err := zklock.Multi(locks...)
+	must(tb, err)
+	return m
+}
+
+func newRW(tb testing.TB, m *session.Manager, path string, opts ...rwlock.Option) *rwlock.RWMutex {
+	tb.Helper()
+	rw, err := rwlock.New(m, path, opts...)
+	must(tb, err)
+	return rw
+}
+
+func newSem(tb testing.TB, m *session.Manager, path string, n int, opts ...semaphore.Option) *semaphore.Semaphore {
+	tb.Helper()
+	s, err := semaphore.New(m, path, n, opts...)
+	must(tb, err)
+	return s
+}
+
+// locker is a lock of any kind.
+type locker interface {
+	Lock(context.Context) error
+	TryLock(context.Context) (bool, error)
+	Unlock() error
+}
+
+// oneKey is the lock of one key.
+type oneKey struct{ *zklock.Keyed }
+
+func (k oneKey) Lock(ctx context.Context) error            { return k.Keyed.Lock(ctx, "a") }
+func (k oneKey) TryLock(ctx context.Context) (bool, error) { return k.Keyed.TryLock(ctx, "a") }
+func (k oneKey) Unlock() error                             { return k.Keyed.Unlock("a") }
 
 // background runs f in a goroutine, and sends its error.
 func background(f func() error) <-chan error {
@@ -57,85 +91,18 @@ func background(f func() error) <-chan error {
 	return ch
 }
 
-// pending fails the test if ch has a value. It shows only that the call has not returned yet, so use it
-// when the state of the server says that the call cannot return.
-func pending(tb testing.TB, what string, ch <-chan error) {
-	tb.Helper()
-	select {
-	case err := <-ch:
-		tb.Fatalf("%s: returned (%v), which it must not yet", what, err)
-	default:
-	}
+// ofLocks matches the requests for locks. Heartbeats are pings, and requests at the root.
+func ofLocks(r zktest.Request) bool { return len(r.Path) > 1 }
+
+// writes matches requests that change something.
+func writes(r zktest.Request) bool {
+	return ofLocks(r) && !zktest.Any(zktest.OpSync, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpExists)(r)
 }
 
-// expire ends the session of a manager behind a proxy.
-func expire(tb testing.TB, proxy *zktest.Proxy, m *session.Manager) {
-	tb.Helper()
-	must(tb, proxy.Expire(patient(tb), testserver.Session(tb, m).ID()))
-}
+func nothing(context.Context) error { return nil }
 
-// waitLost waits until a mutex knows that it is held no longer.
-func waitLost(tb testing.TB, mx *zklock.Mutex) {
-	tb.Helper()
-	zktest.Eventually(tb, testserver.Patience, "the loss to be known", func() bool { return !mx.Held() })
-}
-
-// watchesUnder returns the number of watches that a server has on dir and below it.
-func watchesUnder(tb testing.TB, server testserver.Interface, dir string) int {
-	tb.Helper()
-	text, err := server.Word(patient(tb), 0, "wchp") // each path, then its sessions, indented
-	must(tb, err)
-	n, ours := 0, false
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "/") {
-			ours = strings.HasPrefix(line, dir)
-		} else if ours && strings.HasPrefix(line, "\t") {
-			n++
-		}
-	}
-	return n
-}
-
-var lazy = zklock.WithLazyRelease(time.Minute)
-
-// waitGoroutines waits until there are no more than n goroutines, besides the four that each session keeps
-// for its next requests.
-func waitGoroutines(tb testing.TB, n, sessions int) {
-	tb.Helper()
-	n += sessions * 4
-	limit := time.Now().Add(testserver.Patience)
-	for runtime.NumGoroutine() > n {
-		if time.Now().After(limit) {
-			buf := make([]byte, 1<<20)
-			tb.Fatalf("%d goroutines, want at most %d:\n%s", runtime.NumGoroutine(), n, buf[:runtime.Stack(buf, true)])
-		}
-		runtime.Gosched()
-	}
-}
-
-// slotted is a lock with a slot: one hold at a time.
-type slotted interface {
-	Lock(context.Context) error
-	TryLock(context.Context) (bool, error)
-	Unlock() error
-	Held() bool
-}
-
-const lockPath = "/locks/one"
-
-// inBubble runs f in virtual time, with a server of its own. connect makes a manager, which for locks is
-// another process.
-func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager)) {
-	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
-		f(t, server, func(opts ...session.Option) *session.Manager {
-			m, err := session.Connect(t.Context(), "zookeeper:2181", append([]session.Option{
-				session.WithDialer(server.Dialer()), session.WithTimeout(10 * time.Second),
-				session.WithLogger(slog.New(slog.DiscardHandler)),
-			}, opts...)...)
-			must(t, err)
-			t.Cleanup(func() { _ = m.Close() })
-			return m
-		})
-	})
+func cancelled(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
 }

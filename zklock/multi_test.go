@@ -3,147 +3,436 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"runtime"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/rwlock"
-	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-func newMulti(tb testing.TB, locks ...zklock.ContextLocker) *zklock.MultiLock {
-	tb.Helper()
-	m, err := zklock.Multi(locks...)
-	must(tb, err)
-	return m
+// joint is a MultiLock of the mutexes at /a, /b and /c, and another process with the same mutexes. Each message takes
+// half of a round trip.
+type joint struct {
+	*world
+	m      *session.Manager
+	all    *zklock.MultiLock
+	others []*zklock.Mutex
 }
 
-// dirs returns the paths of n directories that are never removed, in order.
-func dirs(tb testing.TB, n int) []string {
-	tb.Helper()
-	base := testserver.Path(tb)
-	var out []string
-	for i := range n {
-		dir := base + "-" + string(rune('a'+i))
-		_, err := testserver.Admin(tb).Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
-		must(tb, err)
-		out = append(out, dir)
-	}
-	return out
-}
+var jointPaths = []string{"/a", "/b", "/c"}
 
-// ownType is a lock of a user's, which embeds one of this module.
-type ownType struct{ *zklock.Mutex }
-
-// Multi returns an error for bad arguments, before any I/O: the servers do not exist.
-func TestMultiInvalid(t *testing.T) {
-	open := func(servers string) *session.Manager {
-		m, err := session.Open(servers)
-		must(t, err)
-		t.Cleanup(func() { _ = m.Close() })
-		return m
-	}
-	const nobody = "192.0.2.1:2181"
-	m, same, app := open(nobody), open(nobody), open(nobody+"/app")
-	mutex := func(m *session.Manager, path string) *zklock.Mutex { return newMutex(t, m, path) }
-	rw, err := rwlock.New(m, "/b")
-	must(t, err)
-	sem, err := semaphore.New(m, "/c", 2)
-	must(t, err)
-	curator, err := semaphore.New(m, "/d", 2, semaphore.WithCuratorLayout())
-	must(t, err)
-	for _, c := range []struct {
-		what  string
-		locks []zklock.ContextLocker
-		ok    bool
-	}{
-		{"none", nil, false},
-		{"nil", []zklock.ContextLocker{mutex(m, "/a"), nil}, false},
-		{"a nil pointer", []zklock.ContextLocker{mutex(m, "/a"), (*zklock.Mutex)(nil)}, false},
-		{"a zero value", []zklock.ContextLocker{mutex(m, "/a"), new(zklock.Mutex)}, false},
-		{"a zero Reader", []zklock.ContextLocker{mutex(m, "/a"), rwlock.Reader{}}, false},
-		{"a type that embeds a lock", []zklock.ContextLocker{mutex(m, "/a"), ownType{mutex(m, "/b")}}, false},
-		{"a type of a user", []zklock.ContextLocker{mutex(m, "/a"), foreign{mutex(m, "/b")}}, false},
-		{"twice", []zklock.ContextLocker{mutex(m, "/a"), mutex(m, "/b"), mutex(m, "/a")}, false},
-		{"a writer and its reader", []zklock.ContextLocker{rw, mutex(m, "/a"), rw.Reader()}, false},
-		{"two kinds at one path", []zklock.ContextLocker{sem, mutex(m, "/a"), mutex(m, "/c")}, false},
-		{"another manager", []zklock.ContextLocker{mutex(m, "/a"), mutex(same, "/b")}, false},
-		{"another manager with a chroot", []zklock.ContextLocker{mutex(m, "/a"), mutex(app, "/a")}, false},
-		{"one", []zklock.ContextLocker{mutex(m, "/a")}, true},
-		{"all kinds", []zklock.ContextLocker{curator, sem, rw, mutex(m, "/a")}, true},
-		{"a reader", []zklock.ContextLocker{rw.Reader(), mutex(m, "/a")}, true},
-	} {
-		l, err := zklock.Multi(c.locks...)
-		if c.ok {
-			must(t, err)
-			continue
+func takeJointly(t *testing.T, f func(j *joint), opts ...session.Option) {
+	t.Helper()
+	run(t, func(w *world) {
+		m, other := w.Connect(opts...), w.Connect()
+		j := &joint{w, m, mutexesOf(t, m), nil}
+		for _, path := range jointPaths {
+			j.others = append(j.others, newMutex(t, other, path))
 		}
-		wantErr(t, c.what, err, session.ErrInvalid)
-		if l != nil {
-			t.Errorf("%s: a lock beside an error", c.what)
+		w.Must(j.all.Lock(w.Context())) // makes the directories
+		w.Must(j.all.Unlock())
+		w.Pass(time.Second)
+		w.Delay(roundTrip / 2)
+		w.ResetRequests()
+		f(j)
+		w.Delay(0)
+	})
+}
+
+func mutexesOf(t *testing.T, m *session.Manager) *zklock.MultiLock {
+	var locks []zklock.ContextLocker
+	for _, path := range slices.Backward(jointPaths) {
+		locks = append(locks, newMutex(t, m, path))
+	}
+	return newMulti(t, locks...)
+}
+
+// lock begins to take all locks.
+func (j *joint) lock() (locked interface{ Err() error }) {
+	c := j.Go(func() error { return j.all.Lock(j.Context()) })
+	j.Pass(time.Second)
+	return c
+}
+
+// want wants so many nodes in the directories.
+func (j *joint) want(when string, counts ...int) {
+	j.T.Helper()
+	j.Pass(5 * roundTrip)
+	for i, dir := range jointPaths {
+		j.WantNodes(when, dir, counts[i])
+	}
+}
+
+// made returns the directories of the creates of one session, in their order.
+func (j *joint) made(by *session.Manager) (dirs []string) {
+	for _, r := range j.Requests() {
+		if r.Op == zktest.OpCreate && r.Session == j.Session(by).ID() {
+			dirs = append(dirs, path.Dir(r.Path))
 		}
 	}
+	return dirs
 }
 
-// When the first or the last of the locks is lost, the MultiLock is lost at once. The other locks are kept
-// until Release, for the work that may still be going on.
-func TestMultiLostAsAWhole(t *testing.T) {
-	for what, lost := range map[string]int{"the first": 0, "the last": 2} {
-		t.Run(what, func(t *testing.T) {
-			ctx := patient(t)
-			paths := dirs(t, 3)
-			m := connect(t)
-			all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]), newMutex(t, m, paths[2]))
-			l, err := all.Acquire(ctx)
-			must(t, err)
-			work, cancel := l.Context(ctx)
-			defer cancel()
-			testserver.Delete(t, l.Leases()[lost].Path())
-			receive(t, "Done", l.Done())
-			receive(t, "the work's context", work.Done())
-			wantErr(t, "Err", l.Err(), session.ErrLost)
-			wantErr(t, "the cause", context.Cause(work), session.ErrLost)
-			if err := l.Leases()[1].Err(); err != nil {
-				t.Errorf("the one between: %v", err)
+// If one of the locks is held, the MultiLock keeps no node in its way or behind it: it waits in order.
+func TestMultiWaitsInOrder(t *testing.T) {
+	for busy := range jointPaths {
+		takeJointly(t, func(j *joint) {
+			j.Must(j.others[busy].Lock(j.Context()))
+			locked := j.lock()
+			counts := []int{0, 0, 0}
+			for i := range busy {
+				counts[i] = 1
 			}
-			testserver.WaitChildren(t, paths[1], 1)
-			wantErr(t, "Release", l.Release(ctx), session.ErrLost)
-			for _, dir := range paths {
-				testserver.WaitChildren(t, dir, 0)
-			}
-			wantErr(t, "Err after Release", l.Err(), session.ErrLost)
+			counts[busy] = 2
+			j.want("while it waits", counts...)
+			j.Must(j.others[busy].Unlock())
+			j.Must(locked.Err())
+			j.want("while it holds", 1, 1, 1)
+			j.Must(j.all.Unlock())
+			j.want("in the end", 0, 0, 0)
 		})
 	}
 }
 
-// An owner that holds one of the locks by itself would wait for its own Unlock. All calls fail at once, and send nothing.
-func TestMultiOfOneThatItsOwnerHolds(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		var sent atomic.Int64
-		m := connect(session.WithTrace(session.Trace{
-			Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
-				sent.Add(1)
+// Before a MultiLock enters the queues in order, the servers have confirmed that its first nodes are gone.
+func TestMultiWaitsForItsRemovals(t *testing.T) {
+	takeJointly(t, func(j *joint) {
+		j.Must(j.others[1].Lock(j.Context()))
+		j.Pass(time.Second)
+		held := j.HoldRequest(zktest.On(zktest.OpDelete, "/c/"))
+		locked := j.lock()
+		if made := j.made(j.m); len(made) != 3 {
+			j.Errorf("it has made nodes in %v before its first ones were gone", made)
+		}
+		held.Release()
+		j.Pass(time.Second)
+		if made := j.made(j.m); !slices.Equal(made[3:], []string{"/a", "/b"}) {
+			j.Errorf("it has made nodes in %v", made)
+		}
+		j.Must(j.others[1].Unlock())
+		j.Must(locked.Err())
+	})
+}
+
+// Two MultiLocks enter at the same time, and each meets a node of the other. Both then take the locks in order, and neither
+// waits for the other in a circle.
+func TestMultiOverlap(t *testing.T) {
+	takeJointly(t, func(j *joint) {
+		second := j.Connect()
+		rival := mutexesOf(t, second)
+		ours, theirs := j.Session(j.m).ID(), j.Session(second).ID()
+		// The last create of the first one is held back until the second one has a node there. The second one's node stays until
+		// the first one has met it.
+		var mu sync.Mutex // the connections of both are looked at
+		creates := make(map[string]bool)
+		where := ""
+		lastCreate := j.HoldRequest(func(r zktest.Request) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Op == zktest.OpCreate && r.Session == ours {
+				where = path.Dir(r.Path)
+				creates[where] = true
+			}
+			return len(creates) == len(jointPaths)
+		})
+		var holders atomic.Int32
+		do := func(all *zklock.MultiLock) func() error {
+			return func() error {
+				return all.Do(j.Context(), func(context.Context) error {
+					if holders.Add(1) != 1 {
+						j.Error("two hold")
+					}
+					time.Sleep(time.Second)
+					holders.Add(-1)
+					return nil
+				})
+			}
+		}
+		first := j.Go(do(j.all))
+		<-lastCreate.Hit()
+		dir := where
+		itsDelete := j.HoldRequest(func(r zktest.Request) bool {
+			return r.Op == zktest.OpDelete && r.Session == theirs && path.Dir(r.Path) == dir
+		})
+		other := j.Go(do(rival))
+		<-itsDelete.Hit()
+		lastCreate.Release()
+		j.Pass(time.Second)
+		itsDelete.Release()
+		j.Must(errors.Join(first.Err(), other.Err()))
+		for _, m := range []*session.Manager{j.m, second} {
+			if made := j.made(m); len(made) != 6 || !slices.Equal(made[3:], jointPaths) {
+				j.Errorf("one has made nodes in %v: want all at once, and then in order", made)
+			}
+		}
+		j.want("in the end", 0, 0, 0)
+	})
+}
+
+// Each lock has one Acquire call, also if it is entered twice, one Traceparent call and one Hold call. The listings of a lock
+// belong to its Acquire call. Any goroutine can look at the context with which the locks are taken. It ends when all locks
+// are taken. The race detector decides about that.
+func TestMultiTellsEachLockOnce(t *testing.T) {
+	type key struct{}
+	var mu sync.Mutex
+	var told []string
+	var lookers sync.WaitGroup
+	tell := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, fmt.Sprintf(format, args...))
+	}
+	took := func() string {
+		all := strings.Join(told, ", ")
+		told = nil
+		return all
+	}
+	takeJointly(t, func(j *joint) {
+		took()
+		j.Must(j.others[1].Lock(j.Context()))
+		locked := j.lock()
+		j.Must(j.others[1].Unlock())
+		j.Must(locked.Err())
+		j.Must(j.all.Unlock())
+		if got, want := took(), "begin /a, begin /b, begin /c, parent, parent, parent, hold /a, end /a 2 false, hold /b, "+
+			"end /b 2 false, hold /c, end /c 2 false, release /c, release /b, release /a"; got != want {
+			j.Errorf("told %s,\nwant %s", got, want)
+		}
+		j.Must(j.others[2].Lock(j.Context()))
+		if ok, err := j.all.TryLock(j.Context()); ok || err != nil {
+			j.Errorf("TryLock: %v, %v", ok, err)
+		}
+		if got, want := took(), "begin /a, begin /b, begin /c, end /c 0 true, end /a 0 true, end /b 0 true"; got != want {
+			j.Errorf("a busy try: told %s,\nwant %s", got, want)
+		}
+		lookers.Wait()
+	}, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			tell("begin %s", a.Path)
+			lookers.Go(func() {
+				for ctx.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+			})
+			return context.WithValue(ctx, key{}, a.Path), func(r session.AcquireResult) {
+				tell("end %s %d %v", a.Path, r.Attempts, r.Busy)
+				if r.Err != nil {
+					t.Errorf("%s: %v", a.Path, r.Err)
+				}
+			}
+		},
+		Traceparent: func(context.Context) string { tell("parent"); return "" },
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if of, _ := ctx.Value(key{}).(string); r.Op == "getChildren" && of != r.Path {
+				t.Errorf("%s is listed for %q", r.Path, of)
+			}
+			return ctx, nil
+		},
+		Hold: func(_ context.Context, h session.HoldInfo) func(error) { tell("hold %s", h.Path); return nil },
+		Release: func(ctx, _ context.Context, h session.HoldInfo) (context.Context, func(error)) {
+			tell("release %s", h.Path)
+			return ctx, nil
+		},
+	}))
+}
+
+// If one of the locks is lost while the MultiLock waits for another, it gives up all and begins again.
+func TestMultiLosesOneWhileItWaits(t *testing.T) {
+	takeJointly(t, func(j *joint) {
+		j.Must(j.others[1].Lock(j.Context()))
+		locked := j.lock()
+		j.want("while it waits", 1, 2, 0)
+		before := j.Nodes("/a")
+		j.Remove(before[0])
+		j.want("while it waits again", 1, 2, 0)
+		if again := j.Nodes("/a"); slices.Equal(again, before) {
+			j.Errorf("%q in the first again", again)
+		}
+		j.Must(j.others[1].Unlock())
+		j.Must(locked.Err())
+		j.Must(j.all.Unlock())
+		j.want("in the end", 0, 0, 0)
+	})
+}
+
+// If the session is lost while one of the locks is entered in the same flight, no hook is told that the others are held: their
+// nodes are gone.
+func TestMultiLosesSomeInItsFlight(t *testing.T) {
+	var held []string
+	takeJointly(t, func(j *joint) {
+		ours := j.Session(j.m).ID()
+		var creates atomic.Int64
+		last := j.HoldRequest(func(r zktest.Request) bool {
+			return r.Op == zktest.OpCreate && r.Session == ours && creates.Add(1) == int64(len(jointPaths))
+		})
+		held = nil
+		locked := j.lock() // the others have their turns
+		j.Must(j.Expire(j.Context(), ours))
+		last.Release()
+		j.Must(locked.Err())
+		if len(held) != len(jointPaths) {
+			j.Errorf("told that %q are held", held)
+		}
+		j.Must(j.all.Unlock())
+		j.want("in the end", 0, 0, 0)
+	}, session.WithTrace(session.Trace{Hold: func(_ context.Context, h session.HoldInfo) func(error) {
+		held = append(held, h.Node)
+		return nil
+	}}))
+}
+
+// When the first or the last of the locks is lost, the MultiLock is lost at once. The other locks are kept until the
+// release, for the work that may still be going on. Do reports the loss also if the release of another lock is not
+// confirmed yet, which it does not report.
+func TestMultiLostAsAWhole(t *testing.T) {
+	for _, lost := range []int{0, 2} {
+		takeJointly(t, func(j *joint) {
+			l, err := j.all.Acquire(j.Context())
+			j.Must(err)
+			work, cancel := l.Context(j.Context())
+			defer cancel()
+			j.Pass(time.Second) // they watch their nodes by now
+			j.Remove(l.Leases()[lost].Path())
+			<-l.Done()
+			<-work.Done()
+			j.Want("the cause", context.Cause(work), session.ErrLost)
+			j.Must(l.Leases()[1].Err())
+			j.WantNodes("before the release", "/b", 1)
+			j.Want("Release", l.Release(j.Context()), session.ErrLost)
+			j.want("after the release", 0, 0, 0)
+			j.Want("Err after the release", l.Err(), session.ErrLost)
+
+			j.Want("Do", j.all.Do(j.Context(), func(inside context.Context) error {
+				j.Pass(time.Second)
+				j.Remove(j.Nodes(jointPaths[lost])[0])
+				<-inside.Done()
+				j.Cut()
+				return nil
+			}), session.ErrLost)
+			j.Refuse(false)
+			j.Pass(5 * time.Second)
+			j.want("in the end", 0, 0, 0)
+		})
+	}
+}
+
+// MultiLeaseFrom returns the leases of all locks from the context of a Do, in the order of Multi's arguments. It returns none
+// while some of the locks are not yet taken. A MultiLease that was released hears no more of requests for a place that
+// goroutines share, and which the next one has: it would stay in memory for as long as the place.
+func TestMultiLeases(t *testing.T) {
+	run(t, func(w *world) {
+		none := func(ctx context.Context) {
+			if l, ok := zklock.MultiLeaseFrom(ctx); ok {
+				t.Errorf("a lease before there is one: %v", l)
+			}
+		}
+		none(w.Context())
+		m := w.Connect(session.WithTrace(session.Trace{
+			Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+				none(ctx)
 				return ctx, nil
 			},
 		}))
-		mx := newMutex(t, m, "/locks/b")
-		rw, err := rwlock.New(m, "/locks/c")
-		must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it is an error to wait
-		defer cancel()
-		owner := queue.WithOwner(ctx)
-		first := newMutex(t, m, "/locks/a")
+		w.Must(newMulti(t, newMutex(t, m, "/b"), newMutex(t, m, "/a")).Do(w.Context(), func(ctx context.Context) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			l, ok := zklock.MultiLeaseFrom(ctx)
+			if !ok || len(l.Leases()) != 2 || path.Dir(l.Leases()[0].Path()) != "/b" {
+				t.Errorf("leases %v, %v", l, ok)
+			}
+			return l.Err()
+		}))
+
+		all := newMulti(t, newMutex(t, m, lockPath, lazy))
+		first, err := all.Acquire(w.Context())
+		w.Must(err)
+		w.Must(first.Release(w.Context()))
+		second, err := all.Acquire(w.Context())
+		w.Must(err)
+		node := second.Leases()[0].Path()
+		if node != first.Leases()[0].Path() {
+			t.Fatal("the place was not kept, and nobody else wants the lock")
+		}
+		w.Pass(time.Second)
+		w.Must(zklock.Revoke(w.Context(), w.Connect(), node))
+		<-second.Revoked()
+		select {
+		case <-first.Revoked():
+			t.Error("told of a request for what was released")
+		default:
+		}
+	})
+}
+
+// An error of one lock ends the acquisition, also if another lock is busy. If a server refuses to remove what has to be
+// given up, the call returns that.
+func TestMultiFails(t *testing.T) {
+	conflict := func(w *world) { w.Make("/b", ""); w.Make("/b/lease-0000000000", "") }
+	mayNotDelete := func(w *world) { w.Make("/c", "", zk.PermAll&^zk.PermDelete) }
+	for what, c := range map[string]struct {
+		prepare func(w *world)
+		busy    string // the path of a lock that may be kept: a try enters
+		want    error
+		left    int // nodes in /c
+	}{
+		"may not create":                  {func(w *world) { w.Make("/b", "", zk.PermAll&^zk.PermCreate) }, "", zk.ErrNoAuth, 0},
+		"another kind":                    {conflict, "", queue.ErrConflict, 0},
+		"another kind, and a busy lock":   {conflict, "/a", queue.ErrConflict, 0},
+		"may not delete what is given up": {mayNotDelete, "/b", zk.ErrNoAuth, 1},
+	} {
+		for _, try := range []bool{false, true} {
+			run(t, func(w *world) {
+				c.prepare(w)
+				if c.busy != "" {
+					w.Must(newMutex(t, w.Connect(), c.busy, lazy).Lock(w.Context()))
+				}
+				m := w.Connect()
+				all, err := mutexesOf(t, m), error(nil)
+				if try {
+					_, err = all.TryLock(w.Context())
+				} else {
+					err = all.Lock(w.Context())
+				}
+				w.Want(what, err, c.want)
+				w.Pass(time.Second)
+				for dir, want := range map[string]int{"/a": 0, "/b": 0, "/c": c.left} {
+					if dir == c.busy {
+						want++
+					}
+					w.WantNodes(what, dir, want)
+				}
+				w.Must(m.Close())
+				w.WantNodes("after Close", "/c", 0)
+			})
+		}
+	}
+	run(t, func(w *world) {
+		mayNotDelete(w)
+		all := mutexesOf(t, w.Connect())
+		w.Must(all.Lock(w.Context()))
+		w.Want("Unlock", all.Unlock(), zk.ErrNoAuth)
+	})
+}
+
+// An owner that holds one of the locks by itself would wait for its own Unlock. All calls fail at once, and send nothing.
+func TestMultiOfOneThatItsOwnerHolds(t *testing.T) {
+	run(t, func(w *world) {
+		m := w.Connect()
+		mx, rw, first := newMutex(t, m, "/locks/b"), newRW(t, m, "/locks/c"), newMutex(t, m, "/locks/a")
+		owner := queue.WithOwner(w.Context())
 		for what, c := range map[string]struct {
-			held slotted
+			held locker
 			all  *zklock.MultiLock
 		}{
 			"a mutex":              {mx, newMulti(t, first, mx)},
@@ -152,58 +441,65 @@ func TestMultiOfOneThatItsOwnerHolds(t *testing.T) {
 			"a reader of a writer": {rw, newMulti(t, first, rw.Reader())},
 			"a writer of a reader": {rw.Reader(), newMulti(t, first, rw)},
 		} {
-			must(t, c.held.Lock(owner))
-			before := sent.Load()
+			w.Must(c.held.Lock(owner))
+			w.Pass(time.Second)
+			w.ResetRequests()
 			_, err := c.all.TryLock(owner)
-			wantErr(t, what+": TryLock", err, session.ErrInvalid)
+			w.Want(what+": TryLock", err, session.ErrInvalid)
 			_, err = c.all.Acquire(owner)
-			wantErr(t, what+": Acquire", err, session.ErrInvalid)
+			w.Want(what+": Acquire", err, session.ErrInvalid)
 			_, err = c.all.TryAcquire(owner)
-			wantErr(t, what+": TryAcquire", err, session.ErrInvalid)
-			wantErr(t, what+": Do", c.all.Do(owner, func(context.Context) error { return nil }), session.ErrInvalid)
-			wantErr(t, what+": Lock", c.all.Lock(owner), session.ErrInvalid)
-			if n := sent.Load() - before; n != 0 {
+			w.Want(what+": TryAcquire", err, session.ErrInvalid)
+			w.Want(what+": Do", c.all.Do(owner, nothing), session.ErrInvalid)
+			w.Want(what+": Lock", c.all.Lock(owner), session.ErrInvalid)
+			if n := w.Count(ofLocks); n != 0 {
 				t.Errorf("%s: %d requests", what, n)
 			}
-			must(t, c.held.Unlock())
-			must(t, c.all.Lock(owner))
-			must(t, c.all.Lock(owner)) // as a whole
-			must(t, errors.Join(c.all.Unlock(), c.all.Unlock()))
+			w.Must(c.held.Unlock())
+			w.Must(errors.Join(c.all.Lock(owner), c.all.Lock(owner))) // as a whole
+			w.Must(errors.Join(c.all.Unlock(), c.all.Unlock()))
 		}
-		must(t, mx.Lock(owner))
-		must(t, server.Expire(t.Context(), testserver.Session(t, m).ID()))
-		<-mx.Done()
-		wantErr(t, "Lock beside a lost hold", newMulti(t, first, mx).Lock(owner), session.ErrLost)
+		w.Must(mx.Lock(owner))
+		w.Lose(m)
+		w.Want("Lock beside a lost hold", newMulti(t, first, mx).Lock(owner), session.ErrLost)
 	})
 }
 
-// Any goroutine can look at the context with which the locks are taken. It ends when all locks are taken. The
-// race detector decides this test.
-func TestMultiContextIsLookedAt(t *testing.T) {
-	var all sync.WaitGroup
-	m := connect(t, session.WithTrace(session.Trace{
-		Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					runtime.Gosched()
-				}
-			})
-			return ctx, nil
-		},
-	}))
-	var locks []zklock.ContextLocker
-	for _, dir := range dirs(t, 3) {
-		locks = append(locks, newMutex(t, m, dir))
-	}
-	must(t, newMulti(t, locks...).Do(patient(t), func(ctx context.Context) error {
-		all.Wait()
-		return ctx.Err()
-	}))
+// A MultiLock that does not get all of its locks keeps the place of none, also if one has WithLazyRelease.
+func TestMultiKeepsNothingUnused(t *testing.T) {
+	run(t, func(w *world) {
+		m := w.Connect()
+		w.Must(newMutex(t, w.Connect(), "/b", lazy).Lock(w.Context())) // a try takes that for a place that may leave, and enters
+		for _, one := range []zklock.ContextLocker{
+			newMutex(t, m, "/a", lazy), newRW(t, m, "/a", lazyRW).Reader(), newRW(t, m, "/a", lazyRW),
+		} {
+			multi := newMulti(t, one, newMutex(t, m, "/b"))
+			_, err := multi.TryAcquire(w.Context())
+			w.Want("a try", err, queue.ErrBusy)
+			w.WantNodes("after a try", "/a", 0)
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			w.Want("Lock", multi.Lock(ctx), context.DeadlineExceeded)
+			cancel()
+			w.WantNodes("after Lock", "/a", 0)
+			w.WantNodes("after Lock", "/b", 1)
+		}
+	})
 }
 
-// foreign is a lock that has the methods of a ContextLocker and was not made by this module.
-type foreign struct{ l *zklock.Mutex }
-
-func (f foreign) Path() string                                         { return f.l.Path() }
-func (f foreign) Acquire(ctx context.Context) (*queue.Lease, error)    { return f.l.Acquire(ctx) }
-func (f foreign) TryAcquire(ctx context.Context) (*queue.Lease, error) { return f.l.TryAcquire(ctx) }
+// A MultiLock comes to a lock of which this process has the last hold of a turn. The delete of that turn's node makes room for
+// the next one, as it does for a Lock of that mutex alone.
+func TestMultiBehindTurnAtLimit(t *testing.T) {
+	run(t, func(w *world) {
+		m := w.Connect(session.WithNodeLimits(2, 1<<20))
+		shared := newMutex(t, m, "/b", zklock.WithLocalHandover(1))
+		w.Must(shared.Lock(w.Context()))
+		next := w.Go(func() error { return shared.Lock(w.Context()) })
+		w.Must(shared.Unlock())
+		w.Must(next.Err())
+		both := newMulti(t, shared, newMutex(t, m, "/a"))
+		locking := w.Go(func() error { return both.Lock(w.Context()) })
+		w.Must(shared.Unlock())
+		w.Must(locking.Err())
+		synctest.Wait()
+	})
+}

@@ -4,51 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 )
 
 // inJobs runs a test of a queue of work, in virtual time. worker opens the queue as another process does.
-func inJobs(t *testing.T, f func(t *testing.T, server *zktest.Server, worker func() *jobs)) {
+func inJobs(t *testing.T, f func(w *world, worker func() *jobs)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		f(t, server, func() *jobs {
-			m, err := session.Open(server.Hosts(), session.WithDialer(server.Dialer()), session.WithLogger(slog.New(slog.DiscardHandler)))
-			must(t, err)
-			t.Cleanup(func() { _ = m.Close() })
-			j, err := openJobs(t.Context(), m, "/jobs")
-			must(t, err)
+	run(t, func(w *world) {
+		f(w, func() *jobs {
+			j, err := openJobs(w.Context(), w.Connect(), "/jobs")
+			w.Must(err)
 			return j
 		})
 	})
 }
 
 // die ends the session of a worker, as its death or a long cut does.
-func (j *jobs) die(t *testing.T, server *zktest.Server) {
-	s, err := j.m.Session(t.Context())
+func (j *jobs) die(w *world) {
+	s, err := j.m.Session(w.Context())
 	if err == nil {
-		err = server.Expire(t.Context(), s.ID())
+		err = w.Expire(w.Context(), s.ID())
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	w.Want("the end of a session", err, nil)
 }
 
 // left returns the names in a directory.
-func (j *jobs) left(t *testing.T, dir string) []string {
-	t.Helper()
-	s, err := j.m.Session(t.Context())
-	must(t, err)
-	names, _, err := s.Children(t.Context(), dir)
-	must(t, err)
+func (j *jobs) left(w *world, dir string) []string {
+	w.T.Helper()
+	names, _, err := w.Admin().Children(w.Context(), dir)
+	w.Must(err)
 	return names
 }
 
@@ -56,8 +45,8 @@ func (j *jobs) left(t *testing.T, dir string) []string {
 // fails, and one that kills its workers, are begun three times each.
 func TestWorkQueue(t *testing.T) {
 	const workers, items, fails, kills = 5, 30, "item 7", "item 8"
-	inJobs(t, func(t *testing.T, server *zktest.Server, worker func() *jobs) {
-		ctx, cancel := context.WithCancel(t.Context())
+	inJobs(t, func(w *world, worker func() *jobs) {
+		ctx, cancel := context.WithCancel(w.Context())
 		first := worker()
 		for i := range items {
 			must(t, first.add(ctx, fmt.Sprint("2026/", i), fmt.Sprint("item ", i)))
@@ -82,7 +71,7 @@ func TestWorkQueue(t *testing.T) {
 					mu.Lock()
 					delete(running, work) // this worker learns of it a moment later, as if it were dead
 					mu.Unlock()
-					j.die(t, server)
+					j.die(w)
 				}
 				select {
 				case <-ctx.Done():
@@ -105,9 +94,9 @@ func TestWorkQueue(t *testing.T) {
 				}
 			})
 		}
-		for since := time.Now(); len(first.left(t, first.items)) > 0; time.Sleep(time.Second) {
+		for since := time.Now(); len(first.left(w, first.items)) > 0; time.Sleep(time.Second) {
 			if time.Since(since) > time.Hour {
-				t.Fatalf("not done: %q", first.left(t, first.items))
+				t.Fatalf("not done: %q", first.left(w, first.items))
 			}
 		}
 		cancel()
@@ -122,7 +111,7 @@ func TestWorkQueue(t *testing.T) {
 				t.Errorf("%s was begun %d times", work, begun[work])
 			}
 		}
-		if n := len(first.left(t, first.failed)); n < 2 || n > 2+items/5 {
+		if n := len(first.left(w, first.failed)); n < 2 || n > 2+items/5 {
 			t.Errorf("%d have failed", n)
 		}
 	})
@@ -130,49 +119,38 @@ func TestWorkQueue(t *testing.T) {
 
 // A worker that goes on after the loss of its lock takes no item away from the one that has it.
 func TestWorkQueueLate(t *testing.T) {
-	for what, lose := range map[string]func(t *testing.T, server *zktest.Server, former *jobs){
-		"its session is lost": func(t *testing.T, server *zktest.Server, former *jobs) { former.die(t, server) },
-		"its node is deleted": func(t *testing.T, server *zktest.Server, former *jobs) {
-			lock := former.locks.Path("42")
-			must(t, server.DeleteNode(lock+"/"+former.left(t, lock)[0]))
-		},
+	for _, lose := range []func(w *world, former *jobs){
+		func(w *world, former *jobs) { former.die(w) },
+		func(w *world, former *jobs) { w.Remove(w.Nodes(former.locks.Path("42"))[0]) },
 	} {
-		t.Run(what, func(t *testing.T) {
-			inJobs(t, func(t *testing.T, server *zktest.Server, worker func() *jobs) {
-				loseLate(t, worker(), worker(), func(former *jobs) { lose(t, server, former) })
-			})
+		inJobs(t, func(w *world, worker func() *jobs) {
+			a, b := worker(), worker()
+			w.Must(a.add(w.Context(), "42", "work"))
+			goOn := map[*jobs]chan struct{}{a: make(chan struct{}), b: make(chan struct{})}
+			start := func(j *jobs) *bubble.Call {
+				return w.Go(func() error {
+					return j.pass(w.Context(), func(context.Context, string) error { // does not look at its context
+						<-goOn[j]
+						return nil
+					})
+				})
+			}
+			former := start(a)
+			lose(w, a)
+			w.Pass(time.Second)
+			present := start(b)
+			close(goOn[a])
+			if former.Err() == nil {
+				t.Error("the former holder has ended without an error")
+			}
+			if len(a.left(w, a.items)) != 1 {
+				t.Fatal("the former holder has removed an item that is being worked on")
+			}
+			close(goOn[b])
+			w.Must(present.Err())
+			if len(a.left(w, a.items))+len(a.left(w, a.failed)) != 0 {
+				t.Error("the item is still there")
+			}
 		})
-	}
-}
-
-func loseLate(t *testing.T, a, b *jobs, lose func(former *jobs)) {
-	ctx := t.Context()
-	must(t, a.add(ctx, "42", "work"))
-	begun, goOn := make(chan struct{}, 2), map[*jobs]chan struct{}{a: make(chan struct{}), b: make(chan struct{})}
-	start := func(j *jobs) <-chan error {
-		ended := background(func() error {
-			return j.pass(ctx, func(context.Context, string) error { // does not look at its context
-				begun <- struct{}{}
-				<-goOn[j]
-				return nil
-			})
-		})
-		<-begun
-		return ended
-	}
-	former := start(a)
-	lose(a)
-	present := start(b)
-	close(goOn[a])
-	if err := <-former; err == nil {
-		t.Error("the former holder has ended without an error")
-	}
-	if len(a.left(t, a.items)) != 1 {
-		t.Fatal("the former holder has removed an item that is being worked on")
-	}
-	close(goOn[b])
-	must(t, <-present)
-	if len(a.left(t, a.items))+len(a.left(t, a.failed)) != 0 {
-		t.Error("the item is still there")
 	}
 }
