@@ -252,3 +252,19 @@ func Delete(tb testing.TB, elements ...string) {
 		tb.Fatalf("delete %s: %v", path.Join(elements...), err)
 	}
 }
+
+// Watches returns the number of watches on the shared server.
+func Watches(tb testing.TB) int {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	metrics, err := Server(tb).Metrics(ctx, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n, err := strconv.Atoi(metrics["zk_watch_count"])
+	if err != nil {
+		tb.Fatalf("zk_watch_count: %v", err)
+	}
+	return n
+}

@@ -9,14 +9,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakeclocks"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/peerlink"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -49,10 +52,11 @@ import (
 // impossible. Before a try, the schedule stops the leader's process for less than half a tick if
 // necessary, so that sessions of holders expire 20 to 350 ms after their timeout.
 //
-// # Stepped clocks
+// # Wrong clocks
 //
-// In another schedule the wall clock of the clients is stepped, by package fakeclocks. Clocks that run at other rates are
-// tried in virtual time: TestClockRates of package simulation.
+// In other schedules clocks run at different rates, or wall clocks are stepped. Servers get their clocks from
+// libfaketime, and clients from package fakeclocks. Only the ratio of two rates matters, so it is always the servers
+// whose rate is changed. A rate at which the lease clock must fail shows that the others would notice.
 var clockSchedules = []schedule{
 	{group: "clocks", name: "cut before an answer", short: true, beside: true, run: func(t *trial) {
 		cut{run: cutBeforeAnswer, oneWay: 0.5}.repeat(t, 45*time.Second)
@@ -63,8 +67,16 @@ var clockSchedules = []schedule{
 	{group: "clocks", name: "the leader stood still", beside: true, run: func(t *trial) {
 		cut{run: leaderStoodStill, oneWay: 0.75}.repeat(t, 45*time.Second)
 	}},
-	{group: "clocks", name: "wall clocks of the clients stepped", beside: true, run: clientsStepped},
+	{group: "wrong-clocks", name: "servers 0.8 times as fast", beside: true, run: atRate(0.8)},
+	{group: "wrong-clocks", name: "servers 0.98 times as fast", beside: true, run: atRate(0.98)},
+	{group: "wrong-clocks", name: "servers 1.02 times as fast", beside: true, run: atRate(holdsUpTo)},
+	{group: "wrong-clocks", name: "servers 1.05 times as fast", beside: true, run: atRate(1.05)},
+	{group: "wrong-clocks", name: "servers 1.2 times as fast", beside: true, run: atRate(breaksFrom)},
+	{group: "wrong-clocks", name: "wall clocks of the servers stepped", beside: true, run: serversStepped},
+	{group: "wrong-clocks", name: clientsSteppedName, beside: true, run: clientsStepped},
 }
+
+const clientsSteppedName = "wall clocks of the clients stepped"
 
 const (
 	// A session should expire so long after its timeout, by the leader's clock.
@@ -75,10 +87,16 @@ const (
 	tryWithin = 2 * time.Minute
 	// Tries that fail one after another, for other reasons than two holders, end a schedule.
 	mostFailures = 3
+	// mostForTwo is how many tries have to show two holders at a rate at which the lease clock must fail.
+	mostForTwo = 5
 	// mostOffset is how long before the cut the last-moment requests are sent, at most.
 	mostOffset = 200 * time.Millisecond
 	// mostLinger is how long the leader's last frames arrive after the follower's, at most.
 	mostLinger = 50 * time.Millisecond
+
+	// The margin is enough up to the one rate of the servers' clocks. It cannot be enough from the other on.
+	holdsUpTo  = 1.02
+	breaksFrom = 1.2
 
 	// wallStep is how far wall clocks are stepped.
 	wallStep = time.Hour
@@ -90,6 +108,9 @@ type cut struct {
 	styles  []style // nil: idle, writes, writes, busy
 	proxied bool    // holders connect through proxies
 	oneWay  float64 // how often what the leader sends still arrives for a moment
+	rate    float64 // of the servers' clocks; 0: 1
+	environ map[string]string
+	mayFail bool // two holders are possible
 	// run sets a trap and carries out the schedule. It may return before or after the trap
 	// springs. Its goroutines in the group end with ctx.
 	run func(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error)
@@ -110,6 +131,7 @@ type clockLab struct {
 	*peerlink.Links
 	cut
 	leader, follower, third int
+	clock                   serverClock // the leader's
 	serial                  atomic.Int64
 	contest                 []*couple
 	rivals                  *session.Manager
@@ -205,11 +227,11 @@ func (l *clockLab) answer(ctx context.Context) (time.Time, error) {
 
 // period is the time between two pings of the leader. It waits for half a tick and then does some
 // work.
-func (l *clockLab) period() time.Duration { return labTick/2 + time.Millisecond/2 }
+func (l *clockLab) period() time.Duration { return l.clock.real(labTick/2) + time.Millisecond/2 }
 
 // beyond returns how much longer than its timeout, by the leader's clock, a session lives if the leader hears
 // of it at the given time. The timeout must be a multiple of the tick.
-func (l *clockLab) beyond(at time.Time) time.Duration { return labTick - nanoTime(at)%labTick }
+func (l *clockLab) beyond(at time.Time) time.Duration { return labTick - l.clock.nanoTime(at)%labTick }
 
 // align stops the leader, if necessary, to move its pings. Then a session that it hears of in every
 // second ping expires soon after its timeout. Now and then it moves the pings without need.
@@ -225,7 +247,7 @@ func (l *clockLab) align(ctx context.Context) error {
 		}
 		want := leastRest + rand.N(mostRest-leastRest)
 		due := at.Add(l.period())
-		move := (now - want + labTick/2) % (labTick / 2)
+		move := l.clock.real((now - want + labTick/2) % (labTick / 2))
 		if err := l.stopLeader(ctx, due.Add(-50*time.Millisecond), due.Add(move)); err != nil {
 			return err
 		}
@@ -345,8 +367,12 @@ func (c cut) repeat(t *trial, full time.Duration) (l *clockLab) {
 	if c.styles == nil {
 		c.styles = []style{idle, writes, writes, busy}
 	}
+	if c.rate == 0 {
+		c.rate = 1
+	}
 	links, linked := peerlink.New(t)
-	l = &clockLab{lab: newLab(t, voters, linked), Links: links, cut: c, news: make(chan struct{})}
+	l = &clockLab{lab: labOf(t, startFaked(t, c.environ, zktest.Servers(voters), zktest.TickTime(labTick), linked)), Links: links,
+		cut: c, clock: serverClock{rate: c.rate}, news: make(chan struct{})}
 	t.Cleanup(l.OnPing(l.onPing))
 	tries, early, two, failures, knew, by := 0, 0, 0, 0, time.Hour, time.Duration(0)
 	for end := time.Now().Add(t.length(0, full)); ; {
@@ -374,7 +400,9 @@ func (c cut) repeat(t *trial, full time.Duration) (l *clockLab) {
 		} else {
 			failures++
 		}
-		if time.Now().After(end) && failures == 0 {
+		// On a busy machine more sessions are lost before the cut, and fewer tries show two holders.
+		again := c.rate >= breaksFrom && two == 0 && l.faults < mostForTwo
+		if time.Now().After(end) && failures == 0 && !again {
 			break
 		}
 	}
@@ -387,7 +415,9 @@ func (c cut) repeat(t *trial, full time.Duration) (l *clockLab) {
 	if tries == 0 {
 		t.Error("no holder was cut off: nothing is proven")
 	}
-	l.judge("a mutex", false)
+	if n := l.judge("a mutex", c.mayFail); c.rate >= breaksFrom && n == 0 {
+		t.Error("no two holders: these tries would not show them")
+	}
 	return l
 }
 
@@ -451,6 +481,9 @@ func (l *clockLab) enterAll(ctx context.Context) (err error) {
 
 // upToCut runs the schedule up to the cut.
 func (l *clockLab) upToCut(ctx context.Context) error {
+	if err := l.clock.read(ctx, l); err != nil {
+		return err
+	}
 	if err := l.align(ctx); err != nil {
 		return err
 	}
@@ -586,11 +619,42 @@ func leaderStoodStill(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneW
 	return tr, l.stopLeader(ctx, from, to)
 }
 
-// The wall clock of this process, which is that of the clients, is stepped while locks are held and the others wait, and
-// around a cut.
+// atRate has the servers' clocks run faster or slower than the client's.
+func atRate(rate float64) func(*trial) {
+	return func(t *trial) {
+		cut{
+			seconds: []int{4, 10, 20}, oneWay: 0.5, rate: rate, mayFail: rate > holdsUpTo,
+			environ: map[string]string{"FAKETIME": fmt.Sprintf("+0 x%v", rate)},
+			run: func(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
+				if rand.IntN(5) == 0 {
+					return leaderStoodStill(ctx, l, bg, oneWay)
+				}
+				return cutBeforeAnswer(ctx, l, bg, oneWay)
+			},
+		}.repeat(t, time.Second)
+	}
+}
+
+// The wall clocks of the servers are stepped while locks are held and the others wait, and around a cut.
+func serversStepped(t *trial) {
+	offset := filepath.Join(t.TempDir(), "offset")
+	step := func(ahead time.Duration) error {
+		next := offset + ".next" // servers must not read half of it
+		return errors.Join(os.WriteFile(next, fmt.Appendf(nil, "%+d\n", ahead/time.Second), 0o600), os.Rename(next, offset))
+	}
+	t.must(step(0))
+	stepped(t, step, map[string]string{
+		"FAKETIME_TIMESTAMP_FILE":      offset,
+		"FAKETIME_CACHE_DURATION":      "1", // seconds
+		"FAKETIME_DONT_FAKE_MONOTONIC": "1", // System.nanoTime is right
+		"FAKETIME_FORCE_MONOTONIC_FIX": "0", // and so is how long threads wait
+	})
+}
+
+// The wall clock of the clients is stepped in the same way.
 func clientsStepped(t *trial) {
 	if own, ok := fakeclocks.Own(); ok {
-		stepped(t, own.SetWall)
+		stepped(t, own.SetWall, nil)
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), fakeclocks.Build(t.T, "./internal/tests/proofs/nemesis", true),
@@ -603,15 +667,14 @@ func clientsStepped(t *trial) {
 }
 
 // stepped steps clocks before and around the cut of the first schedule.
-func stepped(t *trial, step func(ahead time.Duration) error) {
+func stepped(t *trial, step func(ahead time.Duration) error, environ map[string]string) {
 	run := func(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
 		for _, ahead := range []time.Duration{wallStep, -wallStep, 0} {
-			before := time.Now().Round(0)
 			if err := step(ahead); err != nil {
 				return nil, err
 			}
-			if moved := time.Now().Round(0).Sub(before); moved.Abs() < wallStep/2 {
-				return nil, fmt.Errorf("the wall clock was stepped, and has moved by %v", moved)
+			if err := l.seeStep(ctx, ahead); err != nil {
+				return nil, err
 			}
 			// Longer than the shorter sessions live.
 			if err := until(ctx, time.Now().Add(l.contest[0].timeout)); err != nil {
@@ -635,8 +698,110 @@ func stepped(t *trial, step func(ahead time.Duration) error) {
 		}
 		return tr, err
 	}
-	cut{seconds: []int{6, 10}, oneWay: 0.5, run: run}.repeat(t, time.Second)
+	cut{seconds: []int{6, 10}, oneWay: 0.5, environ: environ, run: run}.repeat(t, time.Second)
 }
 
-// nanoTime returns what System.nanoTime of a server shows at a time.
-func nanoTime(at time.Time) time.Duration { return time.Duration(now()) - time.Since(at) }
+// serverTime asks for the wall clock of the leader, which it notes in each node that is written.
+func (l *clockLab) serverTime(ctx context.Context) (func() (time.Time, error), error) {
+	s, err := l.rivals.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	node, err := s.Enter(ctx, session.NewNode{Dir: "/", Name: fmt.Sprintf("clock%d", l.serial.Add(1)), Fixed: true})
+	return func() (time.Time, error) {
+		stat, err := s.Set(ctx, node.Path, nil, -1)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return time.UnixMilli(stat.Mtime), nil
+	}, err
+}
+
+// seeStep waits until the wall clock of the leader or of this process shows that it is ahead.
+func (l *clockLab) seeStep(ctx context.Context, ahead time.Duration) error {
+	ask, err := l.serverTime(ctx)
+	for err == nil {
+		var at time.Time
+		if at, err = ask(); err == nil && (time.Until(at).Abs()-ahead.Abs()).Abs() < wallStep/2 {
+			return nil
+		}
+		err = errors.Join(err, until(ctx, time.Now().Add(50*time.Millisecond)))
+	}
+	return err
+}
+
+// serverClock is what is known about the clock of System.nanoTime on the server that leads.
+type serverClock struct {
+	rate float64 // by the clock of this process
+
+	// If the rate is not 1, the clock showed nano at the time at.
+	at   time.Time
+	nano time.Duration
+}
+
+// real returns how long something takes that takes d by the server's clock.
+func (c *serverClock) real(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.rate)
+}
+
+// nanoTime returns what the clock shows at a time.
+func (c *serverClock) nanoTime(at time.Time) time.Duration {
+	if c.rate != 1 {
+		return c.nano + time.Duration(float64(at.Sub(c.at))*c.rate)
+	}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err)
+	}
+	return time.Duration(ts.Nano()) - time.Since(at)
+}
+
+// read finds out what the clock shows. Under libfaketime, a clock with a rate shows the same as the
+// server's wall clock.
+func (c *serverClock) read(ctx context.Context, l *clockLab) error {
+	if c.rate == 1 {
+		return nil
+	}
+	ask, err := l.serverTime(ctx)
+	shortest := time.Hour
+	for i := 0; i < 10 && err == nil; i++ {
+		var shown time.Time
+		before := time.Now()
+		shown, err = ask()
+		if took := time.Since(before); err == nil && took < shortest {
+			shortest = took
+			c.at, c.nano = before.Add(took/2), time.Duration(shown.UnixNano())
+		}
+	}
+	return err
+}
+
+// startFaked starts servers under libfaketime, or by themselves if environ is empty.
+func startFaked(t *trial, environ map[string]string, opts ...zktest.RealOption) *zktest.Ensemble {
+	t.Helper()
+	if len(environ) == 0 {
+		return zktest.StartReal(t, opts...)
+	}
+	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // Debian's
+	if len(found) == 0 {
+		testserver.Missing(t, errors.New("no libfaketime on this machine: make deps"))
+	}
+	opts = append(opts, zktest.Environ("LD_PRELOAD", found[0]))
+	for key, value := range environ {
+		opts = append(opts, zktest.Environ(key, value))
+	}
+	e := zktest.StartReal(t, opts...)
+	// The library leaves files in /dev/shm if the process is killed.
+	t.Cleanup(func() {
+		var all sync.WaitGroup
+		for i := range e.Len() {
+			all.Go(func() {
+				if err := e.Stop(i); err != nil {
+					t.Log(err)
+				}
+			})
+		}
+		all.Wait()
+	})
+	return e
+}
