@@ -43,6 +43,19 @@ func greet(s *Session, granted time.Duration) error {
 	return s.greeted(codec.Greeting{Session: 7, TimeoutMillis: int32(granted.Milliseconds())}, clock.Now(), dial.Target{})
 }
 
+// The watchdog begins with the first greeting. It has looked at a session without a timeout each microsecond, once servers were
+// away for an hour.
+func TestNoWatchdogBeforeTheGreeting(t *testing.T) {
+	m := unwatched(t, 10*time.Second).m
+	s := newSession(m)
+	if s.timer.Stop() {
+		t.Error("the timer runs before the greeting")
+	}
+	if err := greet(s, 10*time.Second); err != nil || !s.timer.Stop() {
+		t.Errorf("the timer does not run after the greeting: %v", err)
+	}
+}
+
 // Err and Remaining read the clock when they are asked. A lost session never comes back. Looking marks the loss, and waits for
 // nothing.
 func TestErrComputedWhenAsked(t *testing.T) {

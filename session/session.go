@@ -53,7 +53,8 @@ func newSession(m *Manager) *Session {
 	s.removals.s = s
 	s.mu.Lock() // until timer is set
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(time.Hour, s.look) // for the time before the first greeting
+	s.timer = time.AfterFunc(time.Hour, s.look)
+	s.timer.Stop() // the first greeting starts it
 	stop := context.AfterFunc(m.open, func() { _ = s.mark(fmt.Errorf("session %s: %w", hex(s.ID()), ErrClosed)) })
 	context.AfterFunc(s.life, func() { stop() }) // so that m does not keep s
 	return s
