@@ -90,7 +90,7 @@ func TestTicks(t *testing.T) {
 // A replica that waits learns from the record that it need not wait any longer: when the job is done, or with at most once
 // when it has begun. If the replica that runs the job fails or loses its session, the other one takes over.
 func TestWaiting(t *testing.T) {
-	const work = time.Hour
+	const work = 10 * time.Minute
 	fails := func(*world, *session.Manager) error { return errWork }
 	for what, c := range map[string]struct {
 		opts  []schedule.Option

@@ -208,13 +208,13 @@ func TestEnterInvalid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, srv := virtualEntry(t)
 		srv.ResetRequests()
-		for _, n := range []session.NewNode{
+		for i, n := range []session.NewNode{
 			{}, {Dir: "p", Name: "a"}, {Dir: "/p/", Name: "a"}, {Dir: "/p", Name: "a/b"},
 			{Dir: "/p", Fixed: true}, {Dir: "/p", Name: "..", Fixed: true},
 			{Dir: "/p", Name: "a/b", Fixed: true}, {Dir: "/p", Name: "a\x00"}, {Dir: "/p", Name: "a", Data: make([]byte, 1<<20)},
 		} {
 			_, err := e.s.Enter(t.Context(), n)
-			wantErr(t, fmt.Sprintf("%.80v", n), err, session.ErrInvalid)
+			wantErr(t, fmt.Sprint("node ", i), err, session.ErrInvalid)
 		}
 		if n := srv.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2)); n != 0 {
 			t.Errorf("%d requests", n)

@@ -137,7 +137,7 @@ func TestManyRefusedDeletes(t *testing.T) {
 		return ctx, func(error) {}
 	}})
 	inBubble(t, func(e *entering) {
-		const nodes = 2000
+		const nodes = 600
 		all := make([]*session.Node, nodes)
 		for i := range all {
 			node, err := e.s.Enter(e.t.Context(), e.form(false))

@@ -64,7 +64,7 @@ func TestWindowBytes(t *testing.T) {
 			b.net = writes
 			b.greet()
 			var calls []*Call
-			for range 2 * mostCalls {
+			for range 2 * c.flying {
 				one, _ := call(codec.OpExists, path(c.size))
 				calls = append(calls, one)
 			}
