@@ -1,0 +1,48 @@
+package cost
+
+import (
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A holder and a waiter live for long: nothing happens for a month, or the servers are away for days. Nothing of them does
+// more as time passes, or else virtual time would not get so far. Afterwards the lock goes on.
+func TestLongTimes(t *testing.T) {
+	days := func(n int) time.Duration { return longtest.Pick(90*time.Minute, time.Duration(n)*24*time.Hour) }
+	for what, c := range map[string]struct {
+		long     time.Duration
+		from, to func(*zktest.Server)
+	}{
+		"nothing happens": {days(30), func(*zktest.Server) {}, func(*zktest.Server) {}},
+		"refused":         {days(3), func(s *zktest.Server) { s.Refuse(true); s.Disconnect() }, func(s *zktest.Server) { s.Refuse(false) }},
+		"no answer":       {days(3), func(s *zktest.Server) { s.Blackhole(zktest.ToServer) }, (*zktest.Server).Heal},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				holder, waiter := w.manager(10*time.Second), w.manager(10*time.Second)
+				held, err := zklock.New(holder, lockPath)
+				must(w, held, err)
+				wanted, err := zklock.New(waiter, lockPath)
+				must(w, wanted, err)
+				lease, err := held.Acquire(w.t.Context())
+				must(w, lease, err)
+				got := make(chan error, 1)
+				go func() { got <- wanted.Lock(w.t.Context()) }()
+				time.Sleep(time.Minute)
+				c.from(w.server)
+				time.Sleep(c.long)
+				c.to(w.server)
+				if lost := lease.Err() != nil; lost != (what != "nothing happens") {
+					w.t.Errorf("the lease: %v", lease.Err())
+				}
+				_ = lease.Release(w.t.Context())
+				must(w, 0, <-got)
+				must(w, 0, wanted.Unlock())
+			})
+		})
+	}
+}
