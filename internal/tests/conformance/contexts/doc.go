@@ -1,3 +1,3 @@
-// Package contexts checks that what a context says to locks (queue.WithLabel, queue.WithMaxWait, queue.WithOwner) holds for
+// Package contexts checks that what a context says to locks (queue.WithMaxWait) holds for
 // every kind of lock, and for all that stands above the locks.
 package contexts

@@ -32,7 +32,7 @@ func (w *world) others() map[string]call {
 		must(t, err)
 		return l // whose token nobody has asked for yet
 	}
-	multi, err := multi(t, m, "/others/multi").(multiLock).MultiLock.Acquire(t.Context())
+	multi, err := made[*zklock.MultiLock](t)(multi(m, "/others/multi")).Acquire(t.Context())
 	must(t, err)
 	single, beside := lease("/others/single"), lease("/others/revoked")
 	s := made[*semaphore.Semaphore](t)(semaphore.New(m, "/others/semaphore", 2))
@@ -115,7 +115,8 @@ func TestMaxWaitWithoutConnection(t *testing.T) {
 
 // behind returns a call of a lock that is free a minute from now.
 func (w *world) behind() call {
-	holder, l := mutex()(w.t, w.connect(), "/inner"), mutex()(w.t, w.connect(), "/inner")
+	holder := made[*zklock.Mutex](w.t)(zklock.New(w.connect(), "/inner"))
+	l := made[*zklock.Mutex](w.t)(zklock.New(w.connect(), "/inner"))
 	must(w.t, holder.Lock(w.t.Context()))
 	time.AfterFunc(time.Minute, func() { must(w.t, holder.Unlock()) })
 	return func(ctx context.Context) error {
@@ -131,35 +132,38 @@ func (w *world) behind() call {
 
 // The bound is that of the wait, and not that of the work, nor of the calls in it.
 func TestMaxWaitIsNotInherited(t *testing.T) {
-	each(t, func(t *testing.T, w *world, k kind) {
-		l := k.new(t, w.connect(), "/lock")
-		ctx := queue.WithMaxWait(t.Context(), bound)
-		check(t, "Do", ctx, func(ctx context.Context) error { return l.Do(ctx, w.behind()) }, nil, time.Minute)
-		check(t, "TryDo", ctx, func(ctx context.Context) error {
-			ran, err := l.TryDo(ctx, w.behind())
-			if !ran {
-				t.Error("not called")
-			}
-			return err
-		}, nil, time.Minute)
-		if l, ok := l.(leaser); ok {
-			lease, err := l.Acquire(ctx)
-			must(t, err)
-			inside, cancel := lease.Context(ctx)
-			defer cancel()
-			check(t, "Context of a lease", inside, w.behind(), nil, time.Minute)
-		}
-	})
-	t.Run("MultiLease", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, w *world) {
-			ctx := queue.WithMaxWait(t.Context(), bound)
-			l, err := multi(t, w.connect(), "/lock").(multiLock).MultiLock.Acquire(ctx)
-			must(t, err)
-			inside, cancel := l.Context(ctx)
-			defer cancel()
-			check(t, "its context", inside, w.behind(), nil, time.Minute)
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				l := made[lock](t)(kind(w.connect(), "/lock"))
+				ctx := queue.WithMaxWait(t.Context(), bound)
+				check(t, "Do", ctx, func(ctx context.Context) error { return l.Do(ctx, w.behind()) }, nil, time.Minute)
+				check(t, "TryDo", ctx, func(ctx context.Context) error {
+					ran, err := l.TryDo(ctx, w.behind())
+					if !ran {
+						t.Error("not called")
+					}
+					return err
+				}, nil, time.Minute)
+				var lease interface {
+					Context(context.Context) (context.Context, context.CancelFunc)
+				}
+				var err error
+				switch l := l.(type) {
+				case leaser:
+					lease, err = l.Acquire(ctx)
+				case *zklock.MultiLock:
+					lease, err = l.Acquire(ctx)
+				default:
+					return
+				}
+				must(t, err)
+				inside, cancel := lease.Context(ctx)
+				defer cancel()
+				check(t, "Context of a lease", inside, w.behind(), nil, time.Minute)
+			})
 		})
-	})
+	}
 }
 
 // A campaign waits for as long as another candidate leads, also when the servers are away, and so does its term.
