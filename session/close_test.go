@@ -14,35 +14,32 @@ import (
 
 // Close ends the session on the servers, and all calls. All that follow fail.
 func TestClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		m, s := virtually(t, "h:1", srv.Dialer())
-		_, other := virtually(t, "h:1", srv.Dialer())
-		node := enter(t, s, "/d/own").Path
+	inBubble(t, func(t *testing.T, e *env) {
+		node := enter(t, e.s, "/d/own").Path
 		var h, late history
-		m.Subscribe(h.add)
+		e.m.Subscribe(h.add)
 		select {
-		case <-m.Done():
+		case <-e.m.Done():
 			t.Error("done before Close")
 		default:
 		}
-		must(t, m.Close())
-		must(t, m.Close())
-		<-m.Done()
-		if stat, err := other.Exists(t.Context(), node); err != nil || stat != nil {
+		must(t, e.m.Close())
+		must(t, e.m.Close())
+		<-e.m.Done()
+		if stat, err := e.other.Exists(t.Context(), node); err != nil || stat != nil {
 			t.Errorf("the node: %+v, %v", stat, err)
 		}
-		wantErr(t, "session", s.Err(), session.ErrClosed)
-		<-s.Done()
-		if m.State() != session.Closed {
-			t.Errorf("state %v", m.State())
+		wantErr(t, "session", e.s.Err(), session.ErrClosed)
+		<-e.s.Done()
+		if e.m.State() != session.Closed {
+			t.Errorf("state %v", e.m.State())
 		}
-		_, err := m.Session(t.Context())
+		_, err := e.m.Session(t.Context())
 		wantErr(t, "Session", err, session.ErrClosed)
-		_, _, err = s.Get(t.Context(), "/")
+		_, _, err = e.s.Get(t.Context(), "/")
 		wantErr(t, "a request", err, session.ErrClosed)
 		h.wait(t, session.Connected, session.Closed)
-		m.Subscribe(late.add)
+		e.m.Subscribe(late.add)
 		late.wait(t, session.Closed)
 	})
 }
@@ -54,25 +51,23 @@ func TestCloseIsBounded(t *testing.T) {
 		"silence":       func(srv *zktest.Server) { srv.Blackhole(zktest.Both) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t)
-				m, s := virtually(t, "h:1", srv.Dialer())
-				enter(t, s, "/d/own")
-				breaks(srv)
+			inBubble(t, func(t *testing.T, e *env) {
+				enter(t, e.s, "/d/own")
+				breaks(e.Server)
 				synctest.Wait()
 				results := make(chan error, 2)
-				go func() { _, _, err := s.Get(context.Background(), "/"); results <- err }()
-				r := s.Remove(t.Context(), "/none")
+				go func() { _, _, err := e.s.Get(context.Background(), "/"); results <- err }()
+				r := e.s.Remove(t.Context(), "/none")
 				go func() { results <- gone(r) }()
 				synctest.Wait()
-				wantClose(t, m)
-				if m.Close() == nil {
+				wantClose(t, e.m)
+				if e.m.Close() == nil {
 					t.Error("closed without the server knowing, and no error")
 				}
 				for range 2 {
 					wantErr(t, "who waited", <-results, session.ErrClosed)
 				}
-				srv.Heal()
+				e.Heal()
 			})
 		})
 	}

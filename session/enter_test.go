@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -19,40 +18,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// entering is a session that enters a directory, and another client that looks.
-type entering struct {
-	*zktest.Server
-	t     *testing.T
-	m     *session.Manager
-	s     *session.Session
-	other *session.Session
-	d     string // the directory; its parent is there
-	log   *logText
-	cases int // how many there were of anew
-}
-
-// virtualEntry is an entering with a server in the process, in a bubble.
-func virtualEntry(t *testing.T, opts ...session.Option) (*entering, *zktest.Server) {
-	t.Helper()
-	srv, e := zktest.Start(t), &entering{t: t, d: "/p/d", log: new(logText)}
-	e.Server = srv
-	opts = append(opts, session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
-	e.m, e.s = virtually(t, "h:1", srv.Dialer(), opts...)
-	_, e.other = virtually(t, "h:1", srv.Dialer())
-	must(t, makeDir(t.Context(), e.other, e.d))
-	return e, srv
-}
-
-// inBubble runs a test in a bubble, with a session that enters a directory.
-func inBubble(t *testing.T, f func(*entering), opts ...session.Option) {
-	synctest.Test(t, func(t *testing.T) {
-		e, _ := virtualEntry(t, opts...)
-		f(e)
-	})
-}
-
 // anew changes to another directory, with nothing under way in it.
-func (e *entering) anew() {
+func (e *env) anew() {
 	e.t.Helper()
 	e.cases++
 	e.d = fmt.Sprintf("%s/case%d", strings.TrimSuffix(e.d, fmt.Sprintf("/case%d", e.cases-1)), e.cases)
@@ -60,7 +27,7 @@ func (e *entering) anew() {
 }
 
 // left returns the children of the directory, which may be missing.
-func (e *entering) left() []string {
+func (e *env) left() []string {
 	e.t.Helper()
 	names, _, err := e.other.Children(patient(e.t), e.d)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -70,13 +37,13 @@ func (e *entering) left() []string {
 }
 
 // waitLeft waits until the directory has n children.
-func (e *entering) waitLeft(n int) {
+func (e *env) waitLeft(n int) {
 	e.t.Helper()
 	zktest.Eventually(e.t, testserver.Patience, fmt.Sprint(n, " children"), func() bool { return len(e.left()) == n })
 }
 
 // removes removes a node, and waits for that.
-func (e *entering) removes(n *session.Node) {
+func (e *env) removes(n *session.Node) {
 	e.t.Helper()
 	r := n.Remove(e.t.Context())
 	within(e.t, r.Done(), "the end of the removal")
@@ -84,7 +51,7 @@ func (e *entering) removes(n *session.Node) {
 }
 
 // begin calls Enter in a goroutine.
-func (e *entering) begin(ctx context.Context, n session.NewNode) <-chan entered {
+func (e *env) begin(ctx context.Context, n session.NewNode) <-chan entered {
 	out := make(chan entered, 1)
 	go func() {
 		node, err := e.s.Enter(ctx, n)
@@ -98,7 +65,7 @@ type entered struct {
 	err  error
 }
 
-func (e *entering) want(n *session.Node, err error) *session.Node {
+func (e *env) want(n *session.Node, err error) *session.Node {
 	e.t.Helper()
 	must(e.t, err)
 	if dir, name := path.Split(n.Path); path.Clean(dir) != e.d || !slices.Contains(n.Names, name) {
@@ -111,14 +78,14 @@ func (e *entering) want(n *session.Node, err error) *session.Node {
 }
 
 // form returns a new node with a number or with a fixed name.
-func (e *entering) form(fixed bool) session.NewNode {
+func (e *env) form(fixed bool) session.NewNode {
 	return session.NewNode{Dir: e.d, Name: "lock-", Data: []byte("x"), Fixed: fixed, Watch: true, Directory: true}
 }
 
 // The name has an id that is new for each Enter, and the listing shows all that came before. The watch tells of the next.
 func TestEnter(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		ctx := e.t.Context()
+	inBubble(t, func(t *testing.T, e *env) {
+		ctx := t.Context()
 		var before []string
 		var watch *session.Watch
 		for range 3 {
@@ -126,35 +93,35 @@ func TestEnter(t *testing.T) {
 			e.want(n, err)
 			name := path.Base(n.Path)
 			if id, rest, ok := strings.Cut(strings.TrimPrefix(name, "_c_"), "-lock-"); !ok || len(id) != 36 || len(rest) != 10 {
-				e.t.Errorf("the name %q", name)
+				t.Errorf("the name %q", name)
 			}
 			before = append(before, name)
 			slices.Sort(n.Names)
 			slices.Sort(before)
 			if !slices.Equal(n.Names, before) {
-				e.t.Errorf("the listing %q, want %q", n.Names, before)
+				t.Errorf("the listing %q, want %q", n.Names, before)
 			}
 			data, stat, err := e.other.Get(ctx, n.Path)
-			must(e.t, err)
+			must(t, err)
 			if string(data) != "who" || stat.EphemeralOwner != e.s.ID() {
-				e.t.Errorf("data %q of the session 0x%x", data, stat.EphemeralOwner)
+				t.Errorf("data %q of the session 0x%x", data, stat.EphemeralOwner)
 			}
 			if watch == nil { // the create ends the watch of the one before, and further ones at the path
 				watch = n.Children
 				if watch.Event() != session.WatchPending {
-					e.t.Errorf("event %v of a new watch", watch.Event())
+					t.Errorf("event %v of a new watch", watch.Event())
 				}
 			} else {
-				wantEvent(e.t, watch, session.WatchChanged)
+				wantEvent(t, watch, session.WatchChanged)
 			}
 		}
 		n, err := e.s.Enter(ctx, session.NewNode{Dir: e.d, Name: "one", Fixed: true})
 		e.want(n, err)
 		if n.Path != e.d+"/one" {
-			e.t.Errorf("the path %s", n.Path)
+			t.Errorf("the path %s", n.Path)
 		}
 		if r := n.Remove(ctx); r != n.Remove(ctx) {
-			e.t.Error("another removal")
+			t.Error("another removal")
 		}
 		e.removes(n)
 		e.waitLeft(3)
@@ -164,7 +131,7 @@ func TestEnter(t *testing.T) {
 // Whichever reply is lost, and whether the server has carried out the request or not, Enter makes one node.
 func TestEnterLosesReplies(t *testing.T) {
 	type faults []*zktest.Fault
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		for what, arm := range map[string]func(creates, lists, writes, looks zktest.Match) faults{
 			"create cut":        func(c, _, _, _ zktest.Match) faults { return faults{e.CutBefore(c)} },
 			"create's reply":    func(c, _, _, _ zktest.Match) faults { return faults{e.CutAfterCommit(c)} },
@@ -190,19 +157,19 @@ func TestEnterLosesReplies(t *testing.T) {
 				what := fmt.Sprintf("%s, fixed %v", what, fixed)
 				armed := arm(zktest.On(zktest.OpCreate, e.d+"/"), zktest.On(zktest.OpGetChildren2, e.d),
 					zktest.On(zktest.OpMulti, e.d), zktest.On(zktest.OpExists, e.d))
-				node, err := e.s.Enter(patient(e.t), n)
+				node, err := e.s.Enter(patient(t), n)
 				if err != nil {
-					e.t.Fatalf("%s: %v", what, err)
+					t.Fatalf("%s: %v", what, err)
 				}
 				for i, f := range armed {
-					within(e.t, f.Hit(), fmt.Sprintf("%s: fault %d", what, i))
+					within(t, f.Hit(), fmt.Sprintf("%s: fault %d", what, i))
 				}
 				e.want(node, err)
 				if left := e.left(); len(left) != 1 {
-					e.t.Errorf("%s: %q", what, left)
+					t.Errorf("%s: %q", what, left)
 				}
-				_, err = e.s.Enter(patient(e.t), session.NewNode{Dir: e.d, Name: "more-"})
-				wantErr(e.t, "the room for one node", err, session.ErrTooManyNodes)
+				_, err = e.s.Enter(patient(t), session.NewNode{Dir: e.d, Name: "more-"})
+				wantErr(t, "the room for one node", err, session.ErrTooManyNodes)
 				e.removes(node)
 				e.waitLeft(0)
 			}
@@ -224,7 +191,7 @@ func behind(first, m zktest.Match) zktest.Match {
 // When Enter is cancelled, at whatever moment and whatever then becomes of the request, it returns at once. It leaves no
 // node, and no room is taken.
 func TestEnterIsCancelled(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		for what, arm := range map[string]func(creates, lists, writes zktest.Match) *zktest.Fault{
 			"create":         func(c, _, _ zktest.Match) *zktest.Fault { return e.HoldRequest(c) },
 			"create's reply": func(c, _, _ zktest.Match) *zktest.Fault { return e.HoldReply(c) },
@@ -241,11 +208,11 @@ func TestEnterIsCancelled(t *testing.T) {
 					n := e.form(fixed)
 					what := fmt.Sprintf("%s, fixed %v, lost %v", what, fixed, lost)
 					held := arm(zktest.On(zktest.OpCreate, e.d+"/"), zktest.On(zktest.OpGetChildren2, e.d), zktest.On(zktest.OpMulti, e.d))
-					ctx, cancel := context.WithCancel(patient(e.t))
+					ctx, cancel := context.WithCancel(patient(t))
 					ended := e.begin(ctx, n)
-					within(e.t, held.Hit(), what)
+					within(t, held.Hit(), what)
 					cancel()
-					wantErr(e.t, what, within(e.t, ended, what).err, context.Canceled)
+					wantErr(t, what, within(t, ended, what).err, context.Canceled)
 					if lost {
 						e.Disconnect()
 					}
@@ -259,15 +226,15 @@ func TestEnterIsCancelled(t *testing.T) {
 }
 
 // whenRoom enters when there is room for the node.
-func (e *entering) whenRoom(n session.NewNode) *session.Node {
+func (e *env) whenRoom(n session.NewNode) *session.Node {
 	return e.enterWhen(n, session.ErrTooManyNodes)
 }
 
 // whenFree enters when the removal of the last node by that name is not refused any more.
-func (e *entering) whenFree(n session.NewNode) *session.Node { return e.enterWhen(n, zk.ErrNoAuth) }
+func (e *env) whenFree(n session.NewNode) *session.Node { return e.enterWhen(n, zk.ErrNoAuth) }
 
 // enterWhen enters, again and again while that fails in such a way.
-func (e *entering) enterWhen(n session.NewNode, not error) (node *session.Node) {
+func (e *env) enterWhen(n session.NewNode, not error) (node *session.Node) {
 	e.t.Helper()
 	zktest.Eventually(e.t, testserver.Patience, "the next node", func() (ok bool) {
 		var err error
@@ -281,7 +248,7 @@ func (e *entering) enterWhen(n session.NewNode, not error) (node *session.Node) 
 
 // waitEmpty waits until the directory is empty and no request of the session is under way that could change that: it is
 // empty behind a round trip of the session.
-func (e *entering) waitEmpty(what string) {
+func (e *env) waitEmpty(what string) {
 	e.t.Helper()
 	e.waitLeft(0)
 	if err := e.s.Sync(patient(e.t), e.d); err != nil {
@@ -291,7 +258,7 @@ func (e *entering) waitEmpty(what string) {
 }
 
 // twin makes a second node with the id of the first child of the directory.
-func (e *entering) twin(number int) {
+func (e *env) twin(number int) {
 	e.t.Helper()
 	first := e.left()[0]
 	_, err := makeNode(patient(e.t), e.other, fmt.Sprintf("%s/%s%010d", e.d, first[:len(first)-10], number), nil)
@@ -303,17 +270,17 @@ func (e *entering) twin(number int) {
 // lower number.
 func TestEnterRemovesTwins(t *testing.T) {
 	for _, number := range []int{99, -1} {
-		inBubble(t, func(e *entering) {
+		inBubble(t, func(t *testing.T, e *env) {
 			held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
-			ended := e.begin(patient(e.t), e.form(false))
-			within(e.t, held.Hit(), "the create")
+			ended := e.begin(patient(t), e.form(false))
+			within(t, held.Hit(), "the create")
 			e.twin(number)
 			e.Disconnect()
 			held.Release()
-			got := within(e.t, ended, "Enter")
+			got := within(t, ended, "Enter")
 			n := e.want(got.node, got.err)
 			if number > 0 && len(n.Names) != 1 || !strings.HasSuffix(n.Path, "-0000000000") {
-				e.t.Errorf("the node %s in %q", n.Path, n.Names)
+				t.Errorf("the node %s in %q", n.Path, n.Names)
 			}
 			if number > 0 {
 				e.waitLeft(1)
@@ -327,18 +294,17 @@ func TestEnterRemovesTwins(t *testing.T) {
 
 // A search for a create that finds nothing gives up its share of both watches, so the caller of Enter has the only one.
 func TestSearchLeavesNoWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
+	inBubble(t, func(t *testing.T, e *env) {
 		n := e.form(false)
 		n.Watch, n.Directory = true, true
-		cut := srv.CutBefore(zktest.On(zktest.OpCreate, e.d+"/"))
+		cut := e.CutBefore(zktest.On(zktest.OpCreate, e.d+"/"))
 		node, err := e.s.Enter(t.Context(), n)
 		must(t, err)
 		<-cut.Hit()
 		node.Children.Forget()
 		node.Directory.Forget()
 		synctest.Wait()
-		if left := watched(t, srv); left != "0" {
+		if left := watched(t, e.Server); left != "0" {
 			t.Errorf("%s watches are left", left)
 		}
 		e.removes(node)
@@ -347,14 +313,13 @@ func TestSearchLeavesNoWatch(t *testing.T) {
 
 // A watch that Enter asks for is forgotten if Enter fails.
 func TestEnterForgetsWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
+	inBubble(t, func(t *testing.T, e *env) {
 		e.others()
-		before := watched(t, srv)
+		before := watched(t, e.Server)
 		_, err := e.s.Enter(t.Context(), e.form(true))
 		wantErr(t, "Enter", err, zk.ErrNodeExists)
 		must(t, e.s.Sync(t.Context(), "/"))
-		if after := watched(t, srv); after != before {
+		if after := watched(t, e.Server); after != before {
 			t.Errorf("%s watches, %s before", after, before)
 		}
 	})
@@ -364,10 +329,9 @@ func TestEnterForgetsWatch(t *testing.T) {
 // that the manager is closed. The answer to the create is no reason to try again.
 func TestEnterEndsWithClose(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			e, srv := virtualEntry(t)
-			testserver.Switch(srv).Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
-			listing := srv.HoldReply(zktest.On(zktest.OpGetChildren2, e.d))
+		inBubble(t, func(t *testing.T, e *env) {
+			testserver.Switch(e.Server).Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
+			listing := e.HoldReply(zktest.On(zktest.OpGetChildren2, e.d))
 			got := e.begin(t.Context(), e.form(fixed))
 			within(t, listing.Hit(), "the answer to the listing")
 			synctest.Wait()

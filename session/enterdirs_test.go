@@ -18,8 +18,7 @@ import (
 // A directory that is missing is made, with those above it. If it vanishes again at any moment, it is made again.
 func TestEnterMakesDirectories(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			e, srv := virtualEntry(t)
+		inBubble(t, func(t *testing.T, e *env) {
 			e.d = "/p/a/b/c"
 			for round := range 3 {
 				node, err := e.s.Enter(t.Context(), e.form(fixed))
@@ -28,10 +27,10 @@ func TestEnterMakesDirectories(t *testing.T) {
 				switch round {
 				case 0: // all is there
 				case 1:
-					must(t, srv.DeleteNode("/p/a/b/c"))
+					must(t, e.DeleteNode("/p/a/b/c"))
 				case 2:
-					must(t, srv.DeleteNode("/p/a/b/c"))
-					must(t, srv.DeleteNode("/p/a/b"))
+					must(t, e.DeleteNode("/p/a/b/c"))
+					must(t, e.DeleteNode("/p/a/b"))
 				}
 			}
 			for _, at := range []zktest.Match{
@@ -39,20 +38,20 @@ func TestEnterMakesDirectories(t *testing.T) {
 				behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")),
 			} {
 				for range 2 { // also while it is gone already
-					held := srv.HoldRequest(at)
+					held := e.HoldRequest(at)
 					ended := e.begin(t.Context(), e.form(fixed))
 					synctest.Wait()
 					if isClosed(held.Hit()) {
 						for _, dir := range []string{e.d, path.Dir(e.d)} {
 							if stat, err := e.other.Exists(t.Context(), dir); err == nil && stat != nil && stat.NumChildren == 0 {
-								must(t, srv.DeleteNode(dir))
+								must(t, e.DeleteNode(dir))
 							}
 						}
 					}
 					held.Release()
 					got := <-ended
 					e.removes(e.want(got.node, got.err))
-					must(t, srv.DeleteNode(e.d))
+					must(t, e.DeleteNode(e.d))
 				}
 			}
 		})
@@ -63,18 +62,17 @@ func TestEnterMakesDirectories(t *testing.T) {
 // removes a container that never had a child.
 func TestEnterGivesDirectoryBack(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
-		for what, arm := range map[string]func(e *entering) *zktest.Fault{
-			"the next create is cut": func(e *entering) *zktest.Fault {
+		for what, arm := range map[string]func(e *env) *zktest.Fault{
+			"the next create is cut": func(e *env) *zktest.Fault {
 				return e.HoldRequest(behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")))
 			},
-			"its reply is held": func(e *entering) *zktest.Fault { return e.HoldReply(zktest.On(zktest.OpCreateContainer, e.d)) },
-			"its reply was lost": func(e *entering) *zktest.Fault {
+			"its reply is held": func(e *env) *zktest.Fault { return e.HoldReply(zktest.On(zktest.OpCreateContainer, e.d)) },
+			"its reply was lost": func(e *env) *zktest.Fault {
 				e.CutAfterCommit(zktest.On(zktest.OpCreateContainer, e.d))
 				return e.HoldRequest(behind(zktest.On(zktest.OpCreateContainer, e.d), zktest.On(zktest.OpCreate, e.d+"/")))
 			},
 		} {
-			synctest.Test(t, func(t *testing.T) {
-				e, srv := virtualEntry(t)
+			inBubble(t, func(t *testing.T, e *env) {
 				node, err := e.s.Enter(t.Context(), session.NewNode{Dir: e.d, Name: "keeps", Fixed: true}) // the manager knows containers
 				e.want(node, err)
 				e.d += "/new"
@@ -84,7 +82,7 @@ func TestEnterGivesDirectoryBack(t *testing.T) {
 				<-held.Hit()
 				cancel()
 				wantErr(t, what, (<-ended).err, context.Canceled)
-				srv.Disconnect()
+				e.Disconnect()
 				held.Release()
 				time.Sleep(3 * e.s.Timeout()) //nolint:forbidigo // in a bubble
 				stat, err := e.other.Exists(t.Context(), e.d)
@@ -110,15 +108,14 @@ func TestEnterGivesDirectoryBack(t *testing.T) {
 // Enter undoes a create that gets the last number or one below zero, and counting starts again when the directory is empty.
 func TestEnterAtEndOfCounter(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			e, srv := virtualEntry(t)
+		inBubble(t, func(t *testing.T, e *env) {
 			n := session.NewNode{Dir: e.d, Name: "lock-"}
-			must(t, testserver.Switch(srv).SetSequence(e.d, 1<<31-2))
+			must(t, testserver.Switch(e.Server).SetSequence(e.d, 1<<31-2))
 			last, err := e.s.Enter(t.Context(), n)
 			e.want(last, err)
 			for range 3 { // 2147483647, -2147483648, …
 				if lost {
-					srv.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+					e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
 				}
 				_, err := e.s.Enter(t.Context(), n)
 				wantErr(t, "Enter", err, session.ErrSequence)
@@ -145,30 +142,30 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 // An Enter that has no room fails at once, and sends nothing. The room of a node that is being removed counts. Nodes have room,
 // and the bytes of their paths.
 func TestEnterWithoutRoom(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		var all []*session.Node
 		for i := range 2 {
-			n, err := e.s.Enter(patient(e.t), e.form(i == 0))
+			n, err := e.s.Enter(patient(t), e.form(i == 0))
 			all = append(all, e.want(n, err))
 		}
 		e.ResetRequests()
-		_, err := e.s.Enter(patient(e.t), e.form(false))
-		wantErr(e.t, "Enter", err, session.ErrTooManyNodes)
+		_, err := e.s.Enter(patient(t), e.form(false))
+		wantErr(t, "Enter", err, session.ErrTooManyNodes)
 		if n := e.Count(zktest.Any(zktest.OpCreate)); n != 0 {
-			e.t.Errorf("%d creates", n)
+			t.Errorf("%d creates", n)
 		}
 		for _, n := range all {
-			n.Remove(patient(e.t))
-			next, err := e.s.Enter(patient(e.t), e.form(false))
+			n.Remove(patient(t))
+			next, err := e.s.Enter(patient(t), e.form(false))
 			e.want(next, err)
 		}
 		e.waitLeft(2)
 	}, session.WithNodeLimits(2, 1<<20))
-	inBubble(t, func(e *entering) {
-		enter(e.t, e.s, e.d+"/a")
-		_, err := e.s.Enter(e.t.Context(), session.NewNode{Dir: e.d, Name: "longer", Fixed: true})
-		wantErr(e.t, "Enter with a path that is too long", err, session.ErrTooManyNodes)
-		enter(e.t, e.s, e.d+"/b")
+	inBubble(t, func(t *testing.T, e *env) {
+		enter(t, e.s, e.d+"/a")
+		_, err := e.s.Enter(t.Context(), session.NewNode{Dir: e.d, Name: "longer", Fixed: true})
+		wantErr(t, "Enter with a path that is too long", err, session.ErrTooManyNodes)
+		enter(t, e.s, e.d+"/b")
 	}, session.WithNodeLimits(100, 2*(4+len("/p/d/a"))))
 }
 
@@ -176,17 +173,16 @@ func TestEnterWithoutRoom(t *testing.T) {
 func TestEnterAfterDelete(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		for _, lost := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				e, srv := virtualEntry(t, session.WithNodeLimits(1, 1<<20))
-				held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
+			inBubble(t, func(t *testing.T, e *env) {
+				held := e.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
 				ended := e.begin(t.Context(), e.form(fixed))
 				<-held.Hit()
 				for _, name := range e.left() {
-					must(t, srv.DeleteNode(e.d+"/"+name))
+					must(t, e.DeleteNode(e.d+"/"+name))
 				}
 				hit := held.Hit()
 				if synctest.Wait(); lost { // the reply to the first create has come
-					hit = srv.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/")).Hit()
+					hit = e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/")).Hit()
 				}
 				held.Release()
 				<-hit
@@ -198,16 +194,15 @@ func TestEnterAfterDelete(t *testing.T) {
 				e.removes(got.node)
 				e.waitLeft(0)
 				e.removes(e.whenRoom(e.form(fixed)))
-			})
+			}, session.WithNodeLimits(1, 1<<20))
 		}
 	}
 }
 
 // What cannot be a node is refused before anything is sent.
 func TestEnterInvalid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		srv.ResetRequests()
+	inBubble(t, func(t *testing.T, e *env) {
+		e.ResetRequests()
 		for i, n := range []session.NewNode{
 			{}, {Dir: "p", Name: "a"}, {Dir: "/p/", Name: "a"}, {Dir: "/p", Name: "a/b"},
 			{Dir: "/p", Fixed: true}, {Dir: "/p", Name: "..", Fixed: true},
@@ -216,7 +211,7 @@ func TestEnterInvalid(t *testing.T) {
 			_, err := e.s.Enter(t.Context(), n)
 			wantErr(t, fmt.Sprint("node ", i), err, session.ErrInvalid)
 		}
-		if n := srv.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2)); n != 0 {
+		if n := e.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2)); n != 0 {
 			t.Errorf("%d requests", n)
 		}
 	})
@@ -226,10 +221,9 @@ func TestEnterInvalid(t *testing.T) {
 // the directory.
 func TestDirectoryIsMadeOnce(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T, e *env) {
 			const calls = 100
-			e, srv := virtualEntry(t)
-			held := srv.HoldReply(zktest.On(zktest.OpCreateContainer, "/p/new/dir"))
+			held := e.HoldReply(zktest.On(zktest.OpCreateContainer, "/p/new/dir"))
 			first, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := e.begin(first, session.NewNode{Dir: "/p/new/dir", Name: "n-"})
@@ -260,7 +254,7 @@ func TestDirectoryIsMadeOnce(t *testing.T) {
 				t.Errorf("the first: %v", got.err)
 			}
 			wg.Wait()
-			if n := srv.Count(zktest.Any(zktest.OpCreateContainer)); n > want+calls/10 { // a call can be late with what it has found
+			if n := e.Count(zktest.Any(zktest.OpCreateContainer)); n > want+calls/10 { // a call can be late with what it has found
 				t.Errorf("cancelled %v: %d creates of directories", cancelled, n)
 			}
 		})

@@ -13,14 +13,14 @@ import (
 )
 
 // others has another client take the fixed name.
-func (e *entering) others() *session.Node {
+func (e *env) others() *session.Node {
 	e.t.Helper()
 	n, err := e.other.Enter(patient(e.t), e.form(true))
 	return e.want(n, err)
 }
 
 // wantOwner checks whose node has the fixed name.
-func (e *entering) wantOwner(s *session.Session) {
+func (e *env) wantOwner(s *session.Session) {
 	e.t.Helper()
 	stat, err := e.other.Exists(patient(e.t), e.d+"/lock-")
 	must(e.t, err)
@@ -31,12 +31,12 @@ func (e *entering) wantOwner(s *session.Session) {
 
 // A fixed name that is taken is zk.ErrNodeExists, also if the session itself has it, and the node stays.
 func TestEnterTakenName(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		for _, owner := range []*session.Session{e.other, e.s} {
-			n, err := owner.Enter(patient(e.t), e.form(true))
+			n, err := owner.Enter(patient(t), e.form(true))
 			e.want(n, err)
-			_, err = e.s.Enter(patient(e.t), e.form(true))
-			wantErr(e.t, "Enter", err, zk.ErrNodeExists)
+			_, err = e.s.Enter(patient(t), e.form(true))
+			wantErr(t, "Enter", err, zk.ErrNodeExists)
 			e.wantOwner(owner)
 			e.removes(n)
 		}
@@ -49,14 +49,13 @@ func TestEnterTakenName(t *testing.T) {
 func TestEnterLosesName(t *testing.T) {
 	for _, committed := range []bool{false, true} {
 		for _, cancelled := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				e, srv := virtualEntry(t, session.WithNodeLimits(1, 1<<20))
-				cut := srv.CutBefore
+			inBubble(t, func(t *testing.T, e *env) {
+				cut := e.CutBefore
 				if committed {
-					cut = srv.CutAfterCommit
+					cut = e.CutAfterCommit
 				}
 				f := cut(zktest.On(zktest.OpCreate, e.d+"/"))
-				srv.Refuse(true)
+				e.Refuse(true)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				ended := e.begin(ctx, e.form(true))
@@ -65,10 +64,10 @@ func TestEnterLosesName(t *testing.T) {
 					cancel()
 				}
 				if committed {
-					must(t, srv.DeleteNode(e.d+"/lock-"))
+					must(t, e.DeleteNode(e.d+"/lock-"))
 				}
 				theirs := e.others()
-				srv.Refuse(false)
+				e.Refuse(false)
 				want := zk.ErrNodeExists
 				if cancelled {
 					want = context.Canceled
@@ -78,22 +77,22 @@ func TestEnterLosesName(t *testing.T) {
 				e.wantOwner(e.other)
 				e.removes(theirs)
 				e.removes(e.whenRoom(e.form(true)))
-			})
+			}, session.WithNodeLimits(1, 1<<20))
 		}
 	}
 }
 
 // Of two that enter one name in one session, one gets the node, also if both replies are lost.
 func TestEnterOneNameTwice(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
 		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
-		first, second := e.begin(patient(e.t), e.form(true)), e.begin(patient(e.t), e.form(true))
-		one, two := within(e.t, first, "the first"), within(e.t, second, "the second")
+		first, second := e.begin(patient(t), e.form(true)), e.begin(patient(t), e.form(true))
+		one, two := within(t, first, "the first"), within(t, second, "the second")
 		if one.err != nil {
 			one, two = two, one
 		}
-		wantErr(e.t, "the second", two.err, zk.ErrNodeExists)
+		wantErr(t, "the second", two.err, zk.ErrNodeExists)
 		e.removes(e.want(one.node, one.err))
 		e.waitLeft(0)
 	})
@@ -102,43 +101,43 @@ func TestEnterOneNameTwice(t *testing.T) {
 // An Enter of a fixed name waits for removals of it, those of a cancelled Enter included. So no delete that is repeated
 // hits the new node.
 func TestEnterWaitsForRemoval(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		for _, by := range []string{"the node", "the path", "a cancelled Enter"} {
 			e.anew()
 			held := e.HoldReply(zktest.On(zktest.OpDelete, e.d+"/"))
 			var r *session.Removal
 			if by == "a cancelled Enter" {
 				reply := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
-				ctx, cancel := context.WithCancel(patient(e.t))
+				ctx, cancel := context.WithCancel(patient(t))
 				ended := e.begin(ctx, e.form(true))
-				within(e.t, reply.Hit(), "the create")
+				within(t, reply.Hit(), "the create")
 				cancel()
-				wantErr(e.t, "Enter", within(e.t, ended, "the end").err, context.Canceled)
+				wantErr(t, "Enter", within(t, ended, "the end").err, context.Canceled)
 				reply.Release()
 			} else {
-				n, err := e.s.Enter(patient(e.t), e.form(true))
+				n, err := e.s.Enter(patient(t), e.form(true))
 				if e.want(n, err); by == "the node" {
-					r = n.Remove(e.t.Context())
+					r = n.Remove(t.Context())
 				} else {
-					r = e.s.Remove(e.t.Context(), n.Path)
+					r = e.s.Remove(t.Context(), n.Path)
 				}
 			}
-			within(e.t, held.Hit(), "the delete")
+			within(t, held.Hit(), "the delete")
 			e.ResetRequests()
-			ended := e.begin(patient(e.t), e.form(true))
+			ended := e.begin(patient(t), e.form(true))
 			synctest.Wait()
 			if n := e.Count(zktest.On(zktest.OpCreate, e.d+"/lock-")); n != 0 {
-				e.t.Errorf("%s: %d creates before the end of the removal", by, n)
+				t.Errorf("%s: %d creates before the end of the removal", by, n)
 			}
 			e.Disconnect() // the reply is lost, and the delete repeated
 			held.Release()
-			got := within(e.t, ended, "Enter")
+			got := within(t, ended, "Enter")
 			n := e.want(got.node, got.err)
 			if r != nil {
-				within(e.t, r.Done(), "the removal")
-				must(e.t, r.Err())
+				within(t, r.Done(), "the removal")
+				must(t, r.Err())
 			}
-			must(e.t, e.s.Sync(patient(e.t), e.d))
+			must(t, e.s.Sync(patient(t), e.d))
 			e.wantOwner(e.s)
 			e.removes(n)
 		}

@@ -74,16 +74,14 @@ func TestRefusedSearchEnds(t *testing.T) {
 
 // When a connection breaks with 16 creates in doubt in one directory, one listing or two tell what became of all of them.
 func TestManyDoubtsShareListings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T, e *env) {
 		const doubts = 16
-		srv := zktest.Start(t)
-		_, s := virtually(t, "h:1", srv.Dialer())
 		together := func(dir string) []error {
 			var wg sync.WaitGroup
 			all := make([]error, doubts)
 			for i := range all {
 				wg.Go(func() {
-					_, all[i] = s.Enter(t.Context(), session.NewNode{Dir: dir, Name: "n-"})
+					_, all[i] = e.s.Enter(t.Context(), session.NewNode{Dir: dir, Name: "n-"})
 				})
 			}
 			wg.Wait()
@@ -93,21 +91,21 @@ func TestManyDoubtsShareListings(t *testing.T) {
 			must(t, errors.Join(together(before)...))
 		}
 		creates := zktest.On(zktest.OpCreate, "/d/")
-		srv.ResetRequests()
-		held := srv.HoldReply(creates)
+		e.ResetRequests()
+		held := e.HoldReply(creates)
 		ended := make(chan error, 1)
 		go func() { ended <- errors.Join(together("/d")...) }()
 		<-held.Hit()
-		time.Sleep(time.Second)        //nolint:forbidigo // in a bubble
-		inFlight := srv.Count(creates) // all, if the window has room for them
-		srv.ResetRequests()
-		srv.Delay(10 * time.Millisecond) // the first search lasts until all have come to theirs
-		srv.Disconnect()
+		time.Sleep(time.Second)      //nolint:forbidigo // in a bubble
+		inFlight := e.Count(creates) // all, if the window has room for them
+		e.ResetRequests()
+		e.Delay(10 * time.Millisecond) // the first search lasts until all have come to theirs
+		e.Disconnect()
 		must(t, <-ended)
-		if n := srv.Count(zktest.Any(zktest.OpGetChildren, zktest.OpGetChildren2)); n > 3 {
+		if n := e.Count(zktest.Any(zktest.OpGetChildren, zktest.OpGetChildren2)); n > 3 {
 			t.Errorf("%d listings for %d doubts", n, inFlight)
 		}
-		if n := srv.Count(creates); n > doubts-inFlight {
+		if n := e.Count(creates); n > doubts-inFlight {
 			t.Errorf("%d creates after %d were in doubt", n, inFlight)
 		}
 	})

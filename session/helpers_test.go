@@ -3,10 +3,13 @@ package session_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"net"
 	"path"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -50,6 +53,55 @@ func within[T any](t testing.TB, c <-chan T, what string) T {
 		t.Fatalf("not within %v: %s", testserver.Patience, what)
 		panic("unreachable")
 	}
+}
+
+type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+var quiet = session.WithLogger(slog.New(slog.DiscardHandler))
+
+// virtually connects in virtual time, and returns the session.
+func virtually(t *testing.T, servers string, d dial, opts ...session.Option) (*session.Manager, *session.Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m, err := session.Connect(ctx, servers, append([]session.Option{quiet, session.WithDialer(d)}, opts...)...)
+	must(t, err)
+	t.Cleanup(func() { m.Close() })
+	s, err := m.Session(ctx)
+	must(t, err)
+	return m, s
+}
+
+// env is a server in virtual time with a session that the test is about, and another client that looks.
+type env struct {
+	*zktest.Server
+	t     *testing.T
+	m     *session.Manager
+	s     *session.Session
+	other *session.Session
+	d     string // the directory; its parent is there
+	log   *logText
+	cases int // how many there were of anew
+}
+
+// virtualEntry is an entering with a server in the process, in a bubble.
+func virtualEntry(t *testing.T, opts ...session.Option) (*env, *zktest.Server) {
+	t.Helper()
+	srv, e := zktest.Start(t), &env{t: t, d: "/p/d", log: new(logText)}
+	e.Server = srv
+	opts = append(opts, session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
+	e.m, e.s = virtually(t, "h:1", srv.Dialer(), opts...)
+	_, e.other = virtually(t, "h:1", srv.Dialer())
+	must(t, makeDir(t.Context(), e.other, e.d))
+	return e, srv
+}
+
+// inBubble runs a test in a bubble of its own.
+func inBubble(t *testing.T, f func(*testing.T, *env), opts ...session.Option) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := virtualEntry(t, opts...)
+		f(t, e)
+	})
 }
 
 // dir makes a directory for the test, and returns it.

@@ -16,24 +16,24 @@ import (
 
 // Every option adds its request ahead of the listing, in one flight, and nothing else.
 func TestList(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		e.makes("a", "b")
-		_, err := e.other.Set(patient(e.t), e.d, []byte("the limit"), -1)
-		must(e.t, err)
+		_, err := e.other.Set(patient(t), e.d, []byte("the limit"), -1)
+		must(t, err)
 		for bits := range 16 {
 			o := session.ListOptions{Sync: bits&1 > 0, Data: bits&2 > 0, Watch: bits&4 > 0, Children: bits&8 > 0}
 			before := e.asked()
-			l, err := e.s.List(patient(e.t), e.d, o)
-			must(e.t, err)
+			l, err := e.s.List(patient(t), e.d, o)
+			must(t, err)
 			slices.Sort(l.Names)
 			if !slices.Equal(l.Names, []string{"a", "b"}) || l.Stat == nil || l.Stat.NumChildren != 2 {
-				e.t.Errorf("%+v: %q, stat %+v", o, l.Names, l.Stat)
+				t.Errorf("%+v: %q, stat %+v", o, l.Names, l.Stat)
 			}
 			if (l.DataStat != nil) != o.Data || o.Data && (string(l.Data) != "the limit" || l.DataStat.Mzxid != l.Stat.Mzxid) {
-				e.t.Errorf("%+v: data %q, stat %+v", o, l.Data, l.DataStat)
+				t.Errorf("%+v: data %q, stat %+v", o, l.Data, l.DataStat)
 			}
 			if (l.Directory != nil) != (o.Data && o.Watch) || (l.Children != nil) != o.Children {
-				e.t.Errorf("%+v: watches %v, %v", o, l.Directory, l.Children)
+				t.Errorf("%+v: watches %v, %v", o, l.Directory, l.Children)
 			}
 			want := [3]int{0, 0, 1}
 			if o.Sync {
@@ -47,45 +47,45 @@ func TestList(t *testing.T) {
 				after[i] -= before[i]
 			}
 			if after != want {
-				e.t.Errorf("%+v: sync, getData, getChildren: %v, want %v", o, after, want)
+				t.Errorf("%+v: sync, getData, getChildren: %v, want %v", o, after, want)
 			}
 			for what, w := range map[string]*session.Watch{"directory": l.Directory, "children": l.Children} {
 				if w != nil && w.Event() != session.WatchPending {
-					e.t.Errorf("%+v: the watch on the %s has ended: %v", o, what, w.Event())
+					t.Errorf("%+v: the watch on the %s has ended: %v", o, what, w.Event())
 				}
 			}
 			if l.Directory != nil {
-				_, err := e.other.Set(patient(e.t), e.d, []byte("the limit"), -1)
-				must(e.t, err)
-				wantEvent(e.t, l.Directory, session.WatchChanged)
+				_, err := e.other.Set(patient(t), e.d, []byte("the limit"), -1)
+				must(t, err)
+				wantEvent(t, l.Directory, session.WatchChanged)
 			}
 			if l.Children != nil {
 				if data, stat := l.Children.Data(); data != nil || stat != nil {
-					e.t.Errorf("a watch on children has data %q, %v", data, stat)
+					t.Errorf("a watch on children has data %q, %v", data, stat)
 				}
-				n, err := makeNode(patient(e.t), e.other, e.d+"/c", nil)
-				must(e.t, err)
-				wantEvent(e.t, l.Children, session.WatchChanged)
-				must(e.t, e.other.Delete(patient(e.t), n, -1))
+				n, err := makeNode(patient(t), e.other, e.d+"/c", nil)
+				must(t, err)
+				wantEvent(t, l.Children, session.WatchChanged)
+				must(t, e.other.Delete(patient(t), n, -1))
 			}
 		}
-		_, err = e.s.List(patient(e.t), e.d+"/none", session.ListOptions{Sync: true, Data: true, Watch: true, Children: true})
-		wantErr(e.t, "no directory", err, zk.ErrNoNode)
-		_, err = e.s.List(patient(e.t), "none", session.ListOptions{})
-		wantErr(e.t, "a bad path", err, session.ErrInvalid)
+		_, err = e.s.List(patient(t), e.d+"/none", session.ListOptions{Sync: true, Data: true, Watch: true, Children: true})
+		wantErr(t, "no directory", err, zk.ErrNoNode)
+		_, err = e.s.List(patient(t), "none", session.ListOptions{})
+		wantErr(t, "a bad path", err, session.ErrInvalid)
 	})
 }
 
 // asked returns how many syncs, reads and listings of the directory there were.
-func (e *entering) asked() [3]int {
+func (e *env) asked() [3]int {
 	return [3]int{e.Count(zktest.On(zktest.OpSync, e.d)), e.Count(zktest.On(zktest.OpGetData, e.d)), e.Count(zktest.On(zktest.OpGetChildren2, e.d))}
 }
 
 // The requests of a List leave together, in order, and so do those of an Enter, behind its create.
 func TestListInOrder(t *testing.T) {
 	for _, enters := range []bool{false, true} {
-		inBubble(t, func(e *entering) {
-			ctx, first := e.t.Context(), fmt.Sprint(zktest.OpSync, " ", e.d)
+		inBubble(t, func(t *testing.T, e *env) {
+			ctx, first := t.Context(), fmt.Sprint(zktest.OpSync, " ", e.d)
 			held := e.HoldReply(zktest.On(zktest.OpSync, e.d))
 			call := func() error {
 				_, err := e.s.List(ctx, e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
@@ -105,46 +105,24 @@ func TestListInOrder(t *testing.T) {
 			synctest.Wait()
 			want := []string{first, fmt.Sprint(zktest.OpGetData, " ", e.d), fmt.Sprint(zktest.OpGetChildren2, " ", e.d)}
 			if got := sent(e.Requests()); !slices.Equal(got, want) {
-				e.t.Errorf("%q, want %q", got, want)
+				t.Errorf("%q, want %q", got, want)
 			}
 			held.Release()
-			must(e.t, <-ended)
+			must(t, <-ended)
 		})
 	}
-}
-
-// Whatever is lost, all of it is asked again: a listing counts only behind its sync, with its data.
-func TestListLosesReplies(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		o := session.ListOptions{Sync: true, Data: true, Watch: true, Children: true}
-		for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetData, zktest.OpGetChildren2} {
-			for what, arm := range map[string]func(zktest.Match) *zktest.Fault{"cut": e.CutBefore, "the reply": e.CutAfterCommit} {
-				e.anew()
-				before := e.asked()
-				cut := arm(zktest.On(op, e.d))
-				l, err := e.s.List(patient(e.t), e.d, o)
-				must(e.t, err)
-				within(e.t, cut.Hit(), "the fault")
-				after := e.asked()
-				if after[0]-before[0] < 2 && op == zktest.OpSync || after[2] == before[2] || l.DataStat == nil ||
-					l.Directory.Event() != session.WatchPending || l.Children.Event() != session.WatchPending {
-					e.t.Errorf("%v, %s: %v after %v, %+v", op, what, after, before, l)
-				}
-			}
-		}
-	})
 }
 
 // A listing does not count if its sync was refused, or if the directory was made
 // between the read of its data and the listing. All of it is asked again.
 func TestListCountsTogether(t *testing.T) {
 	o := session.ListOptions{Sync: true, Data: true, Watch: true, Children: true}
-	for what, spoils := range map[string]func(e *entering, srv *zktest.Server){
-		"the sync is refused": func(e *entering, srv *zktest.Server) {
+	for what, spoils := range map[string]func(e *env, srv *zktest.Server){
+		"the sync is refused": func(e *env, srv *zktest.Server) {
 			var done atomic.Bool
 			testserver.Switch(srv).Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpSync && !done.Swap(true) })
 		},
-		"the directory is made": func(e *entering, srv *zktest.Server) {
+		"the directory is made": func(e *env, srv *zktest.Server) {
 			must(e.t, srv.DeleteNode(e.d))
 			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
 			go func() {
@@ -155,10 +133,9 @@ func TestListCountsTogether(t *testing.T) {
 			}()
 		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			e, srv := virtualEntry(t)
+		inBubble(t, func(t *testing.T, e *env) {
 			before := e.asked()
-			spoils(e, srv)
+			spoils(e, e.Server)
 			l, err := e.s.List(t.Context(), e.d, o)
 			must(t, err)
 			after := e.asked()
@@ -173,9 +150,8 @@ func TestListCountsTogether(t *testing.T) {
 // A watch on the directory is shared: while it is pending, nothing is sent, and its data are those of the directory. A List
 // that comes while another caller's request is in flight waits for its answer.
 func TestListSharesTheWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		held := srv.HoldReply(zktest.On(zktest.OpGetData, e.d))
+	inBubble(t, func(t *testing.T, e *env) {
+		held := e.HoldReply(zktest.On(zktest.OpGetData, e.d))
 		o := session.ListOptions{Data: true, Watch: true}
 		lists := make(chan *session.Listing, 2)
 		for range 2 {
@@ -188,16 +164,16 @@ func TestListSharesTheWatch(t *testing.T) {
 		}
 		held.Release()
 		one, two := <-lists, <-lists
-		if n := srv.Count(zktest.On(zktest.OpGetData, e.d)); one.Directory != two.Directory || n != 1 {
+		if n := e.Count(zktest.On(zktest.OpGetData, e.d)); one.Directory != two.Directory || n != 1 {
 			t.Errorf("%v, %v after %d requests", one.Directory, two.Directory, n)
 		}
 		one.DataStat.Mzxid++ // the caller may change it
 		l, err := e.s.List(t.Context(), e.d, o)
 		must(t, err)
-		if l.Directory != two.Directory || l.DataStat.Mzxid != l.Stat.Mzxid || srv.Count(zktest.On(zktest.OpGetData, e.d)) != 1 {
+		if l.Directory != two.Directory || l.DataStat.Mzxid != l.Stat.Mzxid || e.Count(zktest.On(zktest.OpGetData, e.d)) != 1 {
 			t.Errorf("%+v", l)
 		}
-		must(t, srv.DeleteNode(e.d))
+		must(t, e.DeleteNode(e.d))
 		synctest.Wait()
 		_, err = e.s.List(t.Context(), e.d, o)
 		wantErr(t, "no directory", err, zk.ErrNoNode)
@@ -206,32 +182,32 @@ func TestListSharesTheWatch(t *testing.T) {
 
 // Enter reads the directory in the flight of the create, and again with each listing.
 func TestEnterReadsDirectory(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		for _, lost := range []bool{false, true} {
 			e.anew()
-			_, err := e.other.Set(patient(e.t), e.d, []byte("old"), -1)
-			must(e.t, err)
+			_, err := e.other.Set(patient(t), e.d, []byte("old"), -1)
+			must(t, err)
 			want := "old"
 			if lost {
 				e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
 				want = "new"
 			}
 			search := e.HoldRequest(zktest.On(zktest.OpMulti, e.d))
-			ended := e.begin(patient(e.t), session.NewNode{Dir: e.d, Name: "lock-", Directory: true})
+			ended := e.begin(patient(t), session.NewNode{Dir: e.d, Name: "lock-", Directory: true})
 			if lost {
-				within(e.t, search.Hit(), "the search")
-				_, err := e.other.Set(patient(e.t), e.d, []byte("new"), -1)
-				must(e.t, err)
+				within(t, search.Hit(), "the search")
+				_, err := e.other.Set(patient(t), e.d, []byte("new"), -1)
+				must(t, err)
 				search.Release()
 			}
-			got := within(e.t, ended, "Enter")
+			got := within(t, ended, "Enter")
 			n := e.want(got.node, got.err)
 			if string(n.Data) != want || n.DataStat.Mzxid != n.Stat.Mzxid || n.Directory.Event() != session.WatchPending || n.Children != nil {
-				e.t.Errorf("lost %v: data %q, event %v, %+v", lost, n.Data, n.Directory.Event(), n.Listing)
+				t.Errorf("lost %v: data %q, event %v, %+v", lost, n.Data, n.Directory.Event(), n.Listing)
 			}
-			_, err = e.other.Set(patient(e.t), e.d, []byte("newer"), -1)
-			must(e.t, err)
-			wantEvent(e.t, n.Directory, session.WatchChanged)
+			_, err = e.other.Set(patient(t), e.d, []byte("newer"), -1)
+			must(t, err)
+			wantEvent(t, n.Directory, session.WatchChanged)
 			search.Release()
 		}
 	})

@@ -29,94 +29,68 @@ func TestLoss(t *testing.T) {
 		}, []session.State{session.Connected, session.Lost, session.Connecting, session.Connected}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t)
-				m, s := virtually(t, "h:1", srv.Dialer(), c.opts...)
-				_, other := virtually(t, "h:1", srv.Dialer())
-				node := enter(t, s, "/d/own").Path
+			inBubble(t, func(t *testing.T, e *env) {
+				node := enter(t, e.s, "/d/own").Path
 				var h history
-				m.Subscribe(func(c session.Change) {
+				e.m.Subscribe(func(c session.Change) {
 					h.add(c)
 					runtime.Goexit() // which costs it no later change
 				})
-				defer srv.HoldReply(zktest.Any(zktest.OpCreate)).Release()
+				defer e.HoldReply(zktest.Any(zktest.OpCreate)).Release()
 				inFlight := make(chan error, 20)
 				for i := range cap(inFlight) {
-					go func() { _, err := makeNode(t.Context(), s, fmt.Sprint("/n", i), nil); inFlight <- err }()
+					go func() { _, err := makeNode(t.Context(), e.s, fmt.Sprint("/n", i), nil); inFlight <- err }()
 				}
 				synctest.Wait()
-				c.loses(t, srv, s)
-				<-s.Done()
-				wantErr(t, "session", s.Err(), session.ErrLost)
+				c.loses(t, e.Server, e.s)
+				<-e.s.Done()
+				wantErr(t, "session", e.s.Err(), session.ErrLost)
 				for range cap(inFlight) {
 					wantErr(t, "a request in flight", <-inFlight, session.ErrLost)
 				}
-				_, _, err := s.Get(t.Context(), "/")
+				_, _, err := e.s.Get(t.Context(), "/")
 				wantErr(t, "a request", err, session.ErrLost)
-				next, err := m.Session(t.Context())
+				next, err := e.m.Session(t.Context())
 				must(t, err)
 				must(t, next.Sync(t.Context(), "/"))
-				if s.Remaining() != 0 || next.ID() == s.ID() {
-					t.Errorf("%v remain of a lost session, and the next is the same: %v", s.Remaining(), next.ID() == s.ID())
+				if e.s.Remaining() != 0 || next.ID() == e.s.ID() {
+					t.Errorf("%v remain of a lost session, and the next is the same: %v", e.s.Remaining(), next.ID() == e.s.ID())
 				}
 				time.Sleep(time.Second)
-				if stat, err := other.Exists(t.Context(), node); err != nil || stat != nil {
+				if stat, err := e.other.Exists(t.Context(), node); err != nil || stat != nil {
 					t.Errorf("the node of the lost session: %+v, %v", stat, err)
 				}
 				if !slices.Equal(h.states(), c.states) {
 					t.Errorf("states %v, want %v", h.states(), c.states)
 				}
-			})
+			}, c.opts...)
 		})
 	}
 }
 
 // A client that is cut off knows it before the server expires the session, while its node is still there for all others to see.
 func TestClockRunsOutFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		m, s := virtually(t, "h:1", srv.Dialer())
-		node := enter(t, s, "/d/own").Path
-		_, _, gone, err := rawClient(t, srv.Dialer()).ExistsW(node)
+	inBubble(t, func(t *testing.T, e *env) {
+		node := enter(t, e.s, "/d/own").Path
+		_, _, gone, err := rawClient(t, e.Dialer()).ExistsW(node)
 		must(t, err)
-		srv.Blackhole(zktest.Both)
+		e.Blackhole(zktest.Both)
 		endless := make(chan error, 1)
-		go func() { _, _, err := s.Get(context.Background(), "/"); endless <- err }()
-		<-s.Done()
-		wantErr(t, "session", s.Err(), session.ErrLost)
+		go func() { _, _, err := e.s.Get(context.Background(), "/"); endless <- err }()
+		<-e.s.Done()
+		wantErr(t, "session", e.s.Err(), session.ErrLost)
 		if synctest.Wait(); len(endless) == 0 {
 			t.Error("a request goes on after its session")
 		}
 		if len(gone) > 0 {
 			t.Error("the server has expired the session before it knew itself lost")
 		}
-		if state := m.State(); state == session.Connected || state == session.Suspended {
+		if state := e.m.State(); state == session.Connected || state == session.Suspended {
 			t.Errorf("the manager is %v", state)
 		}
-		srv.Heal()
-		if next, err := m.Session(t.Context()); err != nil || next == s {
+		e.Heal()
+		if next, err := e.m.Session(t.Context()); err != nil || next == e.s {
 			t.Errorf("the lost session came back, or %v", err)
-		}
-	})
-}
-
-// Only the way back is cut: pings still reach the server and would keep the session alive there
-// forever.
-func TestLostSessionIsClosedOnServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the server would expire the session by itself, two seconds later
-		srv := zktest.Start(t)
-		_, s := virtually(t, "any:2181", srv.Dialer(), session.WithTimeout(5*time.Second))
-		node := enter(t, s, "/node").Path
-		srv.Blackhole(zktest.ToClient)
-		<-s.Done()
-		srv.Heal()
-		time.Sleep(time.Second)
-		_, other := virtually(t, "any:2181", srv.Dialer())
-		if stat, err := other.Exists(t.Context(), node); stat != nil || err != nil {
-			t.Errorf("the node of the lost session: %+v, %v", stat, err)
-		}
-		if srv.Count(zktest.Any(zktest.OpClose)) == 0 {
-			t.Error("the server was not asked to close the session")
 		}
 	})
 }
@@ -169,16 +143,14 @@ func TestHeartbeatWritesStop(t *testing.T) {
 		"not made": (*zktest.Server).CutBefore,
 		"made":     (*zktest.Server).CutAfterCommit,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Start(t)
-			_, s := virtually(t, "h:1", srv.Dialer())
-			cut(srv, zktest.On(zktest.OpCreate, "/node"))
-			must(t, s.Delete(t.Context(), enter(t, s, "/node").Path, -1))
-			time.Sleep(3 * s.Timeout())
-			srv.ResetRequests()
-			time.Sleep(10 * s.Timeout())
-			must(t, s.Err())
-			if n := srv.Count(zktest.Any(zktest.OpMulti)); n > 0 {
+		inBubble(t, func(t *testing.T, e *env) {
+			cut(e.Server, zktest.On(zktest.OpCreate, "/node"))
+			must(t, e.s.Delete(t.Context(), enter(t, e.s, "/node").Path, -1))
+			time.Sleep(3 * e.s.Timeout())
+			e.ResetRequests()
+			time.Sleep(10 * e.s.Timeout())
+			must(t, e.s.Err())
+			if n := e.Count(zktest.Any(zktest.OpMulti)); n > 0 {
 				t.Errorf("%s: %d writes in 10 timeouts of a session that owns nothing", name, n)
 			}
 		})

@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -16,23 +15,6 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-var quiet = session.WithLogger(slog.New(slog.DiscardHandler))
-
-// virtually connects in virtual time, and returns the session.
-func virtually(t *testing.T, servers string, d dial, opts ...session.Option) (*session.Manager, *session.Session) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	m, err := session.Connect(ctx, servers, append([]session.Option{quiet, session.WithDialer(d)}, opts...)...)
-	must(t, err)
-	t.Cleanup(func() { m.Close() })
-	s, err := m.Session(ctx)
-	must(t, err)
-	return m, s
-}
 
 // halfDark is an ensemble in which the servers called dark answer no dial.
 func halfDark(d dial) dial {

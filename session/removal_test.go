@@ -16,74 +16,26 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A removal goes on without a connection, after a lost reply and after the end of its context, until the node is gone.
-func TestRemove(t *testing.T) {
-	for name, breaks := range map[string]func(*zktest.Server){
-		"at once":            func(*zktest.Server) {},
-		"the reply is lost":  func(srv *zktest.Server) { srv.CutAfterCommit(zktest.On(zktest.OpDelete, "/n")) },
-		"the request is cut": func(srv *zktest.Server) { srv.CutBefore(zktest.On(zktest.OpDelete, "/n")) },
-		"without a connection": func(srv *zktest.Server) {
-			srv.Refuse(true)
-			srv.Disconnect()
-			time.AfterFunc(2*time.Second, func() { srv.Refuse(false) })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t)
-				_, s := virtually(t, "h:1", srv.Dialer(), session.WithNodeLimits(1, 1<<20))
-				_, err := makeNode(t.Context(), s, "/n", nil)
-				must(t, err)
-				breaks(srv)
-				synctest.Wait()
-				ended, cancel := context.WithCancel(t.Context())
-				cancel()
-				began := time.Now()
-				r := s.Remove(ended, "/n")
-				if d := time.Since(began); d > 0 {
-					t.Errorf("Remove took %v", d)
-				}
-				must(t, r.Err())
-				stat, err := s.Exists(t.Context(), "/n") // sent behind the delete
-				if must(t, err); stat != nil && name == "at once" {
-					t.Error("the delete has been sent later than what followed it")
-				}
-				<-r.Done()
-				must(t, r.Err())
-				stat, err = s.Exists(t.Context(), "/n")
-				if must(t, err); stat != nil {
-					t.Error("the node is there")
-				}
-				_, err = makeNode(t.Context(), s, "/n", nil) // there is room for it
-				must(t, err)
-				again := s.Remove(t.Context(), "/none")
-				<-again.Done()
-				must(t, again.Err())
-			})
-		})
-	}
-}
-
 // A removal whose session ends has the error of the session, and one of a path that is not valid fails at once.
 func TestRemoveFails(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		wantErr(e.t, "a bad path", gone(e.s.Remove(e.t.Context(), "no/path")), session.ErrInvalid)
+	inBubble(t, func(t *testing.T, e *env) {
+		wantErr(t, "a bad path", gone(e.s.Remove(t.Context(), "no/path")), session.ErrInvalid)
 		e.Refuse(true)
 		e.Disconnect()
 		synctest.Wait()
-		r := e.s.Remove(e.t.Context(), e.d+"/n")
-		must(e.t, e.Expire(e.t.Context(), e.s.ID()))
+		r := e.s.Remove(t.Context(), e.d+"/n")
+		must(t, e.Expire(t.Context(), e.s.ID()))
 		e.Refuse(false)
 		if err := gone(r); err != nil { // the delete can have been faster
-			wantErr(e.t, "a lost session", err, session.ErrLost)
+			wantErr(t, "a lost session", err, session.ErrLost)
 		}
 		<-e.s.Done()
-		wantErr(e.t, "an ended session", gone(e.s.Remove(e.t.Context(), e.d+"/n")), session.ErrLost)
+		wantErr(t, "an ended session", gone(e.s.Remove(t.Context(), e.d+"/n")), session.ErrLost)
 	})
 }
 
 // allow sets what the clients may do in the directory.
-func (e *entering) allow(perms int32) {
+func (e *env) allow(perms int32) {
 	e.t.Helper()
 	_, err := rawClient(e.t, e.Dialer()).SetACL(e.d, zk.WorldACL(perms), -1)
 	must(e.t, err)
@@ -92,17 +44,17 @@ func (e *entering) allow(perms int32) {
 // A refusal is reported at once, and the next Enter of a fixed name says so at once. The removal goes on, and succeeds when the
 // client has the right again.
 func TestRemoveRefused(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		fixed := enter(e.t, e.s, e.d+"/lock-")
-		number, err := e.s.Enter(e.t.Context(), e.form(false))
-		must(e.t, err)
+	inBubble(t, func(t *testing.T, e *env) {
+		fixed := enter(t, e.s, e.d+"/lock-")
+		number, err := e.s.Enter(t.Context(), e.form(false))
+		must(t, err)
 		e.allow(zk.PermAll &^ zk.PermDelete)
-		_, err = e.s.Enter(e.t.Context(), e.form(true))
-		wantErr(e.t, "Enter", err, zk.ErrNodeExists)
-		wantErr(e.t, "Remove", gone(fixed.Remove(e.t.Context())), zk.ErrNoAuth)
-		wantErr(e.t, "Remove", gone(number.Remove(e.t.Context())), zk.ErrNoAuth)
-		_, err = e.s.Enter(e.t.Context(), e.form(true))
-		wantErr(e.t, "Enter behind a removal that is refused", err, zk.ErrNoAuth)
+		_, err = e.s.Enter(t.Context(), e.form(true))
+		wantErr(t, "Enter", err, zk.ErrNodeExists)
+		wantErr(t, "Remove", gone(fixed.Remove(t.Context())), zk.ErrNoAuth)
+		wantErr(t, "Remove", gone(number.Remove(t.Context())), zk.ErrNoAuth)
+		_, err = e.s.Enter(t.Context(), e.form(true))
+		wantErr(t, "Enter behind a removal that is refused", err, zk.ErrNoAuth)
 		e.allow(zk.PermAll)
 		e.waitLeft(0)
 		e.removes(e.whenFree(e.form(true)))
@@ -111,17 +63,17 @@ func TestRemoveRefused(t *testing.T) {
 
 // A node whose delete was refused makes no room for others while that is tried again: it would in each try.
 func TestRefusedDeleteMakesNoRoom(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		node, err := e.s.Enter(e.t.Context(), e.form(false))
-		must(e.t, err)
+	inBubble(t, func(t *testing.T, e *env) {
+		node, err := e.s.Enter(t.Context(), e.form(false))
+		must(t, err)
 		e.allow(zk.PermAll &^ zk.PermDelete)
-		wantErr(e.t, "Remove", gone(node.Remove(e.t.Context())), zk.ErrNoAuth)
+		wantErr(t, "Remove", gone(node.Remove(t.Context())), zk.ErrNoAuth)
 		again := e.HoldReply(zktest.Any(zktest.OpDelete))
 		<-again.Hit()
-		second := e.begin(e.t.Context(), e.form(false))
+		second := e.begin(t.Context(), e.form(false))
 		synctest.Wait()
 		again.Release()
-		wantErr(e.t, "Enter", (<-second).err, session.ErrTooManyNodes)
+		wantErr(t, "Enter", (<-second).err, session.ErrTooManyNodes)
 		e.allow(zk.PermAll)
 		e.removes(e.enterWhen(e.form(false), session.ErrTooManyNodes))
 	}, session.WithNodeLimits(1, 1<<20))
@@ -136,23 +88,23 @@ func TestManyRefusedDeletes(t *testing.T) {
 		}
 		return ctx, func(error) {}
 	}})
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		const nodes = 600
 		all := make([]*session.Node, nodes)
 		for i := range all {
-			node, err := e.s.Enter(e.t.Context(), e.form(false))
-			must(e.t, err)
+			node, err := e.s.Enter(t.Context(), e.form(false))
+			must(t, err)
 			all[i] = node
 		}
 		e.allow(zk.PermAll &^ zk.PermDelete)
 		for _, node := range all {
-			wantErr(e.t, "Remove", gone(node.Remove(e.t.Context())), zk.ErrNoAuth)
+			wantErr(t, "Remove", gone(node.Remove(t.Context())), zk.ErrNoAuth)
 		}
 		time.Sleep(time.Minute) // the tries of all are spread now
 		before := deletes.Load()
 		time.Sleep(time.Minute)
 		if n := deletes.Load() - before; n < nodes/2 || n > 4000 {
-			e.t.Errorf("%d deletes in a minute", n)
+			t.Errorf("%d deletes in a minute", n)
 		}
 		e.allow(zk.PermAll)
 	}, count)
@@ -245,32 +197,30 @@ func TestLostDeleteFreesRoom(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		for _, by := range []string{"Delete", "Multi", "Remove"} {
 			t.Run(fmt.Sprintf("%s, cancelled %v", by, cancelled), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := zktest.Start(t)
-					_, s := virtually(t, "h:1", srv.Dialer(), session.WithNodeLimits(1, 1<<20))
-					node := enter(t, s, "/d/a")
+				inBubble(t, func(t *testing.T, e *env) {
+					node := enter(t, e.s, "/d/a")
 					op := zktest.OpDelete
 					if by == "Multi" {
 						op = zktest.OpMulti
 					}
-					held := srv.HoldReply(zktest.On(op, node.Path))
+					held := e.HoldReply(zktest.On(op, node.Path))
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					ended := make(chan error, 1)
-					go func() { ended <- deletes(ctx, s, node, by) }()
+					go func() { ended <- deletes(ctx, e.s, node, by) }()
 					<-held.Hit()
 					if cancelled {
 						cancel()
 						<-ended
 					}
-					srv.Disconnect()
+					e.Disconnect()
 					if !cancelled {
 						<-ended // nil or ErrUncertain
 					}
-					must(t, s.Sync(t.Context(), "/"))
+					must(t, e.s.Sync(t.Context(), "/"))
 					time.Sleep(5 * time.Second) // in a bubble
-					enter(t, s, "/d/b")
-				})
+					enter(t, e.s, "/d/b")
+				}, session.WithNodeLimits(1, 1<<20))
 			})
 		}
 	}
@@ -300,16 +250,14 @@ func TestBlockedHookOfARemoval(t *testing.T) {
 // A node that finds room because another is being removed is created behind the delete, also if another goroutine creates it at the
 // moment in which the delete is sent. So the servers never see more nodes than WithNodeLimits allows.
 func TestRoomIsBehindTheDelete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		_, s := virtually(t, "h:1", srv.Dialer(), session.WithNodeLimits(1, 1<<20))
+	inBubble(t, func(t *testing.T, e *env) {
 		enter := func() (*session.Node, error) {
-			return s.Enter(t.Context(), session.NewNode{Dir: "/d", Name: "n-"})
+			return e.s.Enter(t.Context(), session.NewNode{Dir: "/d", Name: "n-"})
 		}
 		for range 1000 { // a create that finds the room too early gets ahead in some of them
 			node, err := enter()
 			must(t, err)
-			srv.ResetRequests()
+			e.ResetRequests()
 			var next *session.Node
 			var other sync.WaitGroup
 			tries := make(chan struct{})
@@ -325,12 +273,12 @@ func TestRoomIsBehindTheDelete(t *testing.T) {
 			other.Wait()
 			must(t, err)
 			deleted := false
-			for _, r := range srv.Requests() {
+			for _, r := range e.Requests() {
 				if deleted = deleted || r.Op == zktest.OpDelete; r.Op == zktest.OpCreate && !deleted {
 					t.Fatal("a create is ahead of the delete that makes room for it")
 				}
 			}
 			<-next.Remove(t.Context()).Done()
 		}
-	})
+	}, session.WithNodeLimits(1, 1<<20))
 }

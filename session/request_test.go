@@ -17,7 +17,7 @@ import (
 )
 
 func TestCreateModes(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		for name, c := range map[string]struct {
 			mode       session.CreateMode
 			sequential bool
@@ -29,94 +29,94 @@ func TestCreateModes(t *testing.T) {
 			"ttl-sequential":        {session.PersistentSequentialTTL(time.Hour), true},
 		} {
 			asked := e.d + "/" + name
-			made, err := e.s.Create(e.t.Context(), asked, []byte("data"), c.mode)
-			must(e.t, err)
+			made, err := e.s.Create(t.Context(), asked, []byte("data"), c.mode)
+			must(t, err)
 			if number := strings.TrimPrefix(made, asked); (len(number) == 10) != c.sequential {
-				e.t.Errorf("asked for %s, got %s", asked, made)
+				t.Errorf("asked for %s, got %s", asked, made)
 			}
-			data, stat, err := e.s.Get(e.t.Context(), made)
-			must(e.t, err)
+			data, stat, err := e.s.Get(t.Context(), made)
+			must(t, err)
 			if string(data) != "data" || stat.EphemeralOwner == e.s.ID() {
-				e.t.Errorf("data %q, owner %x", data, stat.EphemeralOwner)
+				t.Errorf("data %q, owner %x", data, stat.EphemeralOwner)
 			}
 		}
-		_, err := e.s.Create(e.t.Context(), e.d+"/bad", nil, session.PersistentTTL(0))
-		wantErr(e.t, "no TTL", err, session.ErrInvalid)
+		_, err := e.s.Create(t.Context(), e.d+"/bad", nil, session.PersistentTTL(0))
+		wantErr(t, "no TTL", err, session.ErrInvalid)
 	})
 }
 
 func TestRequests(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		s, ctx, node := e.s, e.t.Context(), e.d+"/node"
+	inBubble(t, func(t *testing.T, e *env) {
+		s, ctx, node := e.s, t.Context(), e.d+"/node"
 		if stat, err := s.Exists(ctx, node); stat != nil || err != nil {
-			e.t.Fatalf("exists: %v, %v", stat, err)
+			t.Fatalf("exists: %v, %v", stat, err)
 		}
 		_, _, err := s.Get(ctx, node)
-		wantErr(e.t, "get", err, zk.ErrNoNode)
+		wantErr(t, "get", err, zk.ErrNoNode)
 		_, err = s.Create(ctx, node, nil, session.Persistent)
-		must(e.t, err)
+		must(t, err)
 		_, err = s.Create(ctx, node, nil, session.Persistent)
-		wantErr(e.t, "create again", err, zk.ErrNodeExists)
+		wantErr(t, "create again", err, zk.ErrNodeExists)
 		stat, err := s.Set(ctx, node, []byte("one"), 0)
-		must(e.t, err)
+		must(t, err)
 		_, err = s.Set(ctx, node, []byte("two"), 0)
-		wantErr(e.t, "set of an old version", err, zk.ErrBadVersion)
-		must(e.t, s.Sync(ctx, e.d))
+		wantErr(t, "set of an old version", err, zk.ErrBadVersion)
+		must(t, s.Sync(ctx, e.d))
 		names, _, err := s.Children(ctx, e.d)
-		must(e.t, err)
+		must(t, err)
 		if len(names) != 1 || names[0] != "node" || stat.Version != 1 {
-			e.t.Errorf("names %q, version %d", names, stat.Version)
+			t.Errorf("names %q, version %d", names, stat.Version)
 		}
-		wantErr(e.t, "delete of an old version", s.Delete(ctx, node, 0), zk.ErrBadVersion)
-		must(e.t, s.Delete(ctx, node, -1))
-		wantErr(e.t, "delete again", s.Delete(ctx, node, -1), zk.ErrNoNode)
-		wantErr(e.t, "a bad path", s.Delete(ctx, "/a//b", -1), session.ErrInvalid)
+		wantErr(t, "delete of an old version", s.Delete(ctx, node, 0), zk.ErrBadVersion)
+		must(t, s.Delete(ctx, node, -1))
+		wantErr(t, "delete again", s.Delete(ctx, node, -1), zk.ErrNoNode)
+		wantErr(t, "a bad path", s.Delete(ctx, "/a//b", -1), session.ErrInvalid)
 		_, _, err = s.Get(ctx, "x")
-		wantErr(e.t, "a bad path", err, session.ErrInvalid)
+		wantErr(t, "a bad path", err, session.ErrInvalid)
 		_, err = s.Create(ctx, node, make([]byte, 300<<10), session.Persistent)
-		wantErr(e.t, "much data", err, session.ErrInvalid)
+		wantErr(t, "much data", err, session.ErrInvalid)
 		_, err = s.Set(ctx, e.d, make([]byte, 300<<10), -1)
-		wantErr(e.t, "much data to set", err, session.ErrInvalid)
+		wantErr(t, "much data to set", err, session.ErrInvalid)
 		half := &zk.SetDataRequest{Path: e.d, Data: make([]byte, 150<<10), Version: -1}
 		_, err = s.Multi(ctx, half)
-		must(e.t, err)
+		must(t, err)
 		_, err = s.Multi(ctx, half, half)
-		wantErr(e.t, "much data in all", err, session.ErrInvalid)
+		wantErr(t, "much data in all", err, session.ErrInvalid)
 	})
 }
 
 // A multi is carried out as a whole, or not at all. It makes persistent nodes only: others are refused before anything is sent.
 func TestMulti(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		s, ctx, d := e.s, e.t.Context(), e.d
+	inBubble(t, func(t *testing.T, e *env) {
+		s, ctx, d := e.s, t.Context(), e.d
 		rs, err := s.Multi(ctx,
 			&zk.CreateRequest{Path: d + "/a"},
 			&zk.CreateRequest{Path: d + "/b", Data: []byte("b")},
 			&zk.SetDataRequest{Path: d + "/a", Data: []byte("a"), Version: 0},
 			&zk.CheckVersionRequest{Path: d + "/a", Version: 1})
-		must(e.t, err)
+		must(t, err)
 		if len(rs) != 4 || rs[0].String != d+"/a" || rs[2].Stat.Version != 1 {
-			e.t.Errorf("results %+v", rs)
+			t.Errorf("results %+v", rs)
 		}
 		rs, err = s.Multi(ctx, &zk.DeleteRequest{Path: d + "/b", Version: -1}, &zk.CheckVersionRequest{Path: d + "/none", Version: -1})
-		wantErr(e.t, "a refused check", err, zk.ErrNoNode)
+		wantErr(t, "a refused check", err, zk.ErrNoNode)
 		if len(rs) != 2 || !errors.Is(rs[1].Error, zk.ErrNoNode) {
-			e.t.Errorf("results of a refusal: %+v", rs)
+			t.Errorf("results of a refusal: %+v", rs)
 		}
 		if stat, err := s.Exists(ctx, d+"/b"); err != nil || stat == nil {
-			e.t.Errorf("a refused multi deleted: %v, %v", stat, err)
+			t.Errorf("a refused multi deleted: %v, %v", stat, err)
 		}
 		e.ResetRequests()
 		for _, ops := range [][]any{nil, {"x"}, {&zk.DeleteRequest{Path: "bad"}}} {
 			_, err := s.Multi(ctx, ops...)
-			wantErr(e.t, "bad operations", err, session.ErrInvalid)
+			wantErr(t, "bad operations", err, session.ErrInvalid)
 		}
 		for _, flags := range []int32{zk.FlagContainer, zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, zk.FlagEphemeral, zk.FlagEphemeralSequential, 7, -1} {
 			_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n-", Flags: flags})
-			wantErr(e.t, "flags", err, session.ErrInvalid)
+			wantErr(t, "flags", err, session.ErrInvalid)
 		}
 		if n := e.Count(zktest.Any(zktest.OpMulti)); n != 0 {
-			e.t.Errorf("%d were sent", n)
+			t.Errorf("%d were sent", n)
 		}
 	})
 }
@@ -153,9 +153,9 @@ func TestChroot(t *testing.T) {
 
 // With a context that has ended no request is sent.
 func TestEndedContextSendsNothing(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		s := e.s
-		ctx, cancel := context.WithCancel(e.t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		synctest.Wait()
 		e.ResetRequests()
@@ -171,10 +171,10 @@ func TestEndedContextSendsNothing(t *testing.T) {
 			"multi":    func() error { _, err := s.Multi(ctx, &zk.DeleteRequest{Path: "/x"}); return err },
 			"parents":  func() error { return makeDir(ctx, s, "/x/y") },
 		} {
-			wantErr(e.t, name, call(), context.Canceled)
+			wantErr(t, name, call(), context.Canceled)
 		}
 		if got := e.Requests(); len(got) != 0 {
-			e.t.Errorf("sent %v", got)
+			t.Errorf("sent %v", got)
 		}
 	})
 }

@@ -125,39 +125,37 @@ func TestSubscribeIsNotHeldUpByOthers(t *testing.T) {
 
 // Status tells what the manager knows, before, during and after an outage, and when the servers are silent.
 func TestStatus(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const timeout = 20 * time.Second
-		srv := zktest.Start(t)
-		m, s := virtually(t, "h:1", srv.Dialer(), session.WithTimeout(timeout))
-		want := session.Status{State: session.Connected, Servers: "h:1", Session: s, Timeout: timeout, Server: "h:1"}
-		if got := m.Status(); got != want {
+	const timeout = 20 * time.Second
+	inBubble(t, func(t *testing.T, e *env) {
+		want := session.Status{State: session.Connected, Servers: "h:1", Session: e.s, Timeout: timeout, Server: "h:1"}
+		if got := e.m.Status(); got != want {
 			t.Errorf("connected: %+v, want %+v", got, want)
 		}
-		srv.Refuse(true)
-		srv.Disconnect()
+		e.Refuse(true)
+		e.Disconnect()
 		time.Sleep(2 * time.Second)
-		got := m.Status()
+		got := e.m.Status()
 		want.State, want.Failure = session.Suspended, got.Failure
 		if got != want || got.Failure == nil {
 			t.Errorf("suspended: %+v, want %+v", got, want)
 		}
-		srv.Refuse(false)
-		must(t, s.Sync(t.Context(), "/"))
-		if got := m.Status(); got.State != session.Connected || got.Failure != nil || got.Session != s {
+		e.Refuse(false)
+		must(t, e.s.Sync(t.Context(), "/"))
+		if got := e.m.Status(); got.State != session.Connected || got.Failure != nil || got.Session != e.s {
 			t.Errorf("connected again: %+v", got)
 		}
-		srv.Blackhole(zktest.ToClient)
-		go func() { _ = s.Sync(t.Context(), "/") }()
-		time.Sleep(s.Remaining() - time.Second)
-		if got := m.Status(); got.Failure == nil || got.Session != s {
+		e.Blackhole(zktest.ToClient)
+		go func() { _ = e.s.Sync(t.Context(), "/") }()
+		time.Sleep(e.s.Remaining() - time.Second)
+		if got := e.m.Status(); got.Failure == nil || got.Session != e.s {
 			t.Errorf("silence: %+v", got)
 		}
-		srv.Heal()
-		_ = m.Close()
-		if got, want := m.Status(), (session.Status{State: session.Closed, Servers: "h:1", Timeout: timeout}); got != want {
+		e.Heal()
+		_ = e.m.Close()
+		if got, want := e.m.Status(), (session.Status{State: session.Closed, Servers: "h:1", Timeout: timeout}); got != want {
 			t.Errorf("closed: %+v, want %+v", got, want)
 		}
-	})
+	}, session.WithTimeout(timeout))
 }
 
 // A state has one name wherever users see it: lockz and otelzk take it from String, and queries of metrics have it in

@@ -24,7 +24,7 @@ func wantEvent(t testing.TB, w *session.Watch, want session.WatchEvent) {
 }
 
 // watch watches the data of a node.
-func (e *entering) watch(path string) *session.Watch {
+func (e *env) watch(path string) *session.Watch {
 	e.t.Helper()
 	_, _, w, err := e.s.Watch(e.t.Context(), path)
 	must(e.t, err)
@@ -32,7 +32,7 @@ func (e *entering) watch(path string) *session.Watch {
 }
 
 // watchChildren watches the children of a node, which may be missing.
-func (e *entering) watchChildren(path string) *session.Watch {
+func (e *env) watchChildren(path string) *session.Watch {
 	e.t.Helper()
 	_, _, w, err := e.s.WatchChildren(e.t.Context(), path)
 	must(e.t, err)
@@ -43,7 +43,7 @@ func (e *entering) watchChildren(path string) *session.Watch {
 }
 
 // wantWatches checks how many watches the server has.
-func (e *entering) wantWatches(want string) {
+func (e *env) wantWatches(want string) {
 	e.t.Helper()
 	must(e.t, e.s.Sync(e.t.Context(), "/"))
 	if got := watched(e.t, e.Server); got != want {
@@ -54,118 +54,99 @@ func (e *entering) wantWatches(want string) {
 // All waiters at a node share one watch and one request. Each has the data and the stat for itself, and can change them.
 // What it gets has no room behind it: if it appends to that, it does not change what others have.
 func TestWatchIsShared(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		ctx, node := e.t.Context(), e.makes("n")[0]
+	inBubble(t, func(t *testing.T, e *env) {
+		ctx, node := t.Context(), e.makes("n")[0]
 		e.ResetRequests()
 		first := e.watch(node)
 		for range 50 {
 			data, stat, w, err := e.s.Watch(ctx, node)
-			must(e.t, err)
+			must(t, err)
 			if string(data) != "data of n" || cap(data) != len(data) || stat.EphemeralOwner != 0 || w != first || w.Event() != session.WatchPending {
-				e.t.Fatalf("data %q, stat %+v, event %v", data, stat, w.Event())
+				t.Fatalf("data %q, stat %+v, event %v", data, stat, w.Event())
 			}
 			data[0], stat.EphemeralOwner = 'y', 1
 		}
 		if n := e.Count(zktest.On(zktest.OpGetData, node)); n != 1 {
-			e.t.Errorf("%d requests", n)
+			t.Errorf("%d requests", n)
 		}
 		e.wantWatches("1")
-		must(e.t, e.s.Delete(ctx, node, -1))
-		wantEvent(e.t, first, session.WatchDeleted)
+		must(t, e.s.Delete(ctx, node, -1))
+		wantEvent(t, first, session.WatchDeleted)
 		_, _, w, err := e.s.Watch(ctx, node)
-		wantErr(e.t, "watch of a node that is gone", err, zk.ErrNoNode)
+		wantErr(t, "watch of a node that is gone", err, zk.ErrNoNode)
 		if w != nil {
-			e.t.Error("a watch of a node that is gone")
+			t.Error("a watch of a node that is gone")
 		}
 
 		absent := e.watchChildren(e.d + "/none")
 		names, stat, w, err := e.s.WatchChildren(ctx, e.d+"/none")
-		must(e.t, err)
+		must(t, err)
 		if names != nil || stat != nil || w != absent || e.Count(zktest.On(zktest.OpExists, e.d+"/none")) != 1 {
-			e.t.Errorf("%v, %v of a node that does not exist, the same watch %v", names, stat, w == absent)
+			t.Errorf("%v, %v of a node that does not exist, the same watch %v", names, stat, w == absent)
 		}
 		e.makes("child", "none")
-		wantEvent(e.t, absent, session.WatchChanged)
+		wantEvent(t, absent, session.WatchChanged)
 		e.ResetRequests()
 		shared := e.watchChildren(e.d)
 		for range 50 {
 			names, stat, w, err := e.s.WatchChildren(ctx, e.d)
-			must(e.t, err)
+			must(t, err)
 			if len(names) != 2 || names[0] == "spoilt" || stat.NumChildren != 2 || w != shared {
-				e.t.Fatalf("%q, %+v, the same watch %v", names, stat, w == shared)
+				t.Fatalf("%q, %+v, the same watch %v", names, stat, w == shared)
 			}
 			names[0], stat.NumChildren = "spoilt", 7
 		}
 		if n := e.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
-			e.t.Errorf("%d requests", n)
+			t.Errorf("%d requests", n)
 		}
 		e.wantWatches("1")
 		_, _, _, err = e.s.WatchChildren(ctx, "no/path")
-		wantErr(e.t, "a bad path", err, session.ErrInvalid)
+		wantErr(t, "a bad path", err, session.ErrInvalid)
 	})
 }
 
 // A watch on the data of a node ends when they change and with the node. One on its children ends when a child comes or goes,
 // with the node, and when the node is created. All end with the connection, and with the session.
 func TestWatchEvents(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		ctx, d := e.t.Context(), e.d+"/parent"
+	inBubble(t, func(t *testing.T, e *env) {
+		ctx, d := t.Context(), e.d+"/parent"
 		children := e.watchChildren(d)
 		e.makes("parent")
-		wantEvent(e.t, children, session.WatchChanged)
+		wantEvent(t, children, session.WatchChanged)
 
 		children = e.watchChildren(d)
 		data := e.watch(d)
 		_, err := e.other.Set(ctx, d, []byte("newer"), -1)
-		must(e.t, err)
-		wantEvent(e.t, data, session.WatchChanged)
+		must(t, err)
+		wantEvent(t, data, session.WatchChanged)
 		if event := children.Event(); event != session.WatchPending {
-			e.t.Fatalf("event %v after a change of the data", event)
+			t.Fatalf("event %v after a change of the data", event)
 		}
 		e.makes("parent/child")
-		wantEvent(e.t, children, session.WatchChanged)
+		wantEvent(t, children, session.WatchChanged)
 		children = e.watchChildren(d)
-		must(e.t, e.other.Delete(ctx, d+"/child", -1))
-		wantEvent(e.t, children, session.WatchChanged)
+		must(t, e.other.Delete(ctx, d+"/child", -1))
+		wantEvent(t, children, session.WatchChanged)
 
 		children, data = e.watchChildren(d), e.watch(d)
 		absent := e.watchChildren(e.d + "/none")
 		e.Disconnect()
 		for _, w := range []*session.Watch{children, data, absent} {
-			wantEvent(e.t, w, session.WatchBroken)
+			wantEvent(t, w, session.WatchBroken)
 		}
 		children, data = e.watchChildren(d), e.watch(d)
-		must(e.t, e.other.Delete(ctx, d, -1))
-		wantEvent(e.t, children, session.WatchDeleted)
-		wantEvent(e.t, data, session.WatchDeleted)
+		must(t, e.other.Delete(ctx, d, -1))
+		wantEvent(t, children, session.WatchDeleted)
+		wantEvent(t, data, session.WatchDeleted)
 		e.wantWatches("0")
 
 		children, data, absent = e.watchChildren(e.d), e.watch(e.d), e.watchChildren(d)
-		must(e.t, e.Expire(ctx, e.s.ID()))
+		must(t, e.Expire(ctx, e.s.ID()))
 		for _, w := range []*session.Watch{children, data, absent} {
-			wantEvent(e.t, w, session.WatchBroken)
+			wantEvent(t, w, session.WatchBroken)
 		}
 		_, _, _, err = e.s.WatchChildren(ctx, d)
-		wantErr(e.t, "WatchChildren", err, session.ErrLost)
-	})
-}
-
-// A client that watches again after a reconnect does not miss what happened in between.
-func TestWatchAgainAfterDisconnection(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		node := e.makes("n")[0]
-		w, absent := e.watch(node), e.watchChildren(e.d+"/m")
-		e.Refuse(true)
-		e.Disconnect()
-		wantEvent(e.t, w, session.WatchBroken)
-		wantEvent(e.t, absent, session.WatchBroken)
-		must(e.t, e.DeleteNode(node))
-		e.Refuse(false)
-		_, _, _, err := e.s.Watch(e.t.Context(), node)
-		wantErr(e.t, "watch", err, zk.ErrNoNode)
-		absent = e.watchChildren(e.d + "/m")
-		e.makes("m")
-		wantEvent(e.t, absent, session.WatchChanged)
+		wantErr(t, "WatchChildren", err, session.ErrLost)
 	})
 }
 
@@ -229,8 +210,7 @@ func TestForget(t *testing.T) {
 
 // A call that watches while another forgets misses no event.
 func TestForgetBesideOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, _ := virtualEntry(t)
+	inBubble(t, func(t *testing.T, e *env) {
 		end, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 4 {
@@ -256,8 +236,7 @@ func TestForgetBesideOthers(t *testing.T) {
 
 // Calls that are cancelled while they set watches leave none.
 func TestCancelledWatchIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
+	inBubble(t, func(t *testing.T, e *env) {
 		paths := e.makes("a", "b")
 		for what, call := range map[string]func(context.Context) error{
 			"WatchNodes": func(ctx context.Context) error { _, err := e.s.WatchNodes(ctx, paths...); return err },
@@ -267,7 +246,7 @@ func TestCancelledWatchIsForgotten(t *testing.T) {
 				return err
 			},
 		} {
-			held := srv.HoldReply(zktest.On(zktest.OpGetData, paths[1]))
+			held := e.HoldReply(zktest.On(zktest.OpGetData, paths[1]))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- call(ctx) }()
@@ -276,7 +255,7 @@ func TestCancelledWatchIsForgotten(t *testing.T) {
 			wantErr(t, what, <-ended, context.Canceled)
 			held.Release()
 			must(t, e.s.Sync(t.Context(), "/"))
-			if n := watched(t, srv); n != "0" {
+			if n := watched(t, e.Server); n != "0" {
 				t.Errorf("%s: %s watches", what, n)
 			}
 		}
@@ -285,9 +264,8 @@ func TestCancelledWatchIsForgotten(t *testing.T) {
 
 // A node that is created while a call learns that it is absent tells so, and leaves no watch on its data.
 func TestWatchChildrenOfNewNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		held := srv.HoldRequest(zktest.On(zktest.OpExists, e.d+"/new"))
+	inBubble(t, func(t *testing.T, e *env) {
+		held := e.HoldRequest(zktest.On(zktest.OpExists, e.d+"/new"))
 		got := make(chan *session.Watch, 1)
 		go func() {
 			_, _, w, err := e.s.WatchChildren(t.Context(), e.d+"/new")
@@ -301,7 +279,7 @@ func TestWatchChildrenOfNewNode(t *testing.T) {
 		held.Release()
 		w := <-got
 		must(t, e.s.Sync(t.Context(), "/"))
-		if n := watched(t, srv); n != "0" || w.Event() != session.WatchChanged {
+		if n := watched(t, e.Server); n != "0" || w.Event() != session.WatchChanged {
 			t.Errorf("%s watches, event %v", n, w.Event())
 		}
 	})
@@ -325,12 +303,12 @@ func TestWatchThatAnotherSets(t *testing.T) {
 		},
 	} {
 		for what, c := range map[string]struct {
-			ends          func(e *entering, cancel context.CancelFunc)
+			ends          func(e *env, cancel context.CancelFunc)
 			first, second error
 		}{
 			"it goes on":               {nil, nil, nil},
-			"the call is cancelled":    {func(_ *entering, cancel context.CancelFunc) { cancel() }, nil, context.Canceled},
-			"the manager is closed":    {func(e *entering, _ context.CancelFunc) { must(e.t, e.m.Close()) }, session.ErrClosed, session.ErrClosed},
+			"the call is cancelled":    {func(_ *env, cancel context.CancelFunc) { cancel() }, nil, context.Canceled},
+			"the manager is closed":    {func(e *env, _ context.CancelFunc) { must(e.t, e.m.Close()) }, session.ErrClosed, session.ErrClosed},
 			"its connection has ended": {nil, nil, nil},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {

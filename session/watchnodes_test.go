@@ -26,7 +26,7 @@ func sent(requests []zktest.Request) (all []string) {
 }
 
 // makes makes nodes with data, and returns their paths.
-func (e *entering) makes(names ...string) (paths []string) {
+func (e *env) makes(names ...string) (paths []string) {
 	e.t.Helper()
 	for _, name := range names {
 		p, err := e.other.Create(patient(e.t), e.d+"/"+name, []byte("data of "+name), session.Persistent)
@@ -95,10 +95,9 @@ func TestWatchNodes(t *testing.T) {
 
 // The order stands when the calls have to wait for others, also if one node is the directory of the others.
 func TestWatchNodesInACrowd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
+	inBubble(t, func(t *testing.T, e *env) {
 		paths := slices.Insert(e.makes("a", "b", "c"), 1, e.d)
-		release := e.crowds(srv)
+		release := e.crowds(e.Server)
 		ended := make(chan error, 1)
 		go func() {
 			_, err := e.s.WatchNodes(t.Context(), paths...)
@@ -108,19 +107,19 @@ func TestWatchNodesInACrowd(t *testing.T) {
 		release()
 		must(t, <-ended)
 		i := 0
-		for _, r := range srv.Requests() {
+		for _, r := range e.Requests() {
 			if r.Op == zktest.OpGetData && i < len(paths) && r.Path == paths[i] {
 				i++
 			}
 		}
 		if i != len(paths) {
-			t.Errorf("out of order: %q", sent(srv.Requests()))
+			t.Errorf("out of order: %q", sent(e.Requests()))
 		}
 	})
 }
 
 // crowds fills the window of the connection with calls about the directory above that of the test, and makes more of them wait.
-func (e *entering) crowds(srv *zktest.Server) (release func()) {
+func (e *env) crowds(srv *zktest.Server) (release func()) {
 	e.t.Helper()
 	held := srv.HoldReply(zktest.On(zktest.OpExists, "/p/0"))
 	for i := range 140 {
@@ -133,34 +132,34 @@ func (e *entering) crowds(srv *zktest.Server) (release func()) {
 
 // The watch of a node tells that the node is not there, or that its connection broke. A refusal of the servers is an error.
 func TestWatchNodesFails(t *testing.T) {
-	inBubble(t, func(e *entering) {
-		ctx, paths := patient(e.t), e.makes("a", "b")
+	inBubble(t, func(t *testing.T, e *env) {
+		ctx, paths := patient(t), e.makes("a", "b")
 		got, err := e.s.WatchNodes(ctx, paths[0], e.d+"/none")
-		must(e.t, err)
+		must(t, err)
 		if data, stat := got[1].Data(); got[1].Event() != session.WatchDeleted || data != nil || stat != nil {
-			e.t.Errorf("no node: event %v, data %q, stat %v", got[1].Event(), data, stat)
+			t.Errorf("no node: event %v, data %q, stat %v", got[1].Event(), data, stat)
 		}
-		must(e.t, e.other.Delete(ctx, paths[0], -1))
-		wantEvent(e.t, got[0], session.WatchDeleted)
+		must(t, e.other.Delete(ctx, paths[0], -1))
+		wantEvent(t, got[0], session.WatchDeleted)
 
 		for _, bad := range [][]string{{"a", paths[1]}, {paths[1], ""}} {
 			_, err = e.s.WatchNodes(ctx, bad...)
-			wantErr(e.t, "a bad path", err, session.ErrInvalid)
+			wantErr(t, "a bad path", err, session.ErrInvalid)
 		}
 		got, err = e.s.WatchNodes(ctx)
-		if must(e.t, err); len(got) > 0 {
-			e.t.Errorf("%v without a path", got)
+		if must(t, err); len(got) > 0 {
+			t.Errorf("%v without a path", got)
 		}
 
 		paths = append(paths[1:], e.makes("c")...)
 		cut := e.CutBefore(zktest.On(zktest.OpGetData, paths[1]))
 		got, err = e.s.WatchNodes(ctx, paths...)
-		must(e.t, err)
-		within(e.t, cut.Hit(), "the cut")
+		must(t, err)
+		within(t, cut.Hit(), "the cut")
 		if data, stat := got[1].Data(); got[1].Event() != session.WatchBroken || data != nil || stat != nil {
-			e.t.Errorf("a broken connection: event %v, data %q, stat %v", got[1].Event(), data, stat)
+			t.Errorf("a broken connection: event %v, data %q, stat %v", got[1].Event(), data, stat)
 		}
-		wantEvent(e.t, got[0], session.WatchBroken)
+		wantEvent(t, got[0], session.WatchBroken)
 
 		ended, cancel := context.WithCancel(ctx)
 		held := e.HoldReply(zktest.On(zktest.OpGetData, paths[1]))
@@ -169,38 +168,38 @@ func TestWatchNodesFails(t *testing.T) {
 			_, err := e.s.WatchNodes(ended, paths...)
 			result <- err
 		}()
-		within(e.t, held.Hit(), "the request")
+		within(t, held.Hit(), "the request")
 		cancel()
-		wantErr(e.t, "a context that ends", within(e.t, result, "WatchNodes"), context.Canceled)
+		wantErr(t, "a context that ends", within(t, result, "WatchNodes"), context.Canceled)
 		go func() {
 			_, err := e.s.WatchNodes(ctx, paths...)
 			result <- err
 		}()
 		synctest.Wait()
-		must(e.t, e.Expire(ctx, e.s.ID()))
+		must(t, e.Expire(ctx, e.s.ID()))
 		held.Release()
-		within(e.t, e.s.Done(), "the end of the session")
-		if err := within(e.t, result, "WatchNodes"); err != nil { // the answer can be faster on the shared server
-			wantErr(e.t, "a lost session", err, session.ErrLost)
+		within(t, e.s.Done(), "the end of the session")
+		if err := within(t, result, "WatchNodes"); err != nil { // the answer can be faster on the shared server
+			wantErr(t, "a lost session", err, session.ErrLost)
 		}
 		_, err = e.s.WatchNodes(ctx, paths...)
-		wantErr(e.t, "a lost session", err, session.ErrLost)
+		wantErr(t, "a lost session", err, session.ErrLost)
 	})
 }
 
 // A node that may not be read is an error, which names it.
 func TestWatchNodesRefused(t *testing.T) {
-	inBubble(t, func(e *entering) {
+	inBubble(t, func(t *testing.T, e *env) {
 		secret := e.makes("secret")[0]
-		_, err := rawClient(e.t, e.Dialer()).SetACL(secret, zk.WorldACL(zk.PermDelete), -1)
-		must(e.t, err)
-		_, err = e.s.WatchNodes(e.t.Context(), e.d, secret)
-		wantErr(e.t, "WatchNodes", err, zk.ErrNoAuth)
+		_, err := rawClient(t, e.Dialer()).SetACL(secret, zk.WorldACL(zk.PermDelete), -1)
+		must(t, err)
+		_, err = e.s.WatchNodes(t.Context(), e.d, secret)
+		wantErr(t, "WatchNodes", err, zk.ErrNoAuth)
 		if want := "getData " + secret + ": "; !strings.HasPrefix(err.Error(), want) {
-			e.t.Errorf("%v", err)
+			t.Errorf("%v", err)
 		}
-		_, err = e.s.List(e.t.Context(), secret, session.ListOptions{Data: true, Children: true})
-		wantErr(e.t, "List", err, zk.ErrNoAuth)
+		_, err = e.s.List(t.Context(), secret, session.ListOptions{Data: true, Children: true})
+		wantErr(t, "List", err, zk.ErrNoAuth)
 	})
 }
 
@@ -209,13 +208,13 @@ func TestWatchNodesRefused(t *testing.T) {
 func TestWatchNodesCancelledAtACut(t *testing.T) {
 	for range 20 { // of two things that have ended, either may be seen first
 		type cancelKey struct{}
-		inBubble(t, func(e *entering) {
+		inBubble(t, func(t *testing.T, e *env) {
 			paths := e.makes("a", "b")
-			ctx, cancel := context.WithCancel(patient(e.t))
+			ctx, cancel := context.WithCancel(patient(t))
 			defer cancel()
 			e.CutBefore(zktest.On(zktest.OpGetData, paths[1]))
 			_, err := e.s.WatchNodes(context.WithValue(ctx, cancelKey{}, cancel), paths...)
-			wantErr(e.t, "WatchNodes", err, context.Canceled)
+			wantErr(t, "WatchNodes", err, context.Canceled)
 		}, session.WithTrace(session.Trace{Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
 			return ctx, func(err error) {
 				if cancel, ok := ctx.Value(cancelKey{}).(context.CancelFunc); ok && err != nil {
@@ -228,10 +227,9 @@ func TestWatchNodesCancelledAtACut(t *testing.T) {
 
 // Two callers of Children get one answer of the server. Each may change what it gets.
 func TestChildrenAreTheCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
+	inBubble(t, func(t *testing.T, e *env) {
 		e.makes("a", "b")
-		release := e.crowds(srv)
+		release := e.crowds(e.Server)
 		all := make(chan []string, 3)
 		list := func() {
 			names, stat, err := e.s.Children(t.Context(), e.d)
@@ -253,7 +251,7 @@ func TestChildrenAreTheCallers(t *testing.T) {
 				t.Errorf("names %q", names)
 			}
 		}
-		if n := srv.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
+		if n := e.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
 			t.Errorf("%d requests, want 1", n)
 		}
 	})

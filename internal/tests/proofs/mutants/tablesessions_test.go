@@ -64,7 +64,7 @@ var sessions = []mutant{
 		"watches are trusted across a reconnect",
 		"an event that came meanwhile is never told",
 		one("session", "(*Session).disconnected", without(doing("s.watches.breakAll()"))),
-		by("session", "TestWatchAgainAfterDisconnection"),
+		by("session", "TestWatchEvents"),
 	},
 	{
 		"no write before the search",
@@ -106,7 +106,7 @@ var sessions = []mutant{
 		"a lost session is not closed on the servers",
 		"its nodes keep others waiting",
 		one("session", "(*Manager).run", without(doing("m.closer.add()"))),
-		by("session", "TestLostSessionIsClosedOnServer"),
+		by("session", "TestLongOutageClosesLostSession"),
 	},
 	{
 		"heartbeats wait for the answer to the last one",
