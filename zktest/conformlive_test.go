@@ -21,7 +21,7 @@ import (
 func live(t *testing.T) pair {
 	real := StartReal(t, TickTime(200*time.Millisecond), ContainerCheck(200*time.Millisecond))
 	ours := Start(t, versionOf(t, real), TickTime(200*time.Millisecond), MinSessionTimeout(400*time.Millisecond), MaxSessionTimeout(time.Minute),
-		ContainerCheck(200*time.Millisecond), Listen("127.0.0.1:0"))
+		ContainerCheck(200*time.Millisecond))
 	return pair{
 		ours: func() (net.Conn, error) { return net.Dial("tcp", ours.Addr()) },
 		real: func() (net.Conn, error) { return net.Dial("tcp", real.Addr(0)) },

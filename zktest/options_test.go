@@ -46,7 +46,6 @@ func TestBadServerOptions(t *testing.T) {
 		"no packets": zktest.MaxPacket(3),
 		"packets":    zktest.MaxPacket(1 << 30),
 		"no version": zktest.Version("3.7"),
-		"no address": zktest.Listen("256.0.0.1:0"),
 		"no user":    zktest.SASLUser("", "x"),
 	} {
 		refusedByNew(t, name, opt)

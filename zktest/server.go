@@ -71,7 +71,7 @@ func (s *Server) made() *Server {
 }
 
 // Start starts a server, and closes it when the test ends. The test fails if an option is not
-// valid, or if the server cannot listen at the address of [Listen]. It also fails, at its end, if a server's log has
+// valid. It also fails, at its end, if a server's log has
 // what ZooKeeper could not read again ([MaxPacket]). With New it does not.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
@@ -91,7 +91,7 @@ func Start(tb TB, opts ...Option) *Server {
 }
 
 // New is [Start] for programs. The caller must call [Server.Close]. New returns an error if an
-// option is not valid, or if the server cannot listen at the address of [Listen].
+// option is not valid.
 func New(opts ...Option) (*Server, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -104,12 +104,6 @@ func New(opts ...Option) (*Server, error) {
 	s.faults.word = s.serveWord
 	s.faults.limit = c.maxPacket
 	s.running.Go(s.state.Run)
-	if c.listen != "" {
-		if err := s.listenAll(c.listen); err != nil {
-			_ = s.Close()
-			return nil, err
-		}
-	}
 	return s, nil
 }
 

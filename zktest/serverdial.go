@@ -93,17 +93,22 @@ func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Con
 }
 
 // Addr returns the address for TCP clients, host:port. In an ensemble that is the address of server 0. It never
-// changes, and connections to it are refused while the server is stopped. The first call makes the server listen,
-// unless [Listen] has. It panics if the server cannot listen on 127.0.0.1, or was closed before it ever listened.
+// changes, and connections to it are refused while the server is stopped. The first call makes the server listen on a
+// free port of 127.0.0.1. It panics if the server cannot, or was closed before it ever listened.
 func (s *Server) Addr() string { return s.made().serverAddr(0) }
 
 // serverAddr is [Server.Addr] for server i.
 func (s *Server) serverAddr(i int) string {
-	addr, err := s.listen(i, "127.0.0.1:0")
-	if err != nil {
-		panic(err)
+	p := s.faults
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := &s.doors[i]
+	if d.addr == "" {
+		if err := s.open(i, "127.0.0.1:0"); err != nil {
+			panic(err)
+		}
 	}
-	return addr
+	return d.addr
 }
 
 // ConnectString returns the addresses of all servers for TCP clients, separated by commas. See [Server.Addr].
@@ -114,34 +119,6 @@ func (s *Server) ConnectString() string {
 		addrs[i] = s.serverAddr(i)
 	}
 	return strings.Join(addrs, ",")
-}
-
-// listenAll makes all servers listen, server 0 at the given address.
-func (s *Server) listenAll(addr string) error {
-	if _, err := s.listen(0, addr); err != nil {
-		return err
-	}
-	host, _, _ := net.SplitHostPort(addr)
-	for i := 1; i < len(s.doors); i++ {
-		if _, err := s.listen(i, net.JoinHostPort(host, "0")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listen returns the address of a server, and makes it listen if it has none yet.
-func (s *Server) listen(i int, addr string) (string, error) {
-	p := s.faults
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	d := &s.doors[i]
-	if d.addr == "" {
-		if err := s.open(i, addr); err != nil {
-			return "", err
-		}
-	}
-	return d.addr, nil
 }
 
 // open makes a server listen. The caller holds the lock.

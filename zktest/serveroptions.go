@@ -23,16 +23,7 @@ func (o option) apply(c *config) error { return o(c) }
 type config struct {
 	commonConfig
 	quorum.Config
-	listen    string // "": when an address is first asked for
 	maxPacket int
-}
-
-// Listen has the server listen for TCP connections at an address, host:port, from the start. Port 0 stands for any free
-// port. In an ensemble, server 0 listens at the address, and the others on free ports of the same host. Without this
-// option, a server does not use the network until [Server.Addr] or [Server.ConnectString] is called. It then listens on
-// a free port of 127.0.0.1.
-func Listen(addr string) Option {
-	return option(func(c *config) error { c.listen = addr; return nil })
 }
 
 // Version sets which version of ZooKeeper the server imitates: "3.8", which is the default, or "3.9". It
