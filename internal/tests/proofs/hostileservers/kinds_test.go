@@ -3,10 +3,8 @@ package hostileservers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
-	"sync"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -206,39 +204,6 @@ func multi(m *session.Manager) (get, error) {
 		}
 		return several{l}, nil
 	}, err
-}
-
-// referee knows who holds.
-type referee struct {
-	room int
-
-	mu   sync.Mutex
-	held map[grant]string // the client that holds it
-}
-
-// enter notes a hold, and returns what is wrong with it: all that it knows of were granted
-// before it asks the first; those that then say they are held, were held when it began.
-func (r *referee) enter(who string, g grant) (foul string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held[g] = who
-	sum, names := 0, ""
-	for g, who := range r.held {
-		if g.Err() == nil {
-			sum += g.weight()
-			names += fmt.Sprintf(" %s(%d)%s", who, g.weight(), nodesOf(g))
-		}
-	}
-	if sum > r.room {
-		return fmt.Sprintf("%d are held of %d:%s", sum, r.room, names)
-	}
-	return ""
-}
-
-func (r *referee) leave(g grant) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.held, g)
 }
 
 func nodesOf(g grant) string {

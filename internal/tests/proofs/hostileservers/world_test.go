@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -48,7 +49,7 @@ type world struct {
 	middle *middle
 	admin  *session.Manager
 	kind   kind
-	ref    referee
+	ref    *referee.Referee
 
 	mu  sync.Mutex
 	log []string
@@ -72,7 +73,7 @@ func attack(t *testing.T, script []step, k kind) (log []string) {
 }
 
 func newWorld(t *testing.T, k kind) *world {
-	return &world{T: t, kind: k, ref: referee{room: k.room, held: make(map[grant]string)}}
+	return &world{T: t, kind: k, ref: referee.New()}
 }
 
 // open starts a server, and connects the honest client and the victim. The caller must call close.
@@ -228,13 +229,18 @@ func (w *world) round(who string, c contender, i int, patience time.Duration, mu
 		}
 		return
 	}
-	if foul := w.ref.enter(who, g); foul != "" && !w.lied() {
-		w.fail("%s came in: %s", who, foul)
+	held := &referee.Hold{
+		Place: referee.Place{Path: lockPath, Capacity: w.kind.room}, Who: who, What: nodesOf(g), Weight: g.weight(),
+		Held: func() bool { return g.Err() == nil },
+	}
+	w.ref.Enter(held)
+	if _, fouls, _ := w.ref.Result(); len(fouls) > 0 && !w.lied() {
+		w.fail("%s came in: %s", who, fouls)
 	}
 	w.check(who, c, g)
 	time.Sleep(hold)
 	w.check(who, c, g)
-	w.ref.leave(g)
+	w.ref.Leave(held)
 	release, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	w.within("Release", patience, func() { err = g.Release(release) })
