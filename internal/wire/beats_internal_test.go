@@ -3,7 +3,6 @@ package wire
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
@@ -11,9 +10,7 @@ import (
 
 // TestBeatsAreNotHeldBack sends heartbeats while none is answered.
 func TestBeatsAreNotHeldBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
-		b.greet() // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
+	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) { // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
 		if ops := b.ops(); len(ops) != 1 || ops[0] != codec.OpMulti {
 			t.Errorf("%v with the greeting, want a write", ops)
 		}
@@ -31,9 +28,7 @@ func TestBeatsAreNotHeldBack(t *testing.T) {
 // TestRoundIsSyncThenWrite sends the write of a round a gap after the answer to its sync.
 func TestRoundIsSyncThenWrite(t *testing.T) {
 	const gap = 100 * time.Millisecond // see package clock
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
-		b.greet()
+	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) {
 		b.say(answerTo(b.next()))
 		for op := int32(0); op != codec.OpSync; {
 			f := <-b.got
@@ -52,9 +47,7 @@ func TestRoundIsSyncThenWrite(t *testing.T) {
 // TestBeatsGoAhead writes heartbeats ahead of 8,192 calls that wait: each is behind the calls in flight only. The calls are
 // reads, which prove nothing, and the server takes a millisecond for each.
 func TestBeatsGoAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
-		b.greet()
+	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) {
 		b.say(answerTo(b.next()))
 		calls := make([]*Call, 8192)
 		for i := range calls {

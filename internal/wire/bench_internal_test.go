@@ -98,6 +98,15 @@ func (b *bench) greet() {
 	synctest.Wait()
 }
 
+// greeted runs a test in a bubble, with a connection behind its handshake. set may be nil.
+func greeted(t *testing.T, set func(*Config), f func(t *testing.T, b *bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, set)
+		b.greet()
+		f(t, b)
+	})
+}
+
 // say sends something from the server.
 func (b *bench) say(frame []byte) {
 	b.t.Helper()

@@ -16,9 +16,7 @@ import (
 
 // TestWindow bounds calls in flight. The others follow in order as answers come, and heartbeats do not wait.
 func TestWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
-		b.greet()
+	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) {
 		b.say(answerTo(b.next()))
 		for i := range mostCalls + 5 {
 			b.ask(codec.OpExists, fmt.Sprintf("/%d", i))

@@ -78,9 +78,7 @@ func TestHandshakeLimit(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.greet()
+	greeted(t, nil, func(t *testing.T, b *bench) {
 		time.Sleep(100 * testLimit)
 		if err := b.Err(); err != nil {
 			t.Error(err)
@@ -90,9 +88,7 @@ func TestHandshakeLimit(t *testing.T) {
 
 // TestSilence tells for how long an answer has been due, while no byte came and while no frame began.
 func TestSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.greet()
+	greeted(t, nil, func(t *testing.T, b *bench) {
 		if d, _ := b.Silence(clock.Now().Add(900 * time.Millisecond)); d != 0 {
 			t.Errorf("silent for %v with nothing in flight", d)
 		}
@@ -130,9 +126,7 @@ func TestReason(t *testing.T) {
 		"bad event":        {func(b *bench) { b.say(eventFrame(9, "/")) }, codec.ErrBadFrame},
 		"cut, then called": {func(b *bench) { b.Cut(cut); b.ask(codec.OpSync, "/a") }, cut},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, nil)
-			b.greet()
+		greeted(t, nil, func(t *testing.T, b *bench) {
 			if err := b.Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -229,9 +223,7 @@ func TestBrokenConn(t *testing.T) {
 // TestCloseSession sends closeSession ahead of what waits, which is not sent any more. Its answer is news. Before the
 // greeting it would close another session, or none.
 func TestCloseSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.greet()
+	greeted(t, nil, func(t *testing.T, b *bench) {
 		var waiting []chan Reply
 		for range mostCalls + 10 {
 			c, reply := call(codec.OpDelete, "/a")
@@ -269,9 +261,7 @@ func TestCloseSession(t *testing.T) {
 
 // TestForsake ends every call once and in order, also those that are not sent.
 func TestForsake(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.greet()
+	greeted(t, nil, func(t *testing.T, b *bench) {
 		var order []int
 		start := func(i int, want func(Reply) bool) {
 			c, _ := call(codec.OpDelete, "/a")

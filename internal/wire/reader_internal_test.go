@@ -135,9 +135,7 @@ func newUnserved(c net.Conn) *Conn {
 
 // TestLongFrameIsNotKept keeps no memory of a long frame.
 func TestLongFrameIsNotKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.greet()
+	greeted(t, nil, func(t *testing.T, b *bench) {
 		b.ask(codec.OpGetData, "/a")
 		b.say(replyFrame(1, codec.CodeOK, append(sized(string(make([]byte, 16<<20))), aStat...)...))
 		if n := b.told(); n.reply.Err != nil || len(n.reply.Data) != 16<<20 {
@@ -195,9 +193,7 @@ func TestProofs(t *testing.T) {
 		{"a read by an expired session", codec.OpGetData, codec.CodeSessionExpired, nothing, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, nil)
-				b.greet()
+			greeted(t, nil, func(t *testing.T, b *bench) {
 				time.Sleep(500 * time.Millisecond)
 				sent := clock.Now()
 				b.ask(c.op, "/a")
@@ -247,9 +243,7 @@ func TestMalformedProvesNothing(t *testing.T) {
 		{"not plausible", codec.OpCreate, sized("/other"), false},
 	} {
 		for _, size := range []int{1, 30, 1000} {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, nil)
-				b.greet()
+			greeted(t, nil, func(t *testing.T, b *bench) {
 				one, _ := call(c.op, "/a")
 				one.Check = func(a *codec.Answer) error {
 					if a.Path == "/other" {
@@ -279,9 +273,7 @@ func TestMalformedProvesNothing(t *testing.T) {
 
 // TestOwnAnswersAreNotSeen tells servers of later connections only of transactions of which a caller can know.
 func TestOwnAnswersAreNotSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(c *Config) { c.Owned.Store(1) })
-		b.greet()
+	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) {
 		b.say(answerTo(b.next())) // the write of the handshake
 		if n := b.told(); !n.ByLeader || b.cfg.Seen.Load() != 0 {
 			t.Errorf("seen %d after %+v", b.cfg.Seen.Load(), n)
@@ -291,9 +283,7 @@ func TestOwnAnswersAreNotSeen(t *testing.T) {
 
 // TestEvents gives events and answers in the order of the stream, also if they come in one piece.
 func TestEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.greet()
+	greeted(t, nil, func(t *testing.T, b *bench) {
 		b.ask(codec.OpDelete, "/a")
 		b.next()
 		b.say(slices.Concat(eventFrame(codec.EventDeleted, "/a"), replyFrame(1, codec.CodeOK), eventFrame(codec.EventCreated, "/b")))
@@ -357,9 +347,7 @@ func TestOrder(t *testing.T) {
 
 // TestIdentities says when a server has accepted all identities, or refused one.
 func TestIdentities(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(c *Config) { c.Identities = twoIdentities })
-		b.greet()
+	greeted(t, func(c *Config) { c.Identities = twoIdentities }, func(t *testing.T, b *bench) {
 		for _, c := range []struct {
 			code     int32
 			refused  string
