@@ -1,5 +1,5 @@
 // Package misusetest calls everything that a package exports in the wrong way. It finds methods by
-// reflection, and types and functions in the source, so that a test cannot forget one.
+// reflection, and types and functions in the list of the exported API, so that a test cannot forget one.
 package misusetest
 
 import (
@@ -40,7 +40,7 @@ var (
 	lockerType  = reflect.TypeFor[sync.Locker]()
 )
 
-// Check tests the package whose source is in the working directory.
+// Check tests the package whose directory is the working directory.
 func Check(t *testing.T, p Package) {
 	t.Helper()
 	known := make(map[string]bool)
@@ -62,7 +62,7 @@ func Check(t *testing.T, p Package) {
 		known[name] = true
 		wantPanic(t, name+" of a nil context", p.Name+": "+name+": nil context", func() { f(nil) })
 	}
-	names, err := exported(".")
+	names, err := exported(p.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
