@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -46,7 +47,7 @@ func (e *env) waitLeft(n int) {
 func (e *env) removes(n *session.Node) {
 	e.t.Helper()
 	r := n.Remove(e.t.Context())
-	within(e.t, r.Done(), "the end of the removal")
+	expect.Receive(e.t, "the end of the removal", r.Done())
 	must(e.t, r.Err())
 }
 
@@ -162,7 +163,7 @@ func TestEnterLosesReplies(t *testing.T) {
 					t.Fatalf("%s: %v", what, err)
 				}
 				for i, f := range armed {
-					within(t, f.Hit(), fmt.Sprintf("%s: fault %d", what, i))
+					expect.Receive(t, fmt.Sprintf("%s: fault %d", what, i), f.Hit())
 				}
 				e.want(node, err)
 				if left := e.left(); len(left) != 1 {
@@ -210,9 +211,9 @@ func TestEnterIsCancelled(t *testing.T) {
 					held := arm(zktest.On(zktest.OpCreate, e.d+"/"), zktest.On(zktest.OpGetChildren2, e.d), zktest.On(zktest.OpMulti, e.d))
 					ctx, cancel := context.WithCancel(patient(t))
 					ended := e.begin(ctx, n)
-					within(t, held.Hit(), what)
+					expect.Receive(t, what, held.Hit())
 					cancel()
-					wantErr(t, what, within(t, ended, what).err, context.Canceled)
+					wantErr(t, what, expect.Receive(t, what, ended).err, context.Canceled)
 					if lost {
 						e.Disconnect()
 					}
@@ -273,11 +274,11 @@ func TestEnterRemovesTwins(t *testing.T) {
 		inBubble(t, func(t *testing.T, e *env) {
 			held := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
 			ended := e.begin(patient(t), e.form(false))
-			within(t, held.Hit(), "the create")
+			expect.Receive(t, "the create", held.Hit())
 			e.twin(number)
 			e.Disconnect()
 			held.Release()
-			got := within(t, ended, "Enter")
+			got := expect.Receive(t, "Enter", ended)
 			n := e.want(got.node, got.err)
 			if number > 0 && len(n.Names) != 1 || !strings.HasSuffix(n.Path, "-0000000000") {
 				t.Errorf("the node %s in %q", n.Path, n.Names)
@@ -333,10 +334,10 @@ func TestEnterEndsWithClose(t *testing.T) {
 			testserver.Switch(e.Server).Throttle(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
 			listing := e.HoldReply(zktest.On(zktest.OpGetChildren2, e.d))
 			got := e.begin(t.Context(), e.form(fixed))
-			within(t, listing.Hit(), "the answer to the listing")
+			expect.Receive(t, "the answer to the listing", listing.Hit())
 			synctest.Wait()
 			go func() { _ = e.m.Close() }()
-			wantErr(t, "Enter", within(t, got, "Enter").err, session.ErrClosed)
+			wantErr(t, "Enter", expect.Receive(t, "Enter", got).err, session.ErrClosed)
 			listing.Release()
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -82,22 +83,6 @@ func TestEnterLosesName(t *testing.T) {
 	}
 }
 
-// Of two that enter one name in one session, one gets the node, also if both replies are lost.
-func TestEnterOneNameTwice(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *env) {
-		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
-		e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
-		first, second := e.begin(patient(t), e.form(true)), e.begin(patient(t), e.form(true))
-		one, two := within(t, first, "the first"), within(t, second, "the second")
-		if one.err != nil {
-			one, two = two, one
-		}
-		wantErr(t, "the second", two.err, zk.ErrNodeExists)
-		e.removes(e.want(one.node, one.err))
-		e.waitLeft(0)
-	})
-}
-
 // An Enter of a fixed name waits for removals of it, those of a cancelled Enter included. So no delete that is repeated
 // hits the new node.
 func TestEnterWaitsForRemoval(t *testing.T) {
@@ -110,9 +95,9 @@ func TestEnterWaitsForRemoval(t *testing.T) {
 				reply := e.HoldReply(zktest.On(zktest.OpCreate, e.d+"/"))
 				ctx, cancel := context.WithCancel(patient(t))
 				ended := e.begin(ctx, e.form(true))
-				within(t, reply.Hit(), "the create")
+				expect.Receive(t, "the create", reply.Hit())
 				cancel()
-				wantErr(t, "Enter", within(t, ended, "the end").err, context.Canceled)
+				wantErr(t, "Enter", expect.Receive(t, "the end", ended).err, context.Canceled)
 				reply.Release()
 			} else {
 				n, err := e.s.Enter(patient(t), e.form(true))
@@ -122,7 +107,7 @@ func TestEnterWaitsForRemoval(t *testing.T) {
 					r = e.s.Remove(t.Context(), n.Path)
 				}
 			}
-			within(t, held.Hit(), "the delete")
+			expect.Receive(t, "the delete", held.Hit())
 			e.ResetRequests()
 			ended := e.begin(patient(t), e.form(true))
 			synctest.Wait()
@@ -131,10 +116,10 @@ func TestEnterWaitsForRemoval(t *testing.T) {
 			}
 			e.Disconnect() // the reply is lost, and the delete repeated
 			held.Release()
-			got := within(t, ended, "Enter")
+			got := expect.Receive(t, "Enter", ended)
 			n := e.want(got.node, got.err)
 			if r != nil {
-				within(t, r.Done(), "the removal")
+				expect.Receive(t, "the removal", r.Done())
 				must(t, r.Err())
 			}
 			must(t, e.s.Sync(patient(t), e.d))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -100,14 +101,14 @@ func TestEnterAtCutOffLeader(t *testing.T) {
 			plain <- err
 		}()
 		for _, f := range held {
-			within(t, f.Hit(), "the reply to a create")
+			expect.Receive(t, "the reply to a create", f.Hit())
 		}
 		at.Store(int32(leader))
 		srv.ResetRequests()
 		cancel()
-		wantErr(t, "the cancelled Enter", within(t, ends, "the cancelled Enter"), context.Canceled)
+		wantErr(t, "the cancelled Enter", expect.Receive(t, "the cancelled Enter", ends), context.Canceled)
 		srv.Disconnect()
-		wantErr(t, "the plain create", within(t, plain, "the plain create"), zk.ErrConnectionClosed)
+		wantErr(t, "the plain create", expect.Receive(t, "the plain create", plain), zk.ErrConnectionClosed)
 		for _, f := range held {
 			f.Release()
 		}
@@ -126,7 +127,7 @@ func TestEnterAtCutOffLeader(t *testing.T) {
 
 		at.Store(follower)
 		srv.HealLinks()
-		got := within(t, enters, "Enter")
+		got := expect.Receive(t, "Enter", enters)
 		must(t, got.err)
 		left := func(what string, want ...string) {
 			t.Helper()

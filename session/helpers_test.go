@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -21,39 +22,11 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-// patient is a context for work that is quick, but may be slow on a busy machine.
-func patient(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, what string, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("%s: %v, want %v", what, err, want)
-	}
-}
-
-// within waits for a channel.
-func within[T any](t testing.TB, c <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(testserver.Patience):
-		t.Fatalf("not within %v: %s", testserver.Patience, what)
-		panic("unreachable")
-	}
-}
+var (
+	patient = expect.Patient
+	must    = expect.NoError
+	wantErr = expect.Match
+)
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -195,12 +196,12 @@ func TestEnterReadsDirectory(t *testing.T) {
 			search := e.HoldRequest(zktest.On(zktest.OpMulti, e.d))
 			ended := e.begin(patient(t), session.NewNode{Dir: e.d, Name: "lock-", Directory: true})
 			if lost {
-				within(t, search.Hit(), "the search")
+				expect.Receive(t, "the search", search.Hit())
 				_, err := e.other.Set(patient(t), e.d, []byte("new"), -1)
 				must(t, err)
 				search.Release()
 			}
-			got := within(t, ended, "Enter")
+			got := expect.Receive(t, "Enter", ended)
 			n := e.want(got.node, got.err)
 			if string(n.Data) != want || n.DataStat.Mzxid != n.Stat.Mzxid || n.Directory.Event() != session.WatchPending || n.Children != nil {
 				t.Errorf("lost %v: data %q, event %v, %+v", lost, n.Data, n.Directory.Event(), n.Listing)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -161,7 +162,7 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 					srv.Refuse(false)
 					must(t, <-created)
 					for i, r := range all {
-						within(t, r.Done(), "the removal")
+						expect.Receive(t, "the removal", r.Done())
 						must(t, r.Err())
 						if !isClosed(r.Cut()) {
 							t.Errorf("removal %d is not cut", i)

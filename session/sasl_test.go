@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -100,7 +101,7 @@ func TestSASL(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() { closed <- m.Close() }()
 		p.Refuse(false)
-		must(t, within(t, closed, "the end of "+fmt.Sprint(s.ID())))
+		must(t, expect.Receive(t, "the end of "+fmt.Sprint(s.ID()), closed))
 	})
 }
 

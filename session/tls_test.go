@@ -18,6 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/authority"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -191,7 +192,7 @@ func TestTLSRenewed(t *testing.T) {
 		}))
 	s := testserver.Session(t, m)
 	must(t, s.Sync(patient(t), "/"))
-	if got := within(t, clients, "a client"); got != "old client" {
+	if got := expect.Receive(t, "a client", clients); got != "old client" {
 		t.Errorf("the client was %q", got)
 	}
 
@@ -206,7 +207,7 @@ func TestTLSRenewed(t *testing.T) {
 	}
 	mu.Unlock()
 	must(t, s.Sync(patient(t), "/"))
-	if got := within(t, clients, "a client"); got != "renewed client" {
+	if got := expect.Receive(t, "a client", clients); got != "renewed client" {
 		t.Errorf("the client was %q", got)
 	}
 	must(t, s.Err())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -59,9 +60,9 @@ func TestErrUncertain(t *testing.T) {
 				f := p.HoldReply(w.op)
 				result := make(chan error, 1)
 				go func() { result <- w.send(ctx, s, node) }()
-				within(t, f.Hit(), "the request")
+				expect.Receive(t, "the request", f.Hit())
 				end(cancel)
-				err := within(t, result, name)
+				err := expect.Receive(t, name, result)
 				f.Release()
 				return err
 			}
@@ -92,7 +93,7 @@ func TestErrUncertain(t *testing.T) {
 			result := make(chan error, 1)
 			go func() { result <- w.send(ctx, s, node) }()
 			cancel()
-			check("never sent", within(t, result, name), context.Canceled, false)
+			check("never sent", expect.Receive(t, name, result), context.Canceled, false)
 			p.Refuse(false)
 
 			none("after the outage")

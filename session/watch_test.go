@@ -11,13 +11,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 func wantEvent(t testing.TB, w *session.Watch, want session.WatchEvent) {
 	t.Helper()
-	within(t, w.Done(), "the event")
+	expect.Receive(t, "the event", w.Done())
 	if got := w.Event(); got != want {
 		t.Fatalf("event %v, want %v", got, want)
 	}
@@ -160,28 +161,14 @@ func watched(t *testing.T, srv *zktest.Server) string {
 
 // A watch is removed from the server when the last of the calls that share it forgets it. Others at the path stay.
 func TestForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, srv := virtualEntry(t)
-		ctx, s := t.Context(), e.s
-		data := func() *session.Watch {
-			_, _, w, err := s.Watch(ctx, e.d)
-			must(t, err)
-			return w
-		}
-		children := func() *session.Watch {
-			_, _, w, err := s.WatchChildren(ctx, e.d)
-			must(t, err)
-			return w
-		}
+	inBubble(t, func(t *testing.T, e *env) {
+		data := func() *session.Watch { return e.watch(e.d) }
+		children := func() *session.Watch { return e.watchChildren(e.d) }
+		absent := func() *session.Watch { return e.watchChildren(e.d + "/none") }
 		listed := func() *session.Watch {
-			l, err := s.List(ctx, e.d, session.ListOptions{Children: true})
+			l, err := e.s.List(t.Context(), e.d, session.ListOptions{Children: true})
 			must(t, err)
 			return l.Children
-		}
-		absent := func() *session.Watch {
-			_, _, w, err := s.WatchChildren(ctx, e.d+"/none")
-			must(t, err)
-			return w
 		}
 		for what, c := range map[string]struct {
 			first, second func() *session.Watch
@@ -195,14 +182,12 @@ func TestForget(t *testing.T) {
 				t.Fatalf("%s: shared: %v", what, one == two)
 			}
 			one.Forget()
-			must(t, s.Sync(ctx, e.d)) // what was sent has arrived
-			if n := watched(t, srv); n != "1" || two.Event() != session.WatchPending {
-				t.Errorf("%s: %s watches, event %v, while one call needs it", what, n, two.Event())
+			if e.wantWatches("1"); two.Event() != session.WatchPending {
+				t.Errorf("%s: event %v while one call needs it", what, two.Event())
 			}
 			two.Forget()
-			must(t, s.Sync(ctx, e.d))
-			if n := watched(t, srv); n != "0" || one.Event() != session.WatchBroken || two.Event() != session.WatchBroken {
-				t.Errorf("%s: %s watches, events %v and %v", what, n, one.Event(), two.Event())
+			if e.wantWatches("0"); one.Event() != session.WatchBroken || two.Event() != session.WatchBroken {
+				t.Errorf("%s: events %v and %v", what, one.Event(), two.Event())
 			}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -93,31 +94,6 @@ func TestWatchNodes(t *testing.T) {
 	})
 }
 
-// The order stands when the calls have to wait for others, also if one node is the directory of the others.
-func TestWatchNodesInACrowd(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *env) {
-		paths := slices.Insert(e.makes("a", "b", "c"), 1, e.d)
-		release := e.crowds(e.Server)
-		ended := make(chan error, 1)
-		go func() {
-			_, err := e.s.WatchNodes(t.Context(), paths...)
-			ended <- err
-		}()
-		synctest.Wait()
-		release()
-		must(t, <-ended)
-		i := 0
-		for _, r := range e.Requests() {
-			if r.Op == zktest.OpGetData && i < len(paths) && r.Path == paths[i] {
-				i++
-			}
-		}
-		if i != len(paths) {
-			t.Errorf("out of order: %q", sent(e.Requests()))
-		}
-	})
-}
-
 // crowds fills the window of the connection with calls about the directory above that of the test, and makes more of them wait.
 func (e *env) crowds(srv *zktest.Server) (release func()) {
 	e.t.Helper()
@@ -155,7 +131,7 @@ func TestWatchNodesFails(t *testing.T) {
 		cut := e.CutBefore(zktest.On(zktest.OpGetData, paths[1]))
 		got, err = e.s.WatchNodes(ctx, paths...)
 		must(t, err)
-		within(t, cut.Hit(), "the cut")
+		expect.Receive(t, "the cut", cut.Hit())
 		if data, stat := got[1].Data(); got[1].Event() != session.WatchBroken || data != nil || stat != nil {
 			t.Errorf("a broken connection: event %v, data %q, stat %v", got[1].Event(), data, stat)
 		}
@@ -168,9 +144,9 @@ func TestWatchNodesFails(t *testing.T) {
 			_, err := e.s.WatchNodes(ended, paths...)
 			result <- err
 		}()
-		within(t, held.Hit(), "the request")
+		expect.Receive(t, "the request", held.Hit())
 		cancel()
-		wantErr(t, "a context that ends", within(t, result, "WatchNodes"), context.Canceled)
+		wantErr(t, "a context that ends", expect.Receive(t, "WatchNodes", result), context.Canceled)
 		go func() {
 			_, err := e.s.WatchNodes(ctx, paths...)
 			result <- err
@@ -178,8 +154,8 @@ func TestWatchNodesFails(t *testing.T) {
 		synctest.Wait()
 		must(t, e.Expire(ctx, e.s.ID()))
 		held.Release()
-		within(t, e.s.Done(), "the end of the session")
-		if err := within(t, result, "WatchNodes"); err != nil { // the answer can be faster on the shared server
+		expect.Receive(t, "the end of the session", e.s.Done())
+		if err := expect.Receive(t, "WatchNodes", result); err != nil { // the answer can be faster on the shared server
 			wantErr(t, "a lost session", err, session.ErrLost)
 		}
 		_, err = e.s.WatchNodes(ctx, paths...)
