@@ -3,11 +3,12 @@ package session_test
 import (
 	"context"
 	"net"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -15,10 +16,8 @@ import (
 
 // gate has the connections of a dialer. While it is shut, nothing can be written to them.
 type gate struct {
-	d dial
-
-	mu   sync.Mutex
-	open chan struct{} // nil: it is
+	d    dial
+	shut atomic.Pointer[chan struct{}] // closed when it opens; nil: it is open
 }
 
 type gated struct {
@@ -31,37 +30,28 @@ func (g *gate) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return gated{c, g}, err
 }
 
-// shut shuts the gate, and returns the function that opens it.
-func (g *gate) shut() (open func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	ch := make(chan struct{})
-	g.open = ch
-	return func() { close(ch) } // it stays open
-}
-
 func (c gated) Write(b []byte) (int, error) {
-	c.g.mu.Lock()
-	open := c.g.open
-	c.g.mu.Unlock()
-	if open != nil {
-		<-open
+	if shut := c.g.shut.Load(); shut != nil {
+		<-*shut
 	}
 	return c.Conn.Write(b)
 }
 
 // The caller may use its buffers again once a call has returned, even if the network has not taken the request yet.
 func TestBuffersAreTheCallersAgain(t *testing.T) {
-	for name, call := range map[string]func(ctx context.Context, s *session.Session, data []byte) error{
-		"set": func(ctx context.Context, s *session.Session, data []byte) error {
+	for name, c := range map[string]struct {
+		call func(ctx context.Context, s *session.Session, data []byte) error
+		want map[string]string // data by path
+	}{
+		"set": {func(ctx context.Context, s *session.Session, data []byte) error {
 			_, err := s.Set(ctx, "/a", data, -1)
 			return err
-		},
-		"create": func(ctx context.Context, s *session.Session, data []byte) error {
+		}, map[string]string{"/a": "wanted", "/b": "before"}},
+		"create": {func(ctx context.Context, s *session.Session, data []byte) error {
 			_, err := s.Create(ctx, "/new", data, session.Persistent)
 			return err
-		},
-		"multi": func(ctx context.Context, s *session.Session, data []byte) error {
+		}, map[string]string{"/a": "before", "/b": "before", "/new": "wanted"}},
+		"multi": {func(ctx context.Context, s *session.Session, data []byte) error {
 			set := &zk.SetDataRequest{Path: "/a", Data: data, Version: -1}
 			acl := zk.WorldACL(zk.PermAll)
 			create := &zk.CreateRequest{Path: "/new", Data: data, Acl: acl}
@@ -70,7 +60,7 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 			set.Path, create.Path, remove.Path = "/x", "/x", "/x"
 			acl[0].Perms = 0
 			return err
-		},
+		}, map[string]string{"/a": "wanted", "/new": "wanted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,34 +72,29 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 					_, err := s.Create(t.Context(), node, []byte("before"), session.Persistent)
 					must(t, err)
 				}
-				open := g.shut()
+				opens := make(chan struct{})
+				g.shut.Store(&opens)
 				ctx, cancel := context.WithCancel(t.Context())
 				data := []byte("wanted")
 				returned := make(chan struct{})
 				go func() {
 					defer close(returned)
-					_ = call(ctx, s, data)
+					_ = c.call(ctx, s, data)
 					copy(data, "foul!!")
 				}()
 				synctest.Wait()
 				cancel()
 				<-returned
-				open()
+				close(opens)
 				must(t, s.Sync(t.Context(), "/"))
-				for _, node := range []string{"/a", "/new"} {
-					got, _, err := other.Get(t.Context(), node)
-					if err == nil && string(got) == "foul!!" {
-						t.Errorf("%s has the bytes of a buffer that was used again", node)
+				got := make(map[string]string)
+				for _, node := range []string{"/a", "/b", "/new"} {
+					if data, _, err := other.Get(t.Context(), node); err == nil {
+						got[node] = string(data)
 					}
 				}
-				if got, _, err := other.Get(t.Context(), "/a"); name != "create" && string(got) != "wanted" {
-					t.Errorf("the request was not sent: %q, %v", got, err)
-				}
-				if got, _, err := other.Get(t.Context(), "/new"); name != "set" && string(got) != "wanted" {
-					t.Errorf("the request was not sent: %q, %v", got, err)
-				}
-				if gone, err := other.Exists(t.Context(), "/b"); name == "multi" && (gone != nil || err != nil) {
-					t.Errorf("the request was not sent: %v", err)
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("the nodes (-want +got):\n%s", diff)
 				}
 			})
 		})
