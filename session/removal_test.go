@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -112,74 +111,53 @@ func TestManyRefusedDeletes(t *testing.T) {
 }
 
 // On a new connection the deletes that are owed go before the requests of others, whether their answers were lost, or
-// they began without a connection, with hooks and without. Cut tells that a removal waits for another connection.
+// they began without a connection. Cut tells that a removal waits for another connection.
 func TestOwedDeletesGoFirst(t *testing.T) {
 	const nodes = 10 // so many leave one by one
-	for _, hooked := range []bool{false, true} {
-		for _, how := range []string{"the request is lost", "the reply is lost", "no connection"} {
-			t.Run(fmt.Sprintf("%s, hooked %v", how, hooked), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := zktest.Start(t)
-					var opts []session.Option
-					if hooked {
-						opts = append(opts, newPause("none").hooks())
+	for how, breaks := range map[string]func(*env){
+		"the request is lost": func(e *env) { e.CutBefore(zktest.Any(zktest.OpDelete)) },
+		"the reply is lost":   func(e *env) { e.CutAfterCommit(zktest.Any(zktest.OpDelete)) },
+		"no connection":       func(e *env) { e.Refuse(true); e.Disconnect(); synctest.Wait() },
+	} {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, e *env) {
+				for i := range nodes {
+					enter(t, e.s, fmt.Sprint("/n", i))
+				}
+				synctest.Wait()
+				breaks(e)
+				var all []*session.Removal
+				for i := range nodes {
+					all = append(all, e.s.Remove(context.Background(), fmt.Sprint("/n", i)))
+					if how == "no connection" && !isClosed(all[i].Cut()) {
+						t.Errorf("removal %d is not cut at its beginning", i)
 					}
-					_, s := virtually(t, "h:1", srv.Dialer(), opts...)
-					for i := range nodes {
-						_, err := makeNode(t.Context(), s, fmt.Sprint("/n", i), nil)
-						must(t, err)
+				}
+				<-all[0].Cut()
+				e.ResetRequests()
+				created := make(chan error, 1)
+				go func() {
+					_, err := makeNode(context.Background(), e.s, "/other", nil)
+					created <- err
+				}()
+				e.Refuse(false)
+				must(t, <-created)
+				for i, r := range all {
+					if must(t, gone(r)); !isClosed(r.Cut()) {
+						t.Errorf("removal %d is not cut", i)
 					}
-					synctest.Wait()
-					isDelete := zktest.Any(zktest.OpDelete)
-					switch how {
-					case "the request is lost":
-						srv.CutBefore(isDelete)
-					case "the reply is lost":
-						srv.CutAfterCommit(isDelete)
-					case "no connection":
-						srv.Refuse(true)
-						srv.Disconnect()
-						synctest.Wait()
+				}
+				deletes := 0
+				for _, r := range e.Requests() {
+					switch {
+					case r.Op == zktest.OpDelete:
+						deletes++
+					case r.Path == "/other" && deletes < nodes:
+						t.Fatalf("the create was sent after %d deletes", deletes)
 					}
-					var all []*session.Removal
-					for i := range nodes {
-						r := s.Remove(context.Background(), fmt.Sprint("/n", i))
-						if how == "no connection" && !isClosed(r.Cut()) {
-							t.Errorf("removal %d is not cut at its beginning", i)
-						}
-						all = append(all, r)
-					}
-					created := make(chan error, 1)
-					srv.ResetRequests()
-					if how != "no connection" {
-						<-all[0].Cut()
-						srv.ResetRequests()
-					}
-					go func() {
-						_, err := makeNode(context.Background(), s, "/other", nil)
-						created <- err
-					}()
-					srv.Refuse(false)
-					must(t, <-created)
-					for i, r := range all {
-						expect.Receive(t, "the removal", r.Done())
-						must(t, r.Err())
-						if !isClosed(r.Cut()) {
-							t.Errorf("removal %d is not cut", i)
-						}
-					}
-					deletes := 0
-					for _, r := range srv.Requests() {
-						switch {
-						case r.Op == zktest.OpDelete:
-							deletes++
-						case r.Path == "/other" && deletes < nodes:
-							t.Fatalf("the create was sent after %d deletes", deletes)
-						}
-					}
-				})
+				}
 			})
-		}
+		})
 	}
 }
 
