@@ -148,8 +148,12 @@ func deletes(ctx context.Context, s *session.Session, n *session.Node, by string
 
 // gone waits for the end of a removal.
 func gone(r *session.Removal) error {
-	<-r.Done()
-	return r.Err()
+	select {
+	case <-r.Done():
+		return r.Err()
+	case <-time.After(testserver.Patience):
+		return errors.New("the removal goes on")
+	}
 }
 
 // makeNode makes an ephemeral node with a fixed name.
