@@ -25,6 +25,31 @@ var sessions = []mutant{
 		one("clock", "(*trail).proof", put(argument("t.through.sent"), "write")), by("clock", "TestProof"),
 	},
 	{
+		"a request counts from its answer",
+		"the leader's last ping before it can be older",
+		one("clock", "(*trail).answered", put(argument("t.through.add", "sent"), "now")), by("clock", "TestProof"),
+	},
+	{
+		"a read counts as a request through the leader",
+		"a server that has been cut off answers it alone",
+		one("clock", "(*trail).takes", put(argument("t.answered", "evidenceNone"), "true")), by("clock", "TestAnswerProvesWhatItsRequestDid"),
+	},
+	{
+		"a refusal counts that a server gives alone",
+		"no leader has seen the request",
+		one("clock", "(*trail).takes", put(argument("shows", "code"), "codec.CodeOK")), by("clock", "TestAnswerProvesWhatItsRequestDid"),
+	},
+	{
+		"a handshake counts from its answer",
+		"the leader touched the session before that",
+		one("clock", "(*trail).begin", put(value("t.hello"), "greeted")), by("clock", "TestProof"),
+	},
+	{
+		"the leader's clock is taken to be right",
+		"the half tick of a slow one is longer, and the list lacks the frame that is counted",
+		one("clock", "slowHalf", put(result("half"), "half")), by("clock", "TestProofOfSlowLeader"),
+	},
+	{
 		"a sync proves what a write does",
 		"a leader that has been cut off answers a sync alone",
 		one("clock", "shows", put(result("evidenceLeader"), "evidenceQuorum")), by("clock", "TestShows"),
