@@ -36,11 +36,15 @@ func (refusingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOpti
 	return nil, errRefused
 }
 
-func (refusingMeter) Float64ObservableGauge(string, ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
+func (refusingMeter) Float64ObservableGauge(
+	string, ...metric.Float64ObservableGaugeOption,
+) (metric.Float64ObservableGauge, error) {
 	return nil, errRefused
 }
 
-func (refusingMeter) Int64ObservableUpDownCounter(string, ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
+func (refusingMeter) Int64ObservableUpDownCounter(
+	string, ...metric.Int64ObservableUpDownCounterOption,
+) (metric.Int64ObservableUpDownCounter, error) {
 	return nil, errRefused
 }
 

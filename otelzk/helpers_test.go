@@ -3,39 +3,70 @@ package otelzk_test
 import (
 	"context"
 	"fmt"
-	"path"
+	"log/slog"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Short names for the tests of this package.
-var must = expect.NoError
+var (
+	must    = expect.NoError
+	wantErr = expect.Match
+)
 
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	return expect.Receive(tb, what, ch)
+// lockPath is the lock of a client. Its directory is there, so that the first create is that of a contender.
+const lockPath = "/lock"
+
+// world is a server of its own in virtual time, and its clients.
+type world struct {
+	*testing.T
+	server  *zktest.Server
+	clients []*client
 }
 
-// long is a session timeout for tests in which no session may be lost by itself, and no waiter may look again.
-const long = time.Minute
+func inBubble(t *testing.T, f func(t *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, server: zktest.Start(t, zktest.ContainerCheck(24*time.Hour))}
+		w.server.Delay(time.Millisecond)
+		_, err := testserver.Session(t, w.connect("", session.Trace{})).Create(t.Context(), lockPath, nil, session.Persistent)
+		must(t, err)
+		f(w)
+	})
+}
+
+// connect returns a manager with these hooks. For locks it is another process.
+func (t *world) connect(chroot string, hooks session.Trace) *session.Manager {
+	t.Helper()
+	m, err := session.Connect(t.Context(), "10.0.0.1:2182"+chroot, session.WithDialer(t.server.Dialer()), session.WithTrace(hooks),
+		session.WithTimeout(time.Minute), session.WithTickTime(2*time.Second), session.WithLogger(slog.New(slog.DiscardHandler)),
+		session.WithBackoff(time.Millisecond, time.Millisecond))
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
 
 // telemetry records a client's spans and metrics.
 type telemetry struct {
@@ -54,111 +85,127 @@ func newTelemetry() *telemetry {
 	}}
 }
 
-// client is behind a proxy of its own. For locks it is a process of its own.
+// client is a process with a mutex.
 type client struct {
 	*telemetry
-	m     *session.Manager
-	mx    *zklock.Mutex
-	proxy *zktest.Proxy
+	name string
+	m    *session.Manager
+	mx   *zklock.Mutex
 }
 
-func newClient(tb testing.TB, dir string, opts ...otelzk.Option) *client {
-	tb.Helper()
+func (t *world) client(name string, opts ...otelzk.Option) *client {
+	t.Helper()
 	tel := newTelemetry()
-	return connect(tb, dir, tel, otelzk.New(append(tel.opts, opts...)...))
+	m := t.connect("", otelzk.New(append(tel.opts, opts...)...))
+	c := &client{tel, name, m, made[*zklock.Mutex](t)(zklock.New(m, lockPath))}
+	t.clients = append(t.clients, c)
+	return c
 }
 
-func connect(tb testing.TB, dir string, tel *telemetry, hooks session.Trace) *client {
-	tb.Helper()
-	return connectBelow(tb, "", dir, tel, hooks)
+// made is for a constructor that must succeed.
+func made[L any](tb testing.TB) func(L, error) L {
+	return func(l L, err error) L {
+		tb.Helper()
+		must(tb, err)
+		return l
+	}
 }
 
-// connectBelow is connect with a chroot.
-func connectBelow(tb testing.TB, chroot, dir string, tel *telemetry, hooks session.Trace) *client {
-	tb.Helper()
-	proxy := testserver.Proxy(tb)
-	m := testserver.Connect(tb, proxy.Addr()+chroot, session.WithTimeout(long), session.WithTrace(hooks))
-	mx, err := zklock.New(m, dir)
-	must(tb, err)
-	return &client{tel, m, mx, proxy}
-}
+// labelled returns a context with a label for acquisitions.
+func (t *world) labelled(text string) context.Context { return queue.WithLabel(t.Context(), text) }
 
-// directory creates a lock's directory that is never removed, so that the first create in it is that of a contender.
-func directory(tb testing.TB) string {
-	tb.Helper()
-	dir := testserver.Path(tb)
-	_, err := testserver.Admin(tb).Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
-	must(tb, err)
-	return dir
-}
-
-func patient(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
-	tb.Cleanup(cancel)
-	return ctx
-}
-
-// background runs f in a goroutine, and sends its error.
-func background(f func() error) <-chan error {
+// begin calls f in a goroutine.
+func begin(f func() error) <-chan error {
 	ch := make(chan error, 1)
 	go func() { ch <- f() }()
 	return ch
 }
 
-// unlock unlocks.
-func (c *client) unlock(tb testing.TB) {
-	tb.Helper()
-	must(tb, c.mx.Unlock())
+// soon is more than anything takes that happens by itself.
+const soon = time.Second
+
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a bubble
+	synctest.Wait()
 }
 
-func (c *client) expire(tb testing.TB) {
-	tb.Helper()
-	must(tb, c.proxy.Expire(patient(tb), testserver.Session(tb, c.m).ID()))
+func (t *world) expire(c *client) {
+	t.Helper()
+	must(t, t.server.Expire(t.Context(), testserver.Session(t, c.m).ID()))
+	pass(soon)
 }
 
-// started returns the n-th span of a name, counted from zero, once it has been started.
-func (tel *telemetry) started(tb testing.TB, name string, n int) sdktrace.ReadWriteSpan {
-	tb.Helper()
-	var found sdktrace.ReadWriteSpan
-	zktest.Eventually(tb, testserver.Patience, fmt.Sprintf("span %s number %d", name, n), func() bool {
-		seen := 0
-		for _, s := range tel.spans.Started() {
-			if s.Name() == name {
-				if seen == n {
-					found = s
-					return true
-				}
-				seen++
-			}
+var ids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// tidy replaces what differs from run to run.
+func tidy(text string) string {
+	return ids.ReplaceAllString(strings.ReplaceAll(text, queue.Identity(), "host/pid"), "ID")
+}
+
+// tree draws the spans of a client, one a line, below their parents and in the order in which they began. Equal children in
+// a row are drawn once. Those for which leave returns true are left out.
+func (t *world) tree(c *client, leave func(sdktrace.ReadOnlySpan) bool) string {
+	owners := make(map[[2]any]string)
+	for _, c := range t.clients {
+		for _, s := range c.spans.Started() {
+			owners[idOf(s.SpanContext())] = c.name + "'s " + s.Name()
 		}
-		return false
-	})
-	return found
-}
-
-// knows waits until n requests for data were answered. A wait asks for that of its own node and that of the one ahead.
-func (tel *telemetry) knows(tb testing.TB, n int) {
-	tb.Helper()
-	zktest.Eventually(tb, testserver.Patience, fmt.Sprint(n, " answers"), func() bool {
-		answered := 0
-		for _, s := range tel.spans.Ended() {
-			if s.Name() == "getData /" {
-				answered++
+	}
+	all := c.spans.Started()
+	var lines []string
+	var draw func(parent trace.SpanID, depth int)
+	draw = func(parent trace.SpanID, depth int) {
+		for _, s := range all {
+			if s.Parent().SpanID() != parent || leave != nil && leave(s) {
+				continue
 			}
+			if line := strings.Repeat("  ", depth) + describe(s, owners); len(lines) == 0 || lines[len(lines)-1] != line {
+				lines = append(lines, line)
+			}
+			draw(s.SpanContext().SpanID(), depth+1)
 		}
-		return answered >= n
-	})
+	}
+	draw(trace.SpanID{}, 0)
+	return strings.Join(lines, "\n")
 }
 
-// settled waits until no span is open, and returns all spans.
-func (tel *telemetry) settled(tb testing.TB) []sdktrace.ReadWriteSpan {
-	tb.Helper()
-	var all []sdktrace.ReadWriteSpan
-	zktest.Eventually(tb, testserver.Patience, "all spans to end", func() bool {
-		all = tel.spans.Started()
-		return len(all) == len(tel.spans.Ended())
-	})
-	return all
+func idOf(c trace.SpanContext) [2]any { return [2]any{c.TraceID(), c.SpanID()} }
+
+// describe returns all that a span says.
+func describe(s sdktrace.ReadWriteSpan, owners map[[2]any]string) string {
+	words := []string{s.Name()}
+	scope := s.InstrumentationScope()
+	ours := scope.Name == otelzk.ScopeName && scope.Version != "" && scope.SchemaURL == semconv.SchemaURL
+	if !ours && s.Name() != "caller" {
+		words = append(words, fmt.Sprintf("of another scope: %+v", scope))
+	}
+	if s.SpanKind() != trace.SpanKindInternal {
+		words = append(words, s.SpanKind().String())
+	}
+	if len(s.Attributes()) > 0 {
+		words = append(words, attributes(attribute.NewSet(s.Attributes()...)))
+	}
+	if s.Status().Code != codes.Unset {
+		words = append(words, strings.ToUpper(s.Status().Code.String()))
+	}
+	for _, l := range s.Links() {
+		arrow := "->"
+		if l.SpanContext.IsRemote() {
+			arrow = "-> remote"
+		}
+		words = append(words, arrow, owners[idOf(l.SpanContext)])
+	}
+	for _, e := range s.Events() {
+		words = append(words, "! "+e.Name, attributes(attribute.NewSet(e.Attributes...)))
+	}
+	if s.EndTime().IsZero() {
+		words = append(words, "(open)")
+	}
+	return strings.Join(words, " ")
+}
+
+func attributes(set attribute.Set) string {
+	return "{" + tidy(set.Encoded(attribute.DefaultEncoder())) + "}"
 }
 
 // attr returns an attribute of a span as text, "" if there is none.
@@ -171,99 +218,48 @@ func attr(s sdktrace.ReadOnlySpan, key string) string {
 	return ""
 }
 
-// hasEvent waits until a span has an event with this attribute.
-func hasEvent(tb testing.TB, s sdktrace.ReadOnlySpan, name, key, value string) {
-	tb.Helper()
-	zktest.Eventually(tb, testserver.Patience, name+" with "+value, func() bool {
-		return slices.ContainsFunc(s.Events(), func(e sdktrace.Event) bool {
-			return e.Name == name && slices.Contains(e.Attributes, attribute.String(key, value))
-		})
-	})
-}
-
-// tree draws all spans, one a line, below their parents and in the order in which they began. Equal children in a row are
-// drawn once, since a listing that came before the node is made again. Requests for which leave returns true are left out.
-func (tel *telemetry) tree(tb testing.TB, leave func(sdktrace.ReadOnlySpan) bool) string {
-	tb.Helper()
-	all := tel.settled(tb)
-	ids := make(map[trace.SpanID]bool)
-	for _, s := range all {
-		ids[s.SpanContext().SpanID()] = true
-	}
-	var out []string
-	var draw func(parent trace.SpanID, depth int)
-	draw = func(parent trace.SpanID, depth int) {
-		for _, s := range all {
-			above := s.Parent().SpanID()
-			if !ids[above] && depth == 0 {
-				above = parent // a root, or a child of another process
-			}
-			if above != parent || leave != nil && leave(s) {
-				continue
-			}
-			line := strings.Repeat("  ", depth) + describe(s)
-			if len(out) == 0 || out[len(out)-1] != line {
-				out = append(out, line)
-			}
-			draw(s.SpanContext().SpanID(), depth+1)
-		}
-	}
-	draw(trace.SpanID{}, 0)
-	drawn := "\n" + strings.Join(out, "\n") + "\n"
-	return drawn
-}
-
-// describe returns everything of a span that is the same in each run.
-func describe(s sdktrace.ReadOnlySpan) string {
-	words := []string{s.Name()}
-	if s.SpanKind() == trace.SpanKindClient {
-		words = append(words, "CLIENT")
-	}
-	for _, key := range []string{"zklock.kind", "zklock.outcome"} {
-		if v := attr(s, key); v != "" {
-			words = append(words, v)
-		}
-	}
-	for _, key := range []string{"zklock.watched.path", "zklock.request.path", "zklock.node"} {
-		if v := attr(s, key); v != "" {
-			words = append(words, nameless(v))
-		}
-	}
-	for _, key := range []string{"zklock.queue.position", "zklock.attempts", "error.type"} {
-		if v := attr(s, key); v != "" {
-			words = append(words, key[strings.LastIndex(key, ".")+1:]+"="+v)
-		}
-	}
-	if s.Status().Code == codes.Error {
-		words = append(words, "ERROR")
-	}
-	if n := len(s.Links()); n > 0 {
-		words = append(words, fmt.Sprint("links=", n))
-	}
-	return strings.Join(words, " ")
-}
-
-// nameless returns the name of a contender's node without its id, and a dot for the directory.
-func nameless(node string) string {
-	const id = len("_c_00000000-0000-0000-0000-000000000000-")
-	name := path.Base(node)
-	if !strings.HasPrefix(name, "_c_") {
-		return "."
-	}
-	return name[id:]
-}
-
-// collect returns the metrics, by name.
-func (tel *telemetry) collect(tb testing.TB) (metricdata.ScopeMetrics, map[string]metricdata.Aggregation) {
+// metrics returns a line for each point that is not 0: the value, and the number of measurements of a histogram. Ages are
+// in whole seconds. With zeros, a line before the points of a metric says what it is.
+func (tel *telemetry) metrics(tb testing.TB, zeros bool) string {
 	tb.Helper()
 	var all metricdata.ResourceMetrics
 	must(tb, tel.reader.Collect(context.Background(), &all))
-	byName := make(map[string]metricdata.Aggregation)
-	if len(all.ScopeMetrics) == 0 {
-		return metricdata.ScopeMetrics{}, byName
+	var lines []string
+	for _, scope := range all.ScopeMetrics {
+		if zeros {
+			of := scope.Scope
+			lines = append(lines, fmt.Sprintf("%s %s, with a version: %v", of.Name, of.SchemaURL, of.Version != ""))
+		}
+		for _, m := range scope.Metrics {
+			var points []string
+			add := func(set attribute.Set, value float64) {
+				if zeros || value != 0 {
+					points = append(points, fmt.Sprintf("%s%s %.0f", m.Name, attributes(set), value))
+				}
+			}
+			what := fmt.Sprintf("# %s (%s): %s", m.Name, m.Unit, m.Description)
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				what += fmt.Sprintf(" Sum, %v, only grows: %v.", data.Temporality, data.IsMonotonic)
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				what += " Gauge."
+				for _, p := range data.DataPoints {
+					add(p.Attributes, math.Floor(p.Value))
+				}
+			case metricdata.Histogram[float64]:
+				what += fmt.Sprintf(" Histogram, %v, %v.", data.Temporality, data.DataPoints[0].Bounds)
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Count))
+				}
+			}
+			if slices.Sort(points); zeros {
+				lines = append(lines, what)
+			}
+			lines = append(lines, points...)
+		}
 	}
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		byName[m.Name] = m.Data
-	}
-	return all.ScopeMetrics[0], byName
+	return strings.Join(lines, "\n")
 }

@@ -6,12 +6,10 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 
-	"github.com/turnstile-go/turnstile/internal/share"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) {
-	share.UnlockPatience = testserver.Patience            // tests want the spans of releases that were confirmed
 	otel.SetTextMapPropagator(propagation.TraceContext{}) // which makes the links
 	testserver.Main(m)
 }

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
@@ -25,41 +24,34 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// acquirer has the methods of each kind of lock.
-type acquirer interface {
-	Acquire(context.Context) (*queue.Lease, error)
-	TryAcquire(context.Context) (*queue.Lease, error)
-}
-
-type opener func(*session.Manager) (acquirer, error)
+type opener func(*session.Manager) (zklock.ContextLocker, error)
 
 // Hooks change nothing of what a session sends: not those of otelzk and lockz, and not hooks for everything.
 func TestHooksChangeNoRequest(t *testing.T) {
-	writer := func(m *session.Manager) (acquirer, error) { return rwlock.New(m, "/lock") }
-	for kind, open := range map[string]opener{
-		"mutex":    func(m *session.Manager) (acquirer, error) { return zklock.New(m, "/lock") },
-		"handover": func(m *session.Manager) (acquirer, error) { return zklock.New(m, "/lock", zklock.WithLocalHandover(2)) },
-		"kept": func(m *session.Manager) (acquirer, error) {
-			return zklock.New(m, "/lock", zklock.WithLazyRelease(time.Second))
-		},
-		"writer":    writer,
-		"semaphore": func(m *session.Manager) (acquirer, error) { return semaphore.New(m, "/lock", 1) },
-		"reader": func(m *session.Manager) (acquirer, error) {
-			rw, err := rwlock.New(m, "/lock")
+	writer := func(m *session.Manager) (zklock.ContextLocker, error) { return rwlock.New(m, lockPath) }
+	mutex := func(opts ...zklock.Option) opener {
+		return func(m *session.Manager) (zklock.ContextLocker, error) { return zklock.New(m, lockPath, opts...) }
+	}
+	for kind, locks := range map[string][2]opener{ // ours, and that of the rival
+		"mutex":     {mutex(), mutex()},
+		"handover":  {mutex(zklock.WithLocalHandover(2)), mutex()},
+		"kept":      {mutex(zklock.WithLazyRelease(time.Second)), mutex()},
+		"writer":    {writer, writer},
+		"semaphore": {func(m *session.Manager) (zklock.ContextLocker, error) { return semaphore.New(m, lockPath, 1) }, nil},
+		"reader": {func(m *session.Manager) (zklock.ContextLocker, error) {
+			rw, err := rwlock.New(m, lockPath)
 			return rw.Reader(), err
-		},
+		}, writer},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			block := open
-			if kind == "reader" {
-				block = writer
+			if locks[1] == nil {
+				locks[1] = locks[0]
 			}
-			without := quietly(t, open, block, nil)
-			for what, hooks := range map[string][]session.Trace{
-				"all hooks":        {everyHook()},
-				"otelzk and lockz": {otelzk.New(newTelemetry().opts...)},
+			without := sent(t, locks[0], locks[1], session.Trace{}, false)
+			for what, hooks := range map[string]session.Trace{
+				"all hooks": everyHook(), "otelzk and lockz": otelzk.New(newTelemetry().opts...),
 			} {
-				if diff := cmp.Diff(without, quietly(t, open, block, hooks)); diff != "" {
+				if diff := cmp.Diff(without, sent(t, locks[0], locks[1], hooks, true)); diff != "" {
 					t.Errorf("with %s (+) it sends other requests than without (-):\n%s", what, diff)
 				}
 			}
@@ -99,78 +91,76 @@ func everyHook() session.Trace {
 	return hooks
 }
 
-// quietly returns the requests of a session that takes a lock, waits for it, tries it in vain, and loses its session
-// while it holds. Those of one moment come in any order, and heartbeats at times of their own.
-func quietly(t *testing.T, open, block opener, hooks []session.Trace) (sent []string) {
-	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t)
-		server.Delay(time.Millisecond)
-		opts := []session.Option{session.WithDialer(server.Dialer()), session.WithBackoff(time.Millisecond, time.Millisecond),
-			session.WithLogger(slog.New(slog.DiscardHandler))}
-		theirs, err := session.Connect(t.Context(), server.Hosts(), opts...)
-		must(t, err)
-		defer func() { _ = theirs.Close() }()
+// sent returns the requests of a session that takes a lock, waits for it, tries it in vain, and loses its session while it
+// holds. Those of one moment come in any order, and heartbeats at times of their own.
+func sent(t *testing.T, open, block opener, hooks session.Trace, page bool) (all []string) {
+	inBubble(t, func(t *world) {
+		theirs, ours := t.connect("", session.Trace{}), t.connect("", hooks)
 		rival, err := block(theirs)
 		must(t, err)
-		for _, h := range hooks {
-			opts = append(opts, session.WithTrace(h))
-		}
-		ours, err := session.Connect(t.Context(), server.Hosts(), opts...)
-		must(t, err)
-		defer func() { _ = ours.Close() }()
-		if hooks != nil {
+		if page {
 			lockz.Handler(ours)
 		}
 		lock, err := open(ours)
 		must(t, err)
-		server.ResetRequests()
-		pause := func() { time.Sleep(50 * time.Millisecond) }
+		t.server.ResetRequests()
 
-		lease, err := lock.Acquire(t.Context())
-		must(t, err)
-		pause()
-		must(t, lease.Release(t.Context()))
-		time.Sleep(2 * time.Second)
+		use(t, lock)
+		pass(2 * time.Second)
 		held, err := rival.Acquire(t.Context())
 		must(t, err)
-		if _, err := lock.TryAcquire(t.Context()); !errors.Is(err, queue.ErrBusy) {
-			t.Error(err)
-		}
-		pause()
-		waiting := background(func() error {
-			var err error
+		_, err = lock.TryAcquire(t.Context())
+		wantErr(t, "TryAcquire", err, queue.ErrBusy)
+		pass(soon)
+		var lease *queue.Lease
+		granted := begin(func() (err error) {
 			lease, err = lock.Acquire(t.Context())
 			return err
 		})
-		pause()
+		pass(soon)
 		must(t, held.Release(t.Context()))
-		must(t, <-waiting)
-		pause()
-		s, err := ours.Session(t.Context())
-		must(t, err)
-		must(t, server.Expire(t.Context(), s.ID()))
+		must(t, <-granted)
+		pass(soon)
+		must(t, t.server.Expire(t.Context(), testserver.Session(t, ours).ID()))
 		<-lease.Done()
-		pause()
-		sent = requestsBut(t, server, theirs)
-	})
-	return sent
-}
-
-var nodeID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-
-func requestsBut(t *testing.T, server *zktest.Server, other *session.Manager) (sent []string) {
-	s, err := other.Session(t.Context())
-	must(t, err)
-	for _, r := range server.Requests() {
-		switch r.Op {
-		case zktest.OpPing, zktest.OpSync, zktest.OpMulti, zktest.OpConnect, zktest.OpClose:
-		default:
-			if r.Session != s.ID() {
-				sent = append(sent, fmt.Sprint(r.Op, " ", nodeID.ReplaceAllString(r.Path, "ID")))
+		pass(soon)
+		for _, r := range t.server.Requests() {
+			switch r.Op {
+			case zktest.OpPing, zktest.OpSync, zktest.OpMulti, zktest.OpConnect, zktest.OpClose:
+			default:
+				if r.Session != testserver.Session(t, theirs).ID() {
+					all = append(all, fmt.Sprint(r.Op, " ", tidy(r.Path)))
+				}
 			}
 		}
-	}
-	slices.Sort(sent)
+	})
+	slices.Sort(all)
 	// A listing that has overtaken its create is made again.
-	return slices.CompactFunc(sent, func(a, b string) bool { return a == b && strings.HasPrefix(a, "getChildren") })
+	return slices.CompactFunc(all, func(a, b string) bool { return a == b && strings.HasPrefix(a, "getChildren") })
+}
+
+// The hooks may be called by many goroutines at once: here by waits that are cancelled, many at a time. All spans end.
+func TestConcurrentSafe(t *testing.T) {
+	inBubble(t, func(t *world) {
+		hold(t, t.client("the holder"), "")
+		c := t.client("the client")
+		var callers errgroup.Group
+		for i := range 20 {
+			callers.Go(func() error {
+				for n := range 10 {
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(time.Duration(i*n)*time.Millisecond/10, cancel)
+					if err := c.mx.Lock(ctx); !errors.Is(err, context.Canceled) {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		must(t, callers.Wait())
+		pass(soon)
+		if began, ended := len(c.spans.Started()), len(c.spans.Ended()); began != ended || began < 200 {
+			t.Errorf("%d spans have begun, and %d have ended", began, ended)
+		}
+	})
 }
