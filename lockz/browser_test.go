@@ -65,7 +65,7 @@ func (b browser) dom(tb testing.TB, address string) string {
 // serve serves a document with the headers of a page.
 func serve(tb testing.TB, document string, more ...http.HandlerFunc) (address string) {
 	tb.Helper()
-	headers := get(lockz.Handler(connect(tb)), "", "").Header()
+	headers := get(lockz.Handler(idle(tb)), "", "").Header()
 	headers.Del("Content-Length")
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {

@@ -4,203 +4,217 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// now returns the page's only manager, and fails the test if the page took any time.
-func (p *process) now(t *testing.T) lockz.Manager {
-	t.Helper()
-	before := time.Now()
-	m := pageOf(t, p.page).Managers[0]
-	if took := time.Since(before); took != 0 { // in virtual time
-		t.Errorf("the page took %v", took)
+// state is what a page says of a manager's connection.
+func state(m lockz.Manager) string {
+	text := m.State
+	if m.Session == nil {
+		text += ", no session"
 	}
-	return m
+	if m.Failure != "" {
+		text += ", a failure"
+	}
+	if !m.StateSince.IsZero() {
+		text += ", since a while"
+	}
+	if m.SessionLossCount > 0 {
+		text += fmt.Sprintf(", %d sessions lost, the last %s", m.SessionLossCount, m.LastSessionLoss.ID)
+	}
+	return text
 }
 
-// During an outage the page is answered at once. The time for which the holds are certain counts down,
-// and after it no hold is shown but its loss. The page shows why there is no connection, and the next
-// session after the outage.
+func (t *world) isIn(want string) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, state(t.now())); diff != "" {
+		t.Errorf("the state (-want +got):\n%s", diff)
+	}
+}
+
+// During an outage the page is answered at once. The time for which the holds are certain counts down, and after it no hold
+// is shown but its loss. The page shows why there is no connection, and the next session after the outage.
 func TestOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		us, other := newProcess(t, srv), newProcess(t, srv)
-		lock(t, mutex(t, other.Manager, "/b"), "")
-		mx := mutex(t, us.Manager, "/a")
-		must(t, mx.Lock(queue.WithLabel(t.Context(), "request 42")))
-		wait(t, mutex(t, us.Manager, "/b"), "")
-		synctest.Wait()
-		before := us.now(t)
-		if before.State != "connected" || !before.StateSince.IsZero() || len(before.Holds) != 1 || before.Failure != "" || before.Server != "zk-1:2181" {
-			t.Fatalf("before the outage: %+v", before)
+	inBubble(t, func(t *world) {
+		lock(t, mutex(t, t.other, "/b"), "")
+		mx := mutex(t, t.us, "/a")
+		must(t, mx.Lock(labelled(t.Context(), "request 42")))
+		t.wait(mutex(t, t.us, "/b"), "")
+		t.isIn("connected")
+		before := t.now()
+		if before.Server != "zk-1:2181" {
+			t.Errorf("server %q", before.Server)
 		}
 
-		srv.Blackhole(zktest.Both)
-		srv.Refuse(true)
-		last := before.Session.RemainingSeconds
-		left := timeout
-		for us.State() != session.Lost {
-			time.Sleep(500 * time.Millisecond)
-			m := us.now(t)
-			if m.Session == nil {
-				break
-			}
-			left = time.Duration(m.Session.RemainingSeconds * float64(time.Second))
-			if m.Session.RemainingSeconds > last || len(m.Holds) != 1 || m.Holds[0].RemainingSeconds != m.Session.RemainingSeconds {
+		t.cut()
+		const step = 500 * time.Millisecond
+		last, least := before.Session.RemainingSeconds, timeout.Seconds()
+		for m := before; m.Session != nil; m = t.now() {
+			least = m.Session.RemainingSeconds
+			if least > last || len(m.Holds) != 1 || m.Holds[0].RemainingSeconds != least {
 				t.Fatalf("after %vs, %+v", last, m)
 			}
-			last = m.Session.RemainingSeconds
+			last = least
+			time.Sleep(step)
 		}
-		if left > time.Second {
-			t.Errorf("%v before the loss, %v remained", 500*time.Millisecond, left)
+		if least > 2*step.Seconds() {
+			t.Errorf("%v before the loss, %v s remained", step, least)
 		}
-		if m := us.now(t); len(m.Holds) != 0 {
-			t.Fatalf("at the loss: %+v", m)
-		}
-		lost := us.shown(t)
-		if len(lost.Holds) != 0 || len(lost.Losses) != 1 || len(lost.Waits) != 1 || lost.SessionLossCount > 1 {
-			t.Fatalf("after the loss: %+v", lost)
-		}
-		l := lost.Losses[0]
-		if l.Path != "/a" || l.Label != "request 42" || !l.Since.Equal(before.Holds[0].Since) || !strings.Contains(l.Cause, before.Session.ID) {
+		t.shows("waits mutex /b", "lost mutex /a request 42")
+		l := t.now().Losses[0]
+		if !l.Since.Equal(before.Holds[0].Since) || !strings.Contains(l.Cause, before.Session.ID) {
 			t.Errorf("the loss: %+v", l)
 		}
 		time.Sleep(time.Second)
-		synctest.Wait()
-		m := us.now(t)
-		if m.State != "connecting" || m.Session != nil || m.Failure == "" || m.SessionLossCount != 1 ||
-			m.LastSessionLoss == nil || m.LastSessionLoss.ID != before.Session.ID || !m.StateSince.After(before.Recording) {
-			t.Errorf("without a session: %+v", m)
-		}
-		if w := m.Waits[0]; w.Behind != nil {
-			t.Errorf("a waiter without a session is behind %+v", w.Behind)
-		}
-		for _, query := range []string{"?format=html", "?format=json"} {
-			if code := get(us.page, query, "").Code; code != 200 {
-				t.Errorf("%s: status %d", query, code)
-			}
+		t.isIn("connecting, no session, a failure, since a while, 1 sessions lost, the last " + before.Session.ID)
+		t.shows("waits mutex /b", "lost mutex /a request 42") // and behind nobody
+		if code := get(t.page, "?format=html", "").Code; code != 200 {
+			t.Errorf("HTML: status %d", code)
 		}
 
-		srv.Heal()
-		srv.Refuse(false)
+		t.server.Heal()
+		t.server.Refuse(false)
 		time.Sleep(timeout)
-		synctest.Wait()
-		after := us.now(t)
-		if after.State != "connected" || after.Failure != "" || after.Session == nil || after.Session.ID == before.Session.ID {
-			t.Errorf("after the outage: %+v", after)
+		t.isIn("connected, since a while, 1 sessions lost, the last " + before.Session.ID)
+		if t.now().Session.ID == before.Session.ID {
+			t.Error("the same session")
 		}
-		if err := mx.Unlock(); !errors.Is(err, session.ErrLost) {
-			t.Error(err)
-		}
+		wantErr(t, "Unlock", mx.Unlock(), session.ErrLost)
 	})
 }
 
-// In the moment in which the session's clock runs out, no hold is shown any more. The loss is shown when
-// the hooks have been told.
+// In the moment in which the session's clock runs out, no hold is shown any more. The loss is shown when the hooks have been
+// told. The page calls no hook, and waits for none, even for one that never returns.
 func TestPageAsksTheClock(t *testing.T) {
-	for range 20 { // the goroutines that wake in that moment run in any order
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Start(t)
-			us := newProcess(t, srv)
-			lock(t, mutex(t, us.Manager, "/a"), "")
+	for i := range 20 { // the goroutines that wake in that moment run in any order
+		var goOn chan struct{} // of the bubble
+		inBubble(t, func(t *world) {
+			goOn = make(chan struct{}, 1)
+			lock(t, mutex(t, t.us, "/a"), "")
 			synctest.Wait()
-			srv.Blackhole(zktest.Both)
-			srv.Refuse(true)
-			time.Sleep(liveSession(t, us).Remaining())
-			if m := us.now(t); len(m.Holds) != 0 {
+			t.cut()
+			time.Sleep(testserver.Session(t, t.us).Remaining())
+			if m := t.now(); len(m.Holds) != 0 {
 				t.Errorf("%+v", m)
 			}
-			if m := us.shown(t); len(m.Holds) != 0 || m.LossCount != 1 {
-				t.Errorf("afterwards: %+v", m)
+			if i%2 == 0 {
+				t.shows()
 			}
-		})
+			goOn <- struct{}{}
+			t.shows("lost mutex /a")
+		}, session.WithTrace(session.Trace{Loss: func(context.Context, session.HoldInfo, error) {
+			if i%2 == 0 {
+				<-goOn
+			}
+		}}))
 	}
-}
-
-func liveSession(t *testing.T, p *process) *session.Session {
-	t.Helper()
-	s, err := p.Session(t.Context())
-	must(t, err)
-	return s
 }
 
 // A closed manager is shown as closed, and what it held is no loss.
 func TestClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		us := newProcess(t, zktest.Start(t))
-		must(t, mutex(t, us.Manager, "/a").Lock(t.Context()))
-		must(t, us.Close())
-		m := us.shown(t)
-		if m.State != "closed" || m.Session != nil || len(m.Holds)+len(m.Waits)+len(m.Losses) != 0 || m.LossCount != 0 {
-			t.Errorf("%+v", m)
-		}
-		closed := lockz.Handler(us.Manager) // a manager that is closed already
-		if got := pageOf(t, closed).Managers[0].State; got != "closed" {
-			t.Error(got)
-		}
+	inBubble(t, func(t *world) {
+		must(t, mutex(t, t.us, "/a").Lock(t.Context()))
+		must(t, t.us.Close())
+		t.isIn("closed, no session, since a while")
+		t.shows()
+		t.page = lockz.Handler(t.us) // of a manager that is closed already
+		t.isIn("closed, no session, since a while")
 	})
 }
 
-// The page keeps the last 20 losses, the latest first, and counts all.
-func TestLossesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		us := newProcess(t, srv)
+// The page keeps the last 20 losses, the latest first, and counts all. A page for a person is bounded too, and says how much
+// more there is.
+func TestBounds(t *testing.T) {
+	const many = 520
+	inBubble(t, func(t *world) {
 		for i := range 25 {
-			mx := mutex(t, us.Manager, fmt.Sprintf("/a%d", i))
-			lease, err := mx.Acquire(t.Context())
-			must(t, err)
-			must(t, srv.DeleteNode("/app"+lease.Path()))
+			lease := lock(t, mutex(t, t.us, fmt.Sprintf("/a%d", i)), "")
+			must(t, t.server.DeleteNode("/app"+lease.Path()))
 			<-lease.Done()
-			must(t, context.Cause(t.Context()))
 		}
-		m := us.shown(t)
-		if len(m.Losses) != 20 || m.LossCount != 25 || m.Losses[0].Path != "/a24" || m.Losses[19].Path != "/a5" || m.SessionLossCount != 0 {
-			t.Errorf("%d of %d losses, %v", len(m.Losses), m.LossCount, lines(m))
+		synctest.Wait()
+		m := t.now()
+		if n := len(m.Losses); n != 20 || m.LossCount != 25 || m.Losses[0].Path != "/a24" || m.Losses[19].Path != "/a5" {
+			t.Errorf("%d of %d losses, %v", n, m.LossCount, lines(m))
+		}
+		for i := range many {
+			must(t, mutex(t, t.us, fmt.Sprintf("/b%d", i)).Lock(t.Context()))
+		}
+		body := get(t.page, "", "").Body.String()
+		n := strings.Count(body, `data-name="Token"`)
+		if n != 500 || !strings.Contains(body, ">520<") || !strings.Contains(body, "20 more") {
+			t.Errorf("%d rows", n)
+		}
+		if n := len(t.now().Holds); n != many {
+			t.Errorf("%d holds in the JSON", n)
 		}
 	})
 }
 
-// The page calls no hook, and waits for none. A hook that never returns does not keep it from showing that a hold is lost.
-func TestPageWaitsForNoHook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		forEver := make(chan struct{})
-		us := newProcess(t, srv, session.WithTrace(session.Trace{
-			Loss: func(context.Context, session.HoldInfo, error) { <-forEver },
-		}))
-		must(t, mutex(t, us.Manager, "/a").Lock(t.Context()))
-		synctest.Wait()
-		if m := us.now(t); len(m.Holds) != 1 {
-			t.Fatalf("before the outage: %+v", m)
-		}
-		srv.Blackhole(zktest.Both)
-		srv.Refuse(true)
-		for us.State() != session.Lost {
-			time.Sleep(100 * time.Millisecond)
-			m := us.now(t)
-			if len(m.Holds) == 1 != (m.Session != nil) {
-				t.Fatalf("the session is %+v, and the holds are %+v", m.Session, m.Holds)
+// Pages are asked for while locks of all kinds come and go and the connection breaks. In the end the page is empty.
+func TestConcurrentSafe(t *testing.T) {
+	const workers, times = 6, 10
+	proxy, dir := testserver.Proxy(t), testserver.Path(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithBackoff(time.Millisecond, time.Millisecond))
+	page := lockz.Handler(m)
+	locks := []*zklock.Mutex{
+		mutex(t, m, dir+"/a"), mutex(t, m, dir+"/b", zklock.WithLocalHandover(3)),
+		mutex(t, m, dir+"/c", zklock.WithLazyRelease(time.Second)),
+	}
+	stop := make(chan struct{})
+	var readers, g errgroup.Group
+	for i := range 2 {
+		readers.Go(func() error {
+			for {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				if code := get(page, []string{"", "?format=json"}[i], "").Code; code != http.StatusOK {
+					return fmt.Errorf("status %d", code)
+				}
+				lockz.Handler(m)
 			}
-			if m.Session == nil {
-				break
+		})
+	}
+	for i := range workers {
+		g.Go(func() error {
+			for j := range times {
+				patience := testserver.Patience
+				if (i+j)%4 == 0 {
+					patience = time.Millisecond // and gives up
+				}
+				ctx, cancel := context.WithTimeout(labelled(t.Context(), "worker"), patience)
+				lease, err := locks[(i+j)%len(locks)].Acquire(ctx)
+				if cancel(); err == nil {
+					_ = lease.Release(t.Context())
+				} else if !errors.Is(err, context.DeadlineExceeded) {
+					return err
+				}
+				if i == 0 && j == 5 {
+					proxy.Disconnect()
+				}
 			}
-		}
-		synctest.Wait()
-		if m := us.now(t); len(m.Holds) != 0 || len(m.Losses) != 0 {
-			t.Errorf("while the hook blocks: %+v", m)
-		}
-		close(forEver)
-		if m := us.shown(t); len(m.Losses) != 1 {
-			t.Errorf("afterwards: %+v", m)
-		}
-	})
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	close(stop)
+	must(t, readers.Wait())
+	zktest.Eventually(t, testserver.Patience, "an empty page", func() bool { return lines(pageOf(t, page).Managers[0]) == nil })
 }

@@ -193,13 +193,14 @@ var scenes = []scene{
 		pass(soon)
 	}},
 
-	{name: "lost while held", leave: failed, opts: []otelzk.Option{otelzk.WithRequestMetrics(false)}, play: func(t *world, c *client) {
-		lease := hold(t, c, "")
-		t.expire(c)
-		pass(time.Minute) // nobody has unlocked it
-		wantErr(t, "Release", lease.Release(t.Context()), session.ErrLost)
-		pass(soon)
-	}},
+	{name: "lost while held", leave: failed, opts: []otelzk.Option{otelzk.WithRequestMetrics(false)},
+		play: func(t *world, c *client) {
+			lease := hold(t, c, "")
+			t.expire(c)
+			pass(time.Minute) // nobody has unlocked it
+			wantErr(t, "Release", lease.Release(t.Context()), session.ErrLost)
+			pass(soon)
+		}},
 
 	{name: "the node of a holder is deleted", play: func(t *world, c *client) {
 		lease := hold(t, c, "")
@@ -207,15 +208,16 @@ var scenes = []scene{
 		pass(time.Minute)
 	}},
 
-	{name: "lost while waiting", leave: failed, opts: []otelzk.Option{otelzk.WithRequestMetrics(false)}, play: func(t *world, c *client) {
-		lease := hold(t, t.client("the holder"), "")
-		locked, _ := wait(t, c, "")
-		t.expire(c)
-		must(t, lease.Release(t.Context()))
-		must(t, <-locked)
-		pass(soon)
-		must(t, c.mx.Unlock())
-	}},
+	{name: "lost while waiting", leave: failed, opts: []otelzk.Option{otelzk.WithRequestMetrics(false)},
+		play: func(t *world, c *client) {
+			lease := hold(t, t.client("the holder"), "")
+			locked, _ := wait(t, c, "")
+			t.expire(c)
+			must(t, lease.Release(t.Context()))
+			must(t, <-locked)
+			pass(soon)
+			must(t, c.mx.Unlock())
+		}},
 
 	{name: "a delete whose answer is lost", play: func(t *world, c *client) {
 		lease := hold(t, c, "")
