@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -108,41 +109,107 @@ func (s *site) arguments(t *testing.T) []string {
 	}
 }
 
-// compiled is the Java program, compiled once.
-var compiled struct {
-	once    sync.Once
-	dir     string
-	program *javaclient.Program
-	err     error
+// programs are the Java programs, each compiled once.
+var programs struct {
+	sync.Mutex
+	dir string
+	of  map[string]*javaclient.Program
 }
 
-func compile() {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if compiled.dir, compiled.err = os.MkdirTemp("", "interop-"); compiled.err != nil {
-		return
+// compiled returns a program of testdata.
+func compiled(t *testing.T, class string) *javaclient.Program {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if p := programs.of[class]; p != nil {
+		return p
 	}
-	compiled.program, compiled.err = javaclient.CompileCurator(ctx, filepath.Join("testdata", "CuratorClient.java"), compiled.dir)
+	if programs.dir == "" {
+		dir, err := os.MkdirTemp("", "interop-") //nolint:usetesting // other tests use it too
+		must(t, err)
+		programs.dir, programs.of = dir, make(map[string]*javaclient.Program)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	p, err := javaclient.CompileCurator(ctx, filepath.Join("testdata", class+".java"), programs.dir)
+	if errors.Is(err, java.ErrMissing) {
+		testserver.Missing(t, err)
+	}
+	must(t, err)
+	programs.of[class] = p
+	return p
 }
 
 func removeCompiled() {
-	if compiled.dir != "" {
-		_ = os.RemoveAll(compiled.dir)
+	if programs.dir != "" {
+		_ = os.RemoveAll(programs.dir)
 	}
 }
 
 // newJava is Curator.
 func newJava(t *testing.T, s *site) crew {
 	t.Helper()
-	compiled.once.Do(compile)
-	if errors.Is(compiled.err, java.ErrMissing) {
-		testserver.Missing(t, compiled.err)
-	}
-	if compiled.err != nil {
-		t.Fatal(compiled.err)
-	}
+	program := compiled(t, "CuratorClient")
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	return startProgram(t, compiled.program.Command(ctx, s.arguments(t)...), cancel)
+	return startProgram(t, program.Command(ctx, s.arguments(t)...), cancel)
+}
+
+// dialog is a Java program that is told what to do, a line each, and says what happens.
+type dialog struct {
+	stdin io.Writer
+	lines chan string
+}
+
+// startDialog starts a program. It ends by itself when its input does.
+func startDialog(t *testing.T, class string, args ...string) *dialog {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	cmd := compiled(t, class).Command(ctx, args...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	d := &dialog{stdin, make(chan string, 100)}
+	go func() {
+		defer close(d.lines)
+		for in := bufio.NewScanner(stdout); in.Scan(); {
+			d.lines <- in.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		for range d.lines { // until the program has ended
+		}
+		_ = cmd.Wait()
+	})
+	return d
+}
+
+func (d *dialog) order(t *testing.T, line string) {
+	t.Helper()
+	_, err := io.WriteString(d.stdin, line+"\n")
+	must(t, err)
+}
+
+func (d *dialog) answers(t *testing.T, question, want string) {
+	t.Helper()
+	d.order(t, question)
+	d.says(t, want)
+}
+
+func (d *dialog) says(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-d.lines:
+		if got != want {
+			t.Fatalf("Java says %q, want %q", got, want)
+		}
+	case <-time.After(limit / 2):
+		t.Fatalf("Java does not say %q", want)
+	}
 }
 
 // python is Debian's own, which has Debian's kazoo.

@@ -1,21 +1,14 @@
 package interop_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/turnstile-go/turnstile/election"
-	"github.com/turnstile-go/turnstile/internal/java"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -36,19 +29,18 @@ func TestElection(t *testing.T) {
 			if kind == "latch" {
 				longtest.Only(t) // it differs in names only
 			}
-			program := compileElection(t)
-			t.Run("hand over", func(t *testing.T) { handOver(t, program, kind, opts) })
-			t.Run("lost", func(t *testing.T) { longtest.Only(t); lose(t, program, kind, opts) })
+			t.Run("hand over", func(t *testing.T) { handOver(t, kind, opts) })
+			t.Run("lost", func(t *testing.T) { longtest.Only(t); lose(t, kind, opts) })
 		})
 	}
 }
 
 // handOver has Go lead while Java waits, and the reverse.
-func handOver(t *testing.T, program *javaclient.Program, kind string, opts []election.Option) {
+func handOver(t *testing.T, kind string, opts []election.Option) {
 	path := testserver.Path(t)
 	first := newCandidate(t, connect(t), path, "go-1", opts)
 	first.leads(t)
-	java := startJava(t, program, path, kind, "java-1", longSession)
+	java := startJava(t, path, kind, "java-1", longSession)
 	testserver.WaitChildren(t, path, 2)
 	second := newCandidate(t, connect(t), path, "go-2", opts)
 	testserver.WaitChildren(t, path, 3)
@@ -72,12 +64,12 @@ func handOver(t *testing.T, program *javaclient.Program, kind string, opts []ele
 }
 
 // lose cuts a leader in Go off, until the server has expired its session.
-func lose(t *testing.T, program *javaclient.Program, kind string, opts []election.Option) {
+func lose(t *testing.T, kind string, opts []election.Option) {
 	path := testserver.Path(t)
 	proxy := testserver.Proxy(t)
 	ours := newCandidate(t, testserver.Connect(t, proxy.Addr(), session.WithTimeout(4*time.Second)), path, "go", opts)
 	term := ours.leads(t)
-	java := startJava(t, program, path, kind, "java", longSession)
+	java := startJava(t, path, kind, "java", longSession)
 	testserver.WaitChildren(t, path, 2)
 	proxy.Blackhole(zktest.Both)
 	java.says(t, "leads")
@@ -157,85 +149,12 @@ func (c *candidate) shows(t *testing.T, ids ...string) {
 	}
 }
 
-// javaCandidate is the Java program.
-type javaCandidate struct {
-	path  string
-	cmd   *exec.Cmd
-	stdin io.Writer
-	lines chan string
-}
-
-func compileElection(t *testing.T) *javaclient.Program {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	p, err := javaclient.CompileCurator(ctx, filepath.Join("testdata", "CuratorElection.java"), t.TempDir())
-	if errors.Is(err, java.ErrMissing) {
-		testserver.Missing(t, err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // longSession is the timeout of a session that should last. A LeaderSelector that loses its session while it waits
 // gives up.
 const longSession = 20 * time.Second
 
-func startJava(t *testing.T, program *javaclient.Program, path, kind, id string, timeout time.Duration) *javaCandidate {
+func startJava(t *testing.T, path, kind, id string, timeout time.Duration) *dialog {
 	t.Helper()
-	cmd := program.Command(context.Background(), testserver.Server(t).Addr(0), path, kind, id,
+	return startDialog(t, "CuratorElection", testserver.Server(t).Addr(0), path, kind, id,
 		strconv.Itoa(int(timeout.Milliseconds())), strconv.Itoa(int(limit.Seconds())))
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	j := &javaCandidate{path, cmd, stdin, make(chan string, 100)}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for in := bufio.NewScanner(stdout); in.Scan(); {
-			j.lines <- in.Text()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = stdin.Close() // it leaves the election and ends, unless it was killed
-		<-read
-		_ = cmd.Wait()
-	})
-	return j
-}
-
-func (j *javaCandidate) order(t *testing.T, line string) {
-	t.Helper()
-	if _, err := io.WriteString(j.stdin, line+"\n"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (j *javaCandidate) answers(t *testing.T, question, want string) {
-	t.Helper()
-	j.order(t, question)
-	j.says(t, want)
-}
-
-func (j *javaCandidate) says(t *testing.T, want string) {
-	t.Helper()
-	select {
-	case got := <-j.lines:
-		if got != want {
-			t.Fatalf("Java says %q, want %q", got, want)
-		}
-	case <-time.After(limit / 2):
-		t.Fatalf("Java does not say %q; in the queue: %v", want, testserver.Children(t, j.path))
-	}
 }
