@@ -29,15 +29,12 @@ type cell struct {
 	strike  *strike
 	at      step // where it strikes
 	referee referee
-	acquire acquirer // of a script; nil until it has made its lock
 
 	waiting  signal // we wait behind the first, or are in or gone already
 	entered  signal // we hold, or are gone
 	holding  signal // we hold, and have nothing to ask
 	returned signal // our acquisition has ended
 	behind   signal // the rival waits, or has been in
-	gone     signal // the rival has been in, and has left
-	kept     signal // our place is kept for the first time
 	done     signal // all of these have ended
 
 	mu    sync.Mutex
@@ -109,7 +106,7 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 		trace: tr, site: s, base: testserver.Path(t),
 		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
 		waiting: newSignal(), entered: newSignal(), holding: newSignal(), returned: newSignal(),
-		behind: newSignal(), gone: newSignal(), kept: newSignal(), done: newSignal(), began: time.Now(),
+		behind: newSignal(), done: newSignal(), began: time.Now(),
 	}
 	c.proxy.Delay(oneWay)
 	var err error
@@ -155,9 +152,6 @@ func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
 		out.steps = recorded()
 	}
 	out.kept, out.late = ours.Err() == nil, c.referee.late
-	if err := c.takeAgain(ctx); err != nil {
-		return out, err
-	}
 	if w != nil && w.spares() && !out.kept {
 		return out, errTooSlow
 	}
@@ -187,7 +181,7 @@ func (c *cell) play(ctx context.Context, first hold, stop func()) (fresh time.Du
 }
 
 // errNotStruck says that all was well but for the fault. Such a cell is tried again: on a busy machine the
-// connection or a kept place can be lost before the fault, and now and then two requests that are sent at
+// connection can be lost before the fault, and now and then two requests that are sent at
 // once go in the other order, and a third is not needed.
 var errNotStruck = errors.New("the fault has not struck: what it was for has not come")
 
@@ -295,7 +289,6 @@ func (c *cell) connected(ctx context.Context) error {
 
 // playRival enters behind ours, or when the fault has struck, and releases the lock at once.
 func (c *cell) playRival(ctx context.Context) error {
-	defer c.gone.fire()
 	defer c.behind.fire()
 	comes := &c.waiting
 	if c.cancels {
@@ -307,7 +300,7 @@ func (c *cell) playRival(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.New("rival: we have not come")
 	}
-	if c.at == (step{}) { // Without a fault nothing keeps it waiting, and no place is kept for so long.
+	if c.at == (step{}) { // Without a fault nothing keeps it waiting.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, testserver.Patience)
 		defer cancel()

@@ -148,7 +148,7 @@ func (f fault) startWhen(ctx context.Context, c *cell, match zktest.Match) *stri
 
 // startWhile is start for a step that is a moment.
 func (f fault) startWhile(ctx context.Context, c *cell, at step) *strike {
-	moment := map[step]*signal{whileWaiting: &c.waiting, whileHolding: &c.holding, whileKept: &c.kept}[at].ch
+	moment := map[step]*signal{whileWaiting: &c.waiting, whileHolding: &c.holding}[at].ch
 	hit, over := make(chan struct{}), make(chan struct{})
 	k := &strike{hit: hit, over: over}
 	go func() {

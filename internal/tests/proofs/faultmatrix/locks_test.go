@@ -17,8 +17,6 @@ type subject struct {
 	// ours takes the lock through the faults. first had it before, unless nil; rival comes
 	// after. Both exclude ours, and first excludes all.
 	first, ours, rival taker
-	// script, if not nil, takes the lock for us in place of ours.
-	script script
 	// last takes the lock when all others are gone; nil: first does, or else ours.
 	last taker
 	// noCancel says that the cancelled acquisition is the same as another subject's.
@@ -75,9 +73,6 @@ func subjects() []subject {
 		{name: "semaphore", first: two, ours: two, rival: two, weight: asked, slack: leases - 2},
 		{name: "semaphore-resize", first: three, ours: resizer, rival: three, weight: asked, slack: leases - 2},
 		{name: "semaphore-curator", first: inCurators, ours: inCurators, rival: inCurators, weight: one},
-		{name: "kept", ours: mutex, script: again(lazyMutex), rival: mutex, noCancel: true, weight: one},
-		{name: "kept-wanted", ours: mutex, script: wanted, rival: mutex, noCancel: true, weight: one},
-		{name: "kept-write", ours: writer, script: again(lazyWriter), rival: reader, noCancel: true, weight: one},
 	}
 }
 

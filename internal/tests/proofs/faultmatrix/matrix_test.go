@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +26,10 @@ func TestMatrix(t *testing.T) {
 	longtest.Only(t)
 	var cells tally
 	traces := 0
-	t.Cleanup(func() { cells.print(t, traces) })
+	t.Cleanup(func() {
+		longtest.Covered(t, "%d of %d cells of %d traces; in %d the session survived, and in %d the next client got the lock before a "+
+			"holder had heard that its session was ended by force", cells.tried, cells.planned, traces, cells.kept, cells.late)
+	})
 	for _, sub := range subjects() {
 		for _, cancels := range []bool{false, true} {
 			if cancels && sub.noCancel {
@@ -42,6 +46,18 @@ var (
 	every = flag.Int("every", 0, "try one in so many cells; default: all")
 	salt  = flag.String("salt", "", "decides which cells -every tries")
 )
+
+// tally counts the cells.
+type tally struct {
+	mu                         sync.Mutex
+	planned, tried, kept, late int // see outcome
+}
+
+func (c *tally) count(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
 
 // wrong is what goes wrong in a cell: a fault at a step.
 type wrong struct {
@@ -80,13 +96,22 @@ func (tr *trace) run(t *testing.T, cells *tally) {
 				if !ok {
 					continue
 				}
-				cells.plan()
+				cells.count(func() { cells.planned++ })
 				if !longtest.Chosen(*salt, fmt.Sprintf("%s/%s/%v", tr.name(), f.name, at), *every) {
 					continue
 				}
 				t.Run(at.String(), func(t *testing.T) {
 					t.Parallel()
-					cells.done(tr.try(t, &wrong{here, at}))
+					out, err := tr.try(t, &wrong{here, at})
+					cells.count(func() {
+						cells.tried++
+						if err == nil && out.kept {
+							cells.kept++
+						}
+						if err == nil && out.late {
+							cells.late++
+						}
+					})
 				})
 			}
 		})
@@ -128,9 +153,6 @@ func (tr *trace) recordOnce(t *testing.T) []step {
 	}
 	if tr.subject.first != nil {
 		out.steps = append(out.steps, whileWaiting)
-	}
-	if c.kept.fired() {
-		out.steps = append(out.steps, whileKept)
 	}
 	if c.holding.fired() {
 		out.steps = append(out.steps, whileHolding)

@@ -32,9 +32,6 @@ func (c *cell) playOurs(ctx context.Context) error {
 
 // enter takes the lock, and returns the hold to work with.
 func (c *cell) enter(ctx context.Context) (hold, error) {
-	if c.subject.script != nil {
-		return c.subject.script(ctx, c)
-	}
 	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,6 @@ type step struct {
 var (
 	whileWaiting = step{where: "while-waiting"} // all watches are set, and the first holds
 	whileHolding = step{where: "while-holding"} // with the rival behind
-	whileKept    = step{where: "while-kept"}    // nobody holds our place
 )
 
 func (s step) isMoment() bool { return s.n == 0 }
