@@ -127,7 +127,7 @@ func trySoon(t *testing.T, p *process, k driver.Lock) {
 		if a.Reason != "" {
 			t.Fatalf("%s: %+v", try, a)
 		}
-		try.enter(a).release(t)
+		(&held{try, a.Node}).release(t)
 		return true
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -40,7 +39,6 @@ func (v version) other() version {
 
 // An arena is where one test takes place.
 type arena struct {
-	*referee.Referee
 	path    string
 	timeout time.Duration // of sessions
 }
@@ -51,22 +49,17 @@ const (
 )
 
 // newArena skips the test where there is no real server or no version before. When all processes of the test have
-// ended, it fails for two holders at once.
+// ended, nothing of theirs may stay.
 func newArena(t *testing.T, timeout time.Duration) *arena {
 	t.Helper()
 	if !testserver.Real(t) {
 		testserver.Missing(t, zktest.ErrNoZooKeeper)
 	}
 	programBefore(t)
-	a := &arena{referee.New(), testserver.Path(t), timeout}
+	a := &arena{testserver.Path(t), timeout}
 	t.Cleanup(func() {
 		// A session that was killed or cut off still has nodes until it expires.
 		zktest.Eventually(t, testserver.Patience, "all nodes of contenders are gone", func() bool { return owned(t, a.path) == 0 })
-		grants, fouls, _ := a.Result()
-		for _, foul := range fouls {
-			t.Error(foul)
-		}
-		t.Logf("%d grants", grants)
 	})
 	return a
 }
@@ -257,19 +250,18 @@ type ticket struct {
 	id     int
 	lock   driver.Lock
 	answer chan driver.Answer
-	began  int64
 }
 
 // begin asks for a lock, and does not wait for it.
 func (p *process) begin(k driver.Lock) *ticket {
 	id, answer := p.send(driver.Request{Verb: driver.Acquire, Lock: k})
-	return &ticket{p, id, k, answer, referee.Now()}
+	return &ticket{p, id, k, answer}
 }
 
 // tries asks for a lock without waiting for other contenders.
 func (p *process) tries(k driver.Lock) *ticket {
 	id, answer := p.send(driver.Request{Verb: driver.Try, Lock: k})
-	return &ticket{p, id, k, answer, referee.Now()}
+	return &ticket{p, id, k, answer}
 }
 
 // acquire gets a lock.
@@ -299,7 +291,7 @@ func (k *ticket) granted(t *testing.T) *held {
 	if a.Reason != "" {
 		t.Fatalf("%s: %+v", k, a)
 	}
-	return k.enter(a)
+	return &held{k, a.Node}
 }
 
 // refused waits for an error.
@@ -314,83 +306,23 @@ func (k *ticket) refused(t *testing.T, reason string) {
 // held is a lock that a process holds.
 type held struct {
 	*ticket
-	node  string
-	holds []*referee.Hold
+	node string
 }
 
-// enter tells the referee of a grant.
-func (k *ticket) enter(a driver.Answer) *held {
-	h := &held{ticket: k, node: a.Node}
-	h.holds = h.told()
-	for _, one := range h.holds {
-		k.p.Enter(one)
-	}
-	return h
-}
-
-// told is what the referee is told of.
-func (h *held) told() []*referee.Hold {
-	all := places(h.lock)
-	for _, one := range all {
-		one.Who, one.What, one.Held, one.View = h.p.name, h.lock.Kind, h.held, h.began
-	}
-	return all
-}
-
-// held asks the process whether it holds the lock.
-func (h *held) held() bool {
+// isHeld asks the process whether it holds the lock.
+func (h *held) isHeld() bool {
 	_, answer := h.p.send(driver.Request{Verb: driver.Held, Of: h.id})
 	a := <-answer // it comes, or the process is gone
 	return a.Value == "true"
 }
 
-// leave tells the referee that the lock is about to be given up.
-func (h *held) leave() {
-	for _, one := range h.holds {
-		h.p.Leave(one)
-	}
-	h.holds = nil
-}
-
 // release gives the lock up.
 func (h *held) release(t *testing.T) {
 	t.Helper()
-	if a := h.end(); a.Reason != "" {
+	_, answer := h.p.send(driver.Request{Verb: driver.Release, Of: h.id})
+	if a := <-answer; a.Reason != "" { // the process bounds it
 		t.Fatalf("%s: %+v", h, a)
 	}
-}
-
-// end gives the lock up, and returns what comes of that.
-func (h *held) end() driver.Answer {
-	h.leave()
-	_, answer := h.p.send(driver.Request{Verb: driver.Release, Of: h.id})
-	return <-answer // the process bounds it
-}
-
-// mostReaders is how many readers the referee lets share a lock.
-const mostReaders = 1000
-
-// places says what the holder of a lock has.
-func places(k driver.Lock) []*referee.Hold {
-	one := func(path string, capacity, weight int) *referee.Hold {
-		return &referee.Hold{Place: referee.Place{Path: path, Capacity: capacity}, Weight: weight}
-	}
-	switch k.Kind {
-	case "read", "lazy read":
-		return []*referee.Hold{one(k.Path, mostReaders, 1)}
-	case "write", "lazy write":
-		return []*referee.Hold{one(k.Path, mostReaders, mostReaders)}
-	case "semaphore", "curator":
-		return []*referee.Hold{one(k.Path, k.Leases, max(k.N, 1))}
-	}
-	if k.Kind != "multi" {
-		return []*referee.Hold{one(directory(k), 1, 1)}
-	}
-	all := []*referee.Hold{one(k.Path, 1, 1)}
-	for _, other := range k.Others {
-		all = append(all, one(other, 1, 1))
-	}
-	return all
 }
 
 // directory returns where the contenders of a lock are. Those of several locks wait for the first of them.

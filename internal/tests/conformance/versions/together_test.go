@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -76,7 +75,6 @@ func TestReaders(t *testing.T) {
 		both := writer.downgrade(t)
 		reader.waits(t)
 		writer.release(t)
-		first.Enter(both.holds[0])
 		beside := reader.granted(t)
 		second.tries(write).refused(t, "busy")
 		both.release(t)
@@ -89,7 +87,6 @@ func TestReaders(t *testing.T) {
 		both = writer.downgrade(t)
 		settled(t, write, 3)
 		writer.release(t)
-		first.Enter(both.holds[0])
 		settled(t, write, 2)
 		second.tries(read).refused(t, "busy") // it would be behind the writer
 		next.waits(t)
@@ -98,17 +95,15 @@ func TestReaders(t *testing.T) {
 	})
 }
 
-// downgrade gets the read lock for the owner of a write lock. The referee is told of it when the writer has left.
+// downgrade gets the read lock for the owner of a write lock.
 func (h *held) downgrade(t *testing.T) *held {
 	t.Helper()
 	id, answer := h.p.send(driver.Request{Verb: driver.Downgrade, Of: h.id})
 	k := driver.Lock{Kind: "read", Path: h.lock.Path}
-	d := &held{ticket: &ticket{h.p, id, k, answer, referee.Now()}}
 	if a := wait(t, answer, "the writer is a reader, too"); a.Reason != "" {
 		t.Fatalf("%s: %+v", h, a)
 	}
-	d.holds = d.told()
-	return d
+	return &held{ticket: &ticket{h.p, id, k, answer}}
 }
 
 // The leases of a semaphore are one number for both versions, in either layout, and a large request is not overtaken.
@@ -160,14 +155,11 @@ func TestLeases(t *testing.T) {
 func TestLimits(t *testing.T) {
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
 		k := driver.Lock{Kind: "semaphore", Path: first.path, Leases: 2}
-		limits := first.LimitsOf(places(k)[0].Place)
 		resize := func(p *process, n int) {
 			t.Helper()
 			k := k
 			k.N = n
-			ended := limits.Change(n)
 			p.ask(t, driver.Request{Verb: "resize", Lock: k})
-			ended(nil)
 			for _, p := range []*process{first, second} {
 				if got := p.ask(t, driver.Request{Verb: "limit", Lock: k}).Value; got != strconv.Itoa(n) {
 					t.Fatalf("%s reads the limit %s, want %d", p.name, got, n)
@@ -293,7 +285,6 @@ func TestJobs(t *testing.T) {
 // fail has the function of a job return an error.
 func (h *held) fail(t *testing.T) {
 	t.Helper()
-	h.leave()
 	if a := h.p.answer(t, driver.Request{Verb: driver.Release, Of: h.id, Fail: true}); a.Reason != "failed" {
 		t.Fatalf("%s: %+v, want the error of the function", h, a)
 	}
@@ -317,13 +308,14 @@ func TestLoss(t *testing.T) {
 			settled(t, k(kind), 2)
 		}
 		first.proxy.Blackhole(zktest.ToServer | zktest.ToClient)
-		for _, w := range waiters {
-			holders = append(holders, w.granted(t)) // the referee asks the first
+		for i, w := range waiters {
+			if w.granted(t); holders[i].isHeld() {
+				t.Errorf("%s holds, and %s still does", w, holders[i])
+			}
 		}
 		first.proxy.Heal()
 		for i := range kinds {
 			waiters[i] = first.begin(k(kinds[i]))
-			holders[i].leave()
 		}
 		for _, kind := range kinds {
 			settled(t, k(kind), 2)
