@@ -587,7 +587,7 @@ func (s *site) settle(before used) (heap int) {
 		s.Errorf("when all rest, more is in use than before: %q; nodes: %q", more, nodes)
 	}
 	s.judge()
-	s.forget()
+	s.desk.do(func() { s.desk.book = nil }) // the workers are at rest
 	return heap
 }
 

@@ -3,9 +3,7 @@
 package nemesis
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
@@ -30,7 +28,7 @@ const (
 	eventCount = "count" // what the process has in use
 )
 
-// event is a line of the journal. Within one turn they are in order.
+// event is a line of what a worker says. Within one turn they are in order.
 type event struct {
 	Lock   string `json:"lock,omitempty"` // its name; a rival has one lock only, and need not say it
 	Worker int    `json:"worker"`
@@ -79,17 +77,6 @@ func say(e event) {
 	if err != nil {
 		fatal(err)
 	}
-}
-
-// readJournal returns the events in the order in which the desk has heard them. Those of one worker are in its own.
-func readJournal(name string) (events []event, err error) {
-	text, err := os.ReadFile(name)
-	for line := range bytes.Lines(text) {
-		var e event
-		err = errors.Join(err, json.Unmarshal(line, &e))
-		events = append(events, e)
-	}
-	return events, err
 }
 
 // now is the time in nanoseconds by the clock that all processes of this machine share,

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -31,8 +32,11 @@ type subject struct {
 	hands int    // contenders in each worker
 	rule
 	acl  []zk.ACL // of its directory; nil: it is open to all, and the workers make it
-	open func(o *ours, path string) (func(*rand.Rand) contender, error)
+	open func(o *ours, path string) (draws, error)
 }
+
+// draws returns one of the ways to take a lock, at random.
+type draws func(*rand.Rand) acquires
 
 // The locks of this module that are attacked, by the last elements of their paths, if they are named elsewhere.
 const (
@@ -57,25 +61,16 @@ var subjects []subject
 
 func init() { // their functions refer to the list
 	subjects = []subject{
-		{name: mutexName, hands: 1, open: openMutex(func(*ours) []zklock.Option { return nil })},
-		{name: localName, hands: 3, rule: rule{shared: true}, acl: closedTo(), open: openMutex(func(*ours) []zklock.Option {
-			return []zklock.Option{zklock.WithLocalHandover(handOvers), zklock.WithAsyncRelease()}
-		})},
-		{name: keptName, hands: 1, rule: rule{shared: true}, open: openMutex(func(o *ours) []zklock.Option {
-			if o.lazy == 0 {
-				return nil
-			}
-			return []zklock.Option{zklock.WithLazyRelease(o.lazy)}
-		})},
+		{name: mutexName, hands: 1, open: openMutex},
+		{name: localName, hands: 3, rule: rule{shared: true}, acl: closedTo(), open: openMutex},
+		{name: keptName, hands: 1, rule: rule{shared: true}, open: openMutex},
 		{name: "keys", hands: 4, rule: rule{shared: true}, open: openKeys},
 		{name: rwName, hands: 3, rule: rule{limit: unlimited}, open: openRW},
 		{name: keptRWName, hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRW},
 		{name: "rw-keys", hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRWKeys},
 		{name: semaphoreName, hands: 2, rule: rule{limit: leases}, open: openSemaphore},
 		{name: "semaphore-curator", hands: 2, rule: rule{limit: leases}, open: openCurators},
-		{name: "election", hands: 2, open: func(o *ours, path string) (func(*rand.Rand) contender, error) {
-			return func(r *rand.Rand) contender { return ourElection{o.m, path, r} }, nil
-		}},
+		{name: "election", hands: 2, open: openElection},
 		{name: jobName, hands: 1, open: openJob},
 		{name: multiName, hands: 1, open: openMulti},
 	}
@@ -139,26 +134,19 @@ func (o *ours) close() error {
 
 // contenders returns several contenders for one lock object. The first mutex and the multi-lock have
 // only one each, and wait for other processes.
-func (o *ours) contenders(at string) (all []contender, err error) {
+func (o *ours) contenders(at string) (all []acquires, err error) {
 	s := subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.name == path.Base(at) })]
-	one, err := s.open(o, at)
+	draw, err := s.open(o, at)
 	if err != nil {
 		return nil, err
 	}
 	for range s.hands {
 		o.seed++
-		all = append(all, one(rand.New(rand.NewPCG(o.seed, uint64(s.hands)))))
+		r := rand.New(rand.NewPCG(o.seed, uint64(s.hands)))
+		all = append(all, func(ctx context.Context) (*hold, error) { return draw(r)(ctx) })
 	}
 	return all, nil
 }
-
-// drawn is a contender that draws what it does.
-type drawn struct {
-	random *rand.Rand
-	draw   func(*rand.Rand) acquires
-}
-
-func (d drawn) acquire(ctx context.Context) (hold, error) { return d.draw(d.random)(ctx) }
 
 // lock is what the locks have in common.
 type lock interface {
@@ -174,33 +162,35 @@ type lock interface {
 
 // anyWay draws one of the calls that take a lock. sole returns the same lock as an object of its own, if others hold
 // the object beside this contender: then its Held is about this hold only.
-func anyWay(l lock, c claim, sole func() (lock, error)) func(*rand.Rand) acquires {
-	slot := func(ctx context.Context, try bool) (hold, error) {
-		one, err := sole()
-		if err != nil {
-			return nil, err
+func anyWay(l lock, c claim, sole func() (lock, error)) draws {
+	slot := func(try bool) acquires {
+		return func(ctx context.Context) (*hold, error) {
+			one, err := sole()
+			if err != nil {
+				return nil, err
+			}
+			got := true
+			if try {
+				got, err = one.TryLock(ctx)
+			} else {
+				err = one.Lock(ctx)
+			}
+			if !got && err == nil {
+				err = queue.ErrBusy
+			}
+			return slotHold(one.Held, one.Unlock, c), err
 		}
-		got := true
-		if try {
-			got, err = one.TryLock(ctx)
-		} else {
-			err = one.Lock(ctx)
-		}
-		if !got && err == nil {
-			err = queue.ErrBusy
-		}
-		return slotHold{one.Held, one.Unlock, c}, err
 	}
 	return func(r *rand.Rand) acquires {
 		switch n := r.IntN(16); {
 		case n == 0:
 			return byLease(l.TryAcquire, c)
 		case n == 1:
-			return func(ctx context.Context) (hold, error) { return slot(ctx, true) }
+			return slot(true)
 		case n == 2:
 			return byDo(l.TryDo, c)
 		case n < 5:
-			return func(ctx context.Context) (hold, error) { return slot(ctx, false) }
+			return slot(false)
 		case n < 7:
 			return byDo(blocking(l.Do), c)
 		default:
@@ -210,43 +200,18 @@ func anyWay(l lock, c claim, sole func() (lock, error)) func(*rand.Rand) acquire
 }
 
 func byLease(get func(context.Context) (*queue.Lease, error), c claim) acquires {
-	return func(ctx context.Context) (hold, error) {
+	return func(ctx context.Context) (*hold, error) {
 		lease, err := get(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return ourHold{lease, c}, nil
+		return &hold{claim: c, held: func() bool { return lease.Err() == nil }, token: lease.Token, release: lease.Release}, nil
 	}
 }
 
-type ourHold struct {
-	lease *queue.Lease
-	has   claim
-}
-
-func (h ourHold) claim() claim                             { return h.has }
-func (h ourHold) held() bool                               { return h.lease.Err() == nil }
-func (h ourHold) token(ctx context.Context) (int64, error) { return h.lease.Token(ctx) }
-func (h ourHold) release(ctx context.Context) error        { return h.lease.Release(ctx) }
-
 // slotHold is a hold of a Lock. Its token is unknown, because no lease is shown.
-type slotHold struct {
-	holds  func() bool
-	unlock func() error
-	has    claim
-}
-
-func (h slotHold) claim() claim                         { return h.has }
-func (h slotHold) held() bool                           { return h.holds() }
-func (h slotHold) token(context.Context) (int64, error) { return 0, errNoToken }
-func (h slotHold) release(context.Context) error        { return h.unlock() }
-
-// doHold is the time in which the function of a Do runs, as long as its context is alive.
-type doHold struct {
-	ctx    context.Context
-	leave  chan struct{}
-	result chan error
-	has    claim
+func slotHold(held func() bool, unlock func() error, c claim) *hold {
+	return &hold{claim: c, held: held, release: func(context.Context) error { return unlock() }}
 }
 
 type does func(context.Context, func(context.Context) error) (bool, error)
@@ -255,90 +220,79 @@ func blocking(do func(context.Context, func(context.Context) error) error) does 
 	return func(ctx context.Context, f func(context.Context) error) (bool, error) { return true, do(ctx, f) }
 }
 
+// byDo holds for the time in which the function of a Do runs, as long as its context is alive.
 func byDo(do does, c claim) acquires {
-	return func(ctx context.Context) (hold, error) {
-		h := doHold{leave: make(chan struct{}), result: make(chan error, 1), has: c}
+	return func(ctx context.Context) (*hold, error) {
+		leave, result := make(chan struct{}), make(chan error, 1)
 		inside := make(chan context.Context, 1)
 		go func() {
 			ran, err := do(ctx, func(ctx context.Context) error {
 				inside <- ctx
-				<-h.leave
+				<-leave
 				return nil
 			})
 			if !ran && err == nil {
 				err = queue.ErrBusy
 			}
-			h.result <- err
+			result <- err
 		}()
 		select {
-		case h.ctx = <-inside:
+		case work := <-inside:
+			h := &hold{claim: c, held: func() bool { return work.Err() == nil }, release: func(context.Context) error {
+				close(leave)
+				return <-result
+			}}
+			if lease, ok := queue.LeaseFrom(work); ok {
+				h.token = lease.Token
+			}
 			return h, nil
-		case err := <-h.result:
+		case err := <-result:
 			return nil, err
 		}
 	}
 }
 
-func (h doHold) claim() claim { return h.has }
-func (h doHold) held() bool   { return h.ctx.Err() == nil }
-
-func (h doHold) token(ctx context.Context) (int64, error) {
-	lease, ok := queue.LeaseFrom(h.ctx)
-	if !ok {
-		return 0, errNoToken
+func openMutex(o *ours, at string) (draws, error) {
+	var opts []zklock.Option
+	switch name := path.Base(at); {
+	case name == localName:
+		opts = []zklock.Option{zklock.WithLocalHandover(handOvers), zklock.WithAsyncRelease()}
+	case name == keptName && o.lazy > 0:
+		opts = []zklock.Option{zklock.WithLazyRelease(o.lazy)}
 	}
-	return lease.Token(ctx)
-}
-
-func (h doHold) release(context.Context) error {
-	close(h.leave)
-	return <-h.result
-}
-
-func openMutex(options func(*ours) []zklock.Option) func(*ours, string) (func(*rand.Rand) contender, error) {
-	return func(o *ours, at string) (func(*rand.Rand) contender, error) {
-		m, err := zklock.New(o.m, at, options(o)...)
-		o.made[path.Base(at)] = m
-		way := anyWay(m, claim{}, func() (lock, error) { return m, nil })
-		return func(r *rand.Rand) contender {
-			return drawn{r, func(r *rand.Rand) acquires {
-				switch n := r.IntN(64); {
-				case n == 0:
-					return func(context.Context) (hold, error) {
-						l := m.Locker(nil)
-						l.Lock()
-						return slotHold{m.Held, func() error { l.Unlock(); return nil }, claim{}}, nil
-					}
-				case n == 1:
-					return func(ctx context.Context) (hold, error) { return nil, o.revoke(ctx, m.Contenders, r) }
-				default:
-					return way(r)
+	m, err := zklock.New(o.m, at, opts...)
+	o.made[path.Base(at)] = m
+	way := anyWay(m, claim{}, func() (lock, error) { return m, nil })
+	return func(r *rand.Rand) acquires {
+		switch n := r.IntN(64); {
+		case n == 0:
+			return func(context.Context) (*hold, error) {
+				l := m.Locker(nil)
+				l.Lock()
+				return slotHold(m.Held, func() error { l.Unlock(); return nil }, claim{}), nil
+			}
+		case n == 1: // asks one of the contenders to give the lock up: that ends the context of a Do
+			return func(ctx context.Context) (*hold, error) {
+				all, err := m.Contenders(ctx)
+				if err == nil && len(all) > 0 {
+					err = zklock.Revoke(ctx, o.m, all[r.IntN(len(all))].Path)
 				}
-			}}
-		}, err
-	}
+				return nil, errors.Join(errRevoked, err)
+			}
+		}
+		return way(r)
+	}, err
 }
 
 var errRevoked = errors.New("a contender was asked to leave")
 
-// revoke asks one of the contenders to give the lock up: that ends the context of a Do. It returns an error.
-func (o *ours) revoke(ctx context.Context, contenders func(context.Context) ([]queue.Contender, error), r *rand.Rand) error {
-	all, err := contenders(ctx)
-	if err == nil && len(all) > 0 {
-		err = zklock.Revoke(ctx, o.m, all[r.IntN(len(all))].Path)
-	}
-	return errors.Join(errRevoked, err)
-}
-
 // openKeys has keys that are always in use, and others that are used once. Of these nothing may stay.
-func openKeys(o *ours, at string) (func(*rand.Rand) contender, error) {
+func openKeys(o *ours, at string) (draws, error) {
 	k, err := zklock.NewKeyed(o.m, at, zklock.WithLocalHandover(handOvers), zklock.WithLazyRelease(o.timeout/10))
-	return func(r *rand.Rand) contender {
-		return drawn{r, func(r *rand.Rand) acquires {
-			key, c := anyKey(r)
-			one := keyed{k, key}
-			return anyWay(one, c, func() (lock, error) { return one, nil })(r)
-		}}
+	return func(r *rand.Rand) acquires {
+		key, c := anyKey(r)
+		one := keyed{k, key}
+		return anyWay(one, c, func() (lock, error) { return one, nil })(r)
 	}, err
 }
 
@@ -371,29 +325,27 @@ func (l keyed) TryDo(ctx context.Context, f func(context.Context) error) (bool, 
 	return l.k.TryDo(ctx, l.key, f)
 }
 
-func openRWKeys(o *ours, at string) (func(*rand.Rand) contender, error) {
+func openRWKeys(o *ours, at string) (draws, error) {
 	k, err := rwlock.NewKeyed(o.m, at, rwlock.WithLazyRelease(o.timeout/10))
-	return func(r *rand.Rand) contender {
-		return drawn{r, func(r *rand.Rand) acquires {
-			key, c := anyKey(r)
-			do, tryDo, get, tryGet := k.Do, k.TryDo, k.Acquire, k.TryAcquire
-			if r.IntN(3) > 0 {
-				c.Weight, do, tryDo, get, tryGet = 1, k.RDo, k.TryRDo, k.RAcquire, k.TryRAcquire
-			}
-			switch r.IntN(8) {
-			case 0:
-				return byDo(func(ctx context.Context, f func(context.Context) error) (bool, error) { return tryDo(ctx, key, f) }, c)
-			case 1, 2:
-				return byDo(blocking(func(ctx context.Context, f func(context.Context) error) error { return do(ctx, key, f) }), c)
-			case 3:
-				get = tryGet
-			}
-			return byLease(func(ctx context.Context) (*queue.Lease, error) { return get(ctx, key) }, c)
-		}}
+	return func(r *rand.Rand) acquires {
+		key, c := anyKey(r)
+		do, tryDo, get, tryGet := k.Do, k.TryDo, k.Acquire, k.TryAcquire
+		if r.IntN(3) > 0 {
+			c.Weight, do, tryDo, get, tryGet = 1, k.RDo, k.TryRDo, k.RAcquire, k.TryRAcquire
+		}
+		switch r.IntN(8) {
+		case 0:
+			return byDo(func(ctx context.Context, f func(context.Context) error) (bool, error) { return tryDo(ctx, key, f) }, c)
+		case 1, 2:
+			return byDo(blocking(func(ctx context.Context, f func(context.Context) error) error { return do(ctx, key, f) }), c)
+		case 3:
+			get = tryGet
+		}
+		return byLease(func(ctx context.Context) (*queue.Lease, error) { return get(ctx, key) }, c)
 	}, err
 }
 
-func openRW(o *ours, at string) (func(*rand.Rand) contender, error) {
+func openRW(o *ours, at string) (draws, error) {
 	var opts []rwlock.Option
 	kept := path.Base(at) == keptRWName
 	if kept && o.lazy > 0 {
@@ -409,28 +361,29 @@ func openRW(o *ours, at string) (func(*rand.Rand) contender, error) {
 		own, err := rwlock.New(o.m, at, opts...)
 		return own.Reader(), err
 	})
-	return func(r *rand.Rand) contender {
-		last := 0
-		return drawn{r, func(r *rand.Rand) acquires {
-			// Kept places: it does the same several times in a row, so that the place is used again.
-			if !kept || r.IntN(8) == 0 {
-				last = r.IntN(16)
+	var last atomic.Int64
+	return func(r *rand.Rand) acquires {
+		n := r.IntN(16)
+		if kept { // it does the same several times in a row, so that the place is used again
+			if r.IntN(8) == 0 {
+				last.Store(int64(n))
 			}
-			switch {
-			case last < 5:
-				return writer(r)
-			case last < 8:
-				return func(ctx context.Context) (hold, error) { return o.writeThenRead(ctx, at) }
-			default:
-				return reader(r)
-			}
-		}}
+			n = int(last.Load())
+		}
+		switch {
+		case n < 5:
+			return writer(r)
+		case n < 8:
+			return func(ctx context.Context) (*hold, error) { return o.writeThenRead(ctx, at) }
+		default:
+			return reader(r)
+		}
 	}, nil
 }
 
 // writeThenRead takes the write lock, to go on as a reader later. It uses an owner, and a lock object of its
 // own, which knows its holds. Its releases wait for no server.
-func (o *ours) writeThenRead(ctx context.Context, at string) (hold, error) {
+func (o *ours) writeThenRead(ctx context.Context, at string) (*hold, error) {
 	rw, err := rwlock.New(o.m, at, rwlock.WithAsyncRelease())
 	if err != nil {
 		return nil, err
@@ -439,7 +392,16 @@ func (o *ours) writeThenRead(ctx context.Context, at string) (hold, error) {
 	if err := rw.Lock(merged{ctx, owner}); err != nil {
 		return nil, err
 	}
-	return &downgraded{rw: rw, owner: owner}, nil
+	h := slotHold(rw.Held, rw.Unlock, claim{})
+	h.downgrade = func() error {
+		if err := rw.RLock(owner); err != nil {
+			return err
+		}
+		reader := slotHold(rw.Reader().Held, rw.RUnlock, claim{Weight: 1})
+		h.claim, h.held, h.release = reader.claim, reader.held, reader.release
+		return rw.Unlock()
+	}
+	return h, nil
 }
 
 // merged ends with a context and has the values of another.
@@ -450,136 +412,75 @@ type merged struct {
 
 func (m merged) Value(key any) any { return m.values.Value(key) }
 
-// downgraded is a write lock, then a read lock in its place.
-type downgraded struct {
-	rw    *rwlock.RWMutex
-	owner context.Context
-	reads bool
-}
-
-func (d *downgraded) claim() claim {
-	if d.reads {
-		return claim{Weight: 1}
-	}
-	return claim{}
-}
-
-func (d *downgraded) held() bool {
-	if d.reads {
-		return d.rw.Reader().Held()
-	}
-	return d.rw.Held()
-}
-
-func (d *downgraded) token(context.Context) (int64, error) { return 0, errNoToken }
-
-func (d *downgraded) downgrade() error {
-	if err := d.rw.RLock(d.owner); err != nil {
-		return err
-	}
-	d.reads = true
-	return d.rw.Unlock()
-}
-
-func (d *downgraded) release(context.Context) error {
-	if d.reads {
-		return d.rw.RUnlock()
-	}
-	return d.rw.Unlock()
-}
-
-func openSemaphore(o *ours, at string) (func(*rand.Rand) contender, error) {
+func openSemaphore(o *ours, at string) (draws, error) {
 	s, err := semaphore.New(o.m, at, leases)
 	o.made[path.Base(at)] = s
-	return func(r *rand.Rand) contender {
-		return drawn{r, func(r *rand.Rand) acquires {
-			n, get := 1+r.IntN(2)*r.IntN(3), s.AcquireN
-			if r.IntN(8) == 0 {
-				get = s.TryAcquireN
-			}
-			return byLease(func(ctx context.Context) (*queue.Lease, error) { return get(ctx, n) }, claim{Weight: n})
-		}}
+	return func(r *rand.Rand) acquires {
+		n, get := 1+r.IntN(2)*r.IntN(3), s.AcquireN
+		if r.IntN(8) == 0 {
+			get = s.TryAcquireN
+		}
+		return byLease(func(ctx context.Context) (*queue.Lease, error) { return get(ctx, n) }, claim{Weight: n})
 	}, err
 }
 
-func openCurators(o *ours, at string) (func(*rand.Rand) contender, error) {
+func openCurators(o *ours, at string) (draws, error) {
 	s, err := semaphore.New(o.m, at, leases, semaphore.WithCuratorLayout())
-	way := anyWay(s, claim{Weight: 1}, func() (lock, error) {
+	return anyWay(s, claim{Weight: 1}, func() (lock, error) {
 		return semaphore.New(o.m, at, leases, semaphore.WithCuratorLayout())
-	})
-	return func(r *rand.Rand) contender { return drawn{r, way} }, err
+	}), err
 }
 
-// ourElection is a candidate that leads once for each acquisition.
-type ourElection struct {
-	m      *session.Manager
-	path   string
-	random *rand.Rand
-}
-
-func (e ourElection) acquire(ctx context.Context) (hold, error) {
-	if e.random.IntN(16) == 0 {
-		return nil, e.depose(ctx)
-	}
-	t, err := elected.Acquire(ctx, e.m, e.path)
-	if err != nil {
-		return nil, err
-	}
-	return term{t, e.random.IntN(2) == 0}, nil
+// openElection has candidates that lead once for each acquisition, as long as the context of their Run's function is alive.
+// Now and then one asks the leader to resign.
+func openElection(o *ours, at string) (draws, error) {
+	el, err := election.New(o.m, at)
+	return func(r *rand.Rand) acquires {
+		if r.IntN(16) == 0 {
+			return func(ctx context.Context) (*hold, error) {
+				leader, err := el.Leader(ctx)
+				if err == nil {
+					err = zklock.Revoke(ctx, o.m, leader.Path)
+				}
+				return nil, errors.Join(errRevoked, err)
+			}
+		}
+		return func(ctx context.Context) (*hold, error) {
+			t, err := elected.Acquire(ctx, o.m, at)
+			if err != nil {
+				return nil, err
+			}
+			leave := t.Release
+			if r.IntN(2) == 0 {
+				leave = t.Resign
+			}
+			return &hold{held: func() bool { return t.Err() == nil }, token: t.Lease.Token, release: func(ctx context.Context) error {
+				if err := leave(ctx); !errors.Is(err, queue.ErrReleasePending) { // an election does not say whether it is confirmed
+					return err
+				}
+				return nil
+			}}, nil
+		}
+	}, err
 }
 
 // openJob runs a job at a tick of its own each time, which is the time when it asks. Its function is the hold. A tick that is
 // overtaken by a later one is no hold.
-func openJob(o *ours, at string) (func(*rand.Rand) contender, error) {
+func openJob(o *ours, at string) (draws, error) {
 	job, err := jobs.New(o.m, at)
 	run := byDo(func(ctx context.Context, f func(context.Context) error) (bool, error) {
 		outcome, err := job.Run(ctx, time.Now().Truncate(time.Millisecond), f)
 		return outcome == jobs.Ran, err
 	}, claim{})
-	return func(r *rand.Rand) contender { return drawn{r, func(*rand.Rand) acquires { return run }} }, err
-}
-
-// depose asks the leader to resign. It returns an error.
-func (e ourElection) depose(ctx context.Context) error {
-	el, err := election.New(e.m, e.path)
-	if err != nil {
-		return err
-	}
-	leader, err := el.Leader(ctx)
-	if err == nil {
-		err = zklock.Revoke(ctx, e.m, leader.Path)
-	}
-	return errors.Join(errRevoked, err)
-}
-
-// term holds as long as the context of its Run's function is alive.
-type term struct {
-	of      *elected.Term
-	resigns bool
-}
-
-func (t term) claim() claim                             { return claim{} }
-func (t term) held() bool                               { return t.of.Err() == nil }
-func (t term) token(ctx context.Context) (int64, error) { return t.of.Lease.Token(ctx) }
-
-// release ends the term. An election does not say whether that is confirmed already.
-func (t term) release(ctx context.Context) error {
-	leave := t.of.Release
-	if t.resigns {
-		leave = t.of.Resign
-	}
-	if err := leave(ctx); !errors.Is(err, queue.ErrReleasePending) {
-		return err
-	}
-	return nil
+	return func(*rand.Rand) acquires { return run }, err
 }
 
 // multiParts are the locks that the multi-locks take, in the order of their paths.
 var multiParts = [][]string{{semaphoreName, mutexName, rwName}, {semaphoreName, localName, rwName}}
 
 // openMulti makes the multi-locks. The locks that they take exist by now, because subjects names multi last.
-func openMulti(o *ours, _ string) (func(*rand.Rand) contender, error) {
-	var multis []ourMulti
+func openMulti(o *ours, _ string) (draws, error) {
+	var multis []*zklock.MultiLock
 	for _, parts := range multiParts {
 		var all []zklock.ContextLocker
 		for _, name := range parts {
@@ -589,74 +490,44 @@ func openMulti(o *ours, _ string) (func(*rand.Rand) contender, error) {
 		if err != nil {
 			return nil, err
 		}
-		multis = append(multis, ourMulti{lock, parts})
+		multis = append(multis, lock)
 	}
-	return func(r *rand.Rand) contender {
-		return drawn{r, func(r *rand.Rand) acquires { return multis[r.IntN(len(multis))].take(r.IntN(8)) }}
+	return func(r *rand.Rand) acquires {
+		n, way := r.IntN(len(multis)), r.IntN(8)
+		return func(ctx context.Context) (*hold, error) { return takeMulti(ctx, multis[n], multiParts[n], way) }
 	}, nil
 }
 
-type ourMulti struct {
-	lock  *zklock.MultiLock
-	names []string
-}
-
-func (m ourMulti) take(way int) acquires {
-	return func(ctx context.Context) (hold, error) {
-		h := multiHold{names: m.names, tokens: make([]int64, len(m.names))}
-		if way == 0 {
-			err := m.lock.Lock(ctx)
-			h.hold = slotHold{m.lock.Held, m.lock.Unlock, claim{}}
-			return h, err
-		}
-		get := m.lock.Acquire
-		if way == 1 {
-			get = m.lock.TryAcquire
-		}
-		lease, err := get(ctx)
-		if err != nil {
-			return nil, err
-		}
-		h.hold = multiLease{lease, m.names, h.tokens}
-		return h, nil
-	}
-}
-
-type multiHold struct {
-	hold
-	names  []string
-	tokens []int64 // of the locks
-}
-
-func (h multiHold) parts() []part {
-	all := make([]part, len(h.names))
-	for i, name := range h.names {
-		all[i] = part{lock: name, token: &h.tokens[i]}
-		if name == semaphoreName {
-			all[i].claim = claim{Weight: 1}
+func takeMulti(ctx context.Context, lock *zklock.MultiLock, names []string, way int) (h *hold, err error) {
+	parts := make([]part, len(names))
+	for i, name := range names {
+		if parts[i].lock = name; name == semaphoreName {
+			parts[i].claim = claim{Weight: 1}
 		}
 	}
-	return all
-}
-
-// multiLease is held only if all of the locks are.
-type multiLease struct {
-	lease  *zklock.MultiLease
-	names  []string
-	tokens []int64
-}
-
-func (h multiLease) claim() claim                      { return claim{} }
-func (h multiLease) held() bool                        { return h.lease.Err() == nil }
-func (h multiLease) release(ctx context.Context) error { return h.lease.Release(ctx) }
-
-// token is the token of the read-write lock. Its writers exclude each other and never share a token,
-// as holders of the local mutex can.
-func (h multiLease) token(ctx context.Context) (int64, error) {
-	var errs []error
-	for i, l := range h.lease.Leases() {
-		token, err := l.Token(ctx)
-		h.tokens[i], errs = token, append(errs, err)
+	if way == 0 {
+		err = lock.Lock(ctx)
+		h = slotHold(lock.Held, lock.Unlock, claim{})
+		h.parts = parts
+		return h, err
 	}
-	return h.tokens[slices.Index(h.names, rwName)], errors.Join(errs...)
+	get := lock.Acquire
+	if way == 1 {
+		get = lock.TryAcquire
+	}
+	lease, err := get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Its token is that of the read-write lock, whose writers exclude each other and never share a token, as holders of the
+	// local mutex can.
+	token := func(ctx context.Context) (int64, error) {
+		var errs []error
+		for i, l := range lease.Leases() {
+			token, err := l.Token(ctx)
+			parts[i].token, errs = token, append(errs, err)
+		}
+		return parts[slices.Index(names, rwName)].token, errors.Join(errs...)
+	}
+	return &hold{held: func() bool { return lease.Err() == nil }, token: token, release: lease.Release, parts: parts}, nil
 }

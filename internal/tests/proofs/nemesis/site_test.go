@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +73,6 @@ type site struct {
 	links    *peerlink.Links // nil: the servers speak to each other directly
 	proxies  [workers][]*zktest.Proxy
 	desk     *desk
-	journal  string
 	crew     *crew
 	admin    *zk.Conn
 	results  []outcome // of the subjects
@@ -95,7 +92,7 @@ type outcome struct {
 // newSite starts the servers and the workers. reach says to which servers a worker connects; nil: to all.
 func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int) []int, opts ...zktest.RealOption) *site {
 	t.Helper()
-	s := &site{trial: t, contestant: c, pace: p, journal: filepath.Join(t.TempDir(), "journal"), results: make([]outcome, len(c.subjects)), base: make(map[lifeID]counts)}
+	s := &site{trial: t, contestant: c, pace: p, results: make([]outcome, len(c.subjects)), base: make(map[lifeID]counts)}
 	knows, err := saslserver.Options(t.TempDir(), user, password)
 	t.must(err)
 	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Servers(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
@@ -103,9 +100,7 @@ func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int)
 	for _, one := range c.subjects {
 		settings.paths = append(settings.paths, path.Join(lockDir, one.name))
 	}
-	s.desk, err = newDesk(s.journal, c.subjects)
-	t.must(err)
-	t.Cleanup(func() { _ = s.desk.journal.Close() })
+	s.desk = newDesk(c.subjects)
 	s.admin, _, err = zk.Connect(strings.Split(s.ensemble.ConnectString(), ","), healing, zk.WithLogger(silent{}))
 	t.must(err)
 	t.Cleanup(s.admin.Close)
@@ -362,11 +357,9 @@ func (s *site) below(dir string) (all []string, err error) {
 }
 
 // events returns what has been written down until now.
-func (s *site) events() []event {
-	s.Helper()
-	events, err := readJournal(s.journal)
-	s.must(err)
-	return events
+func (s *site) events() (all []event) {
+	s.desk.do(func() { all = slices.Clone(s.desk.book) })
+	return all
 }
 
 // judge checks it.
@@ -385,11 +378,6 @@ func (s *site) judge() {
 			}
 		}
 	}
-}
-
-// forget begins a new journal. The workers must be at rest.
-func (s *site) forget() {
-	s.must(os.Truncate(s.journal, 0))
 }
 
 // finish checks that all works after the last healing, and that nothing is left. Then it judges, and reports on each

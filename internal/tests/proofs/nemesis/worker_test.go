@@ -30,38 +30,28 @@ var clients = map[string]func(w *worker) (client, error){
 // client is a worker's connection to the servers.
 type client interface {
 	// contenders returns the contenders of a worker for the lock at a path. One goroutine uses each.
-	contenders(path string) ([]contender, error)
+	contenders(path string) ([]acquires, error)
 	close() error
 }
 
-// contender is a lock as one goroutine of a worker uses it.
-type contender interface {
-	// acquire waits for the lock, for as long as ctx allows if the lock knows how.
-	acquire(ctx context.Context) (hold, error)
-}
-
-// acquires is a way to take a lock.
-type acquires func(context.Context) (hold, error)
+// acquires takes a lock, for as long as ctx allows if the lock knows how.
+type acquires func(ctx context.Context) (*hold, error)
 
 // hold is one acquisition.
-type hold interface {
-	claim() claim
-	held() bool // asked of nobody else: what the worker believes
-	token(ctx context.Context) (int64, error)
-	release(ctx context.Context) error
+type hold struct {
+	claim
+	held      func() bool                              // asked of nobody else: what the worker believes
+	token     func(ctx context.Context) (int64, error) // nil: it is not known
+	release   func(ctx context.Context) error
+	downgrade func() error // the hold goes on as a read lock; nil: it cannot
+	parts     []part       // if it is a hold of several locks at once
 }
-
-// downgrader is a hold that goes on as a read lock.
-type downgrader interface{ downgrade() error }
-
-// compound is a hold of several locks at once.
-type compound interface{ parts() []part }
 
 // part is the part of a hold in another lock that is under attack too.
 type part struct {
 	lock  string // its name
 	claim claim
-	token *int64 // set when the token of the hold is known
+	token int64 // set when the token of the hold is known
 	turn  int
 }
 
@@ -122,14 +112,14 @@ func newPeriod() *period {
 // hand is a goroutine of a worker. It contends for one lock.
 type hand struct {
 	*worker
-	name   string // of the lock
-	lock   contender
-	index  int // of the contenders of this worker
-	random *rand.Rand
-	think  time.Duration // at most, between two turns
-	spree  bool          // it thinks after one of sixteen turns only
-	turn   int
-	parts  []part // of the hold, if it consists of several locks
+	name    string // of the lock
+	acquire acquires
+	index   int // of the contenders of this worker
+	random  *rand.Rand
+	think   time.Duration // at most, between two turns
+	spree   bool          // it thinks after one of sixteen turns only
+	turn    int
+	parts   []part // of the hold, if it consists of several locks
 }
 
 func workerMain(name string, args []string) error {
@@ -173,7 +163,7 @@ func (w *worker) sit() error {
 		for i, c := range contenders {
 			name := path.Base(lock)
 			h := &hand{
-				worker: w, name: name, lock: c, index: i,
+				worker: w, name: name, acquire: c, index: i,
 				random: rand.New(rand.NewPCG(w.seed, uint64(w.settings.worker)<<48|uint64(n)<<40|uint64(i)<<32|uint64(w.life))),
 				think:  thinks(len(w.paths)),
 			}
@@ -268,19 +258,17 @@ func (w *hand) take(rest context.Context) {
 	ctx, cancel := context.WithTimeout(rest, w.patience())
 	defer cancel()
 	from := now()
-	h, err := w.lock.acquire(ctx)
+	h, err := w.acquire(ctx)
 	if err != nil {
 		w.note(event{What: eventMissed, From: from, Error: err.Error()})
 		return
 	}
-	if c, ok := h.(compound); ok {
-		w.parts = c.parts()
-		defer func() { w.parts = nil }()
-		for i := range w.parts {
-			w.parts[i].turn = int(w.turns.Add(1))
-		}
+	w.parts = h.parts
+	defer func() { w.parts = nil }()
+	for i := range w.parts {
+		w.parts[i].turn = int(w.turns.Add(1))
 	}
-	w.note(event{What: eventGot, From: from, claim: h.claim()})
+	w.note(event{What: eventGot, From: from, claim: h.claim})
 	w.work(h)
 	from = now()
 	ctx, cancel = context.WithTimeout(context.Background(), 2*w.timeout)
@@ -290,22 +278,24 @@ func (w *hand) take(rest context.Context) {
 }
 
 // work is the work under the lock. It stops when the lock is lost.
-func (w *hand) work(h hold) {
+func (w *hand) work(h *hold) {
 	if !w.look(h) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
-	defer cancel()
-	from := now()
-	token, err := h.token(ctx)
-	w.note(event{What: eventToken, From: from, Token: token, Error: text(err)})
+	if h.token != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
+		defer cancel()
+		from := now()
+		token, err := h.token(ctx)
+		w.note(event{What: eventToken, From: from, Token: token, Error: text(err)})
+	}
 	if !w.look(h) || !w.nap(h) || !w.look(h) || !w.nap(h) {
 		return
 	}
-	if d, ok := h.(downgrader); ok && w.look(h) { // and goes on as a reader
+	if h.downgrade != nil && w.look(h) { // and goes on as a reader
 		from := now()
-		err := d.downgrade()
-		w.note(event{What: eventDown, From: from, Error: text(err), claim: h.claim()})
+		err := h.downgrade()
+		w.note(event{What: eventDown, From: from, Error: text(err), claim: h.claim})
 		if !w.look(h) || !w.nap(h) {
 			return
 		}
@@ -316,7 +306,7 @@ func (w *hand) work(h hold) {
 // nap is work. It takes up to 10 ms, and now and then as long as the attack, up to three timeouts, so
 // that strikes meet a holder. Such a long nap either looks all the time or, like a busy program,
 // does not look at all. It reports whether to go on.
-func (w *hand) nap(h hold) bool {
+func (w *hand) nap(h *hold) bool {
 	pause(w.end, time.Duration(w.random.Int64N(int64(10*time.Millisecond))))
 	if w.random.IntN(50) != 0 {
 		return true
@@ -340,7 +330,7 @@ func (w *hand) note(e event) {
 		switch e.What {
 		case eventGot, eventLook, eventFree:
 		case eventToken:
-			e.Token = *p.token
+			e.Token = p.token
 		default:
 			continue // of the whole alone
 		}
@@ -349,10 +339,10 @@ func (w *hand) note(e event) {
 	}
 }
 
-func (w *hand) look(h hold) bool {
+func (w *hand) look(h *hold) bool {
 	from := now()
 	held := h.held()
-	w.note(event{What: eventLook, From: from, Held: held, claim: h.claim()})
+	w.note(event{What: eventLook, From: from, Held: held, claim: h.claim})
 	return held
 }
 

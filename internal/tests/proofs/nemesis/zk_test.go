@@ -29,7 +29,7 @@ func newZK(w *worker) (client, error) {
 	return &zkLock{worker: w, path: w.paths[0], conn: conn}, err
 }
 
-func (z *zkLock) contenders(string) ([]contender, error) { return []contender{z}, nil }
+func (z *zkLock) contenders(string) ([]acquires, error) { return []acquires{z.acquire}, nil }
 
 type silent struct{}
 
@@ -37,7 +37,7 @@ func (silent) Printf(string, ...any) {}
 
 const zkPause = 50 * time.Millisecond // before something is tried again
 
-func (z *zkLock) acquire(ctx context.Context) (hold, error) {
+func (z *zkLock) acquire(ctx context.Context) (*hold, error) {
 	z.turn++
 	data := fmt.Sprint(z.settings.worker, " ", z.life, " ", z.turn)
 	lock := zk.NewLock(z.conn, z.path, zk.WorldACL(zk.PermAll))
@@ -45,32 +45,26 @@ func (z *zkLock) acquire(ctx context.Context) (hold, error) {
 		pause(ctx, zkPause)
 		return nil, err
 	}
-	return &zkHold{z, lock, data}, nil
+	// It holds from Lock to Unlock. There is nobody to say otherwise.
+	return &hold{
+		held:    func() bool { return true },
+		token:   func(context.Context) (int64, error) { return z.token(data) },
+		release: func(context.Context) error { return release(lock) },
+	}, nil
 }
 
 func (z *zkLock) close() error { z.conn.Close(); return nil }
 
-type zkHold struct {
-	*zkLock
-	lock *zk.Lock
-	data string
-}
-
-func (h *zkHold) claim() claim { return claim{} }
-
-// held: from Lock to Unlock. There is nobody to say otherwise.
-func (h *zkHold) held() bool { return true }
-
 // token is the czxid of the lock's node, which is known by its data: zk.Lock has no token,
 // and does not say which node is its own.
-func (h *zkHold) token(context.Context) (int64, error) {
-	names, _, err := h.conn.Children(h.path)
+func (z *zkLock) token(of string) (int64, error) {
+	names, _, err := z.conn.Children(z.path)
 	if err != nil {
 		return 0, err
 	}
 	for _, name := range names {
-		data, stat, err := h.conn.Get(path.Join(h.path, name))
-		if err == nil && string(data) == h.data {
+		data, stat, err := z.conn.Get(path.Join(z.path, name))
+		if err == nil && string(data) == of {
 			return stat.Czxid, nil
 		}
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -81,9 +75,9 @@ func (h *zkHold) token(context.Context) (int64, error) {
 }
 
 // release does not give up: a node that stays would be in the way of the next turn for ever.
-func (h *zkHold) release(context.Context) error {
+func release(lock *zk.Lock) error {
 	for {
-		err := h.lock.Unlock()
+		err := lock.Unlock()
 		if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrClosing) {
 			return err
 		}
