@@ -155,7 +155,7 @@ func TestContextEnds(t *testing.T) {
 		defer cancel()
 		done := make(chan error, 1)
 		go func() {
-			_, err := w.deduction(ctx, b, func(string) {})
+			_, err := w.deduction(ctx, b)
 			done <- err
 		}()
 		w.waits()

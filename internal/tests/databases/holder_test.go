@@ -3,7 +3,6 @@ package databases
 import (
 	"context"
 	"database/sql"
-	"errors"
 )
 
 // holder is a holder of the lock, or a former one. Its transaction goes on step by step.
@@ -55,18 +54,16 @@ func (h *holder) take(seen int) {
 	must(h.T, h.tx.Commit())
 }
 
-// deduction takes one away in one transaction, and again if the database asks for that. It calls at between its
-// steps.
-func (w *world) deduction(ctx context.Context, token int64, at func(step string)) (left int, err error) {
+// deduction takes one away in one transaction, and again if the database asks for that.
+func (w *world) deduction(ctx context.Context, token int64) (left int, err error) {
 	for {
-		if left, err = w.attempt(ctx, token, at); err == nil || !w.again(err) || ctx.Err() != nil {
+		if left, err = w.attempt(ctx, token); err == nil || !w.again(err) || ctx.Err() != nil {
 			return left, err
 		}
 	}
 }
 
-func (w *world) attempt(ctx context.Context, token int64, at func(step string)) (left int, err error) {
-	at("begins")
+func (w *world) attempt(ctx context.Context, token int64) (left int, err error) {
 	tx, err := w.db.BeginTx(ctx, &sql.TxOptions{Isolation: w.level})
 	if err != nil {
 		return 0, err
@@ -76,19 +73,13 @@ func (w *world) attempt(ctx context.Context, token int64, at func(step string)) 
 	if err := h.claim(); err != nil {
 		return 0, err
 	}
-	at("claimed")
 	n, err := h.read()
 	if err != nil {
 		return 0, err
 	}
-	at("read")
-	if n == 0 {
-		return 0, errors.New("nothing left")
-	}
 	if err := h.write(n - 1); err != nil {
 		return 0, err
 	}
-	at("written")
 	return n - 1, tx.Commit()
 }
 
@@ -103,7 +94,7 @@ func (w *world) deduct(token int64) <-chan result {
 	done := make(chan result, 1)
 	ctx := within(w.T)
 	go func() {
-		left, err := w.deduction(ctx, token, func(string) {})
+		left, err := w.deduction(ctx, token)
 		done <- result{left, err}
 	}()
 	return done
