@@ -9,7 +9,6 @@ import (
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 var rwlockKind = kind{
@@ -151,54 +150,6 @@ var curatorKind = kind{
 	},
 	whole:     func(n queue.Node) bool { return n.Prefix == queue.PrefixLease },
 	unordered: true,
-}
-
-// The parts of a multi-lock, two by two. Each pair shares a part with each other pair. Their order is
-// one in which the pairs would wait in a circle.
-var pairs = map[string][]string{"ab": {"a", "b"}, "bc": {"b", "c"}, "ca": {"c", "a"}}
-
-var multiKind = kind{
-	name:   "multi",
-	modes:  []string{"ab", "bc", "ca"},
-	modeOf: func(queue.Node) string { return "part" },
-	open: func(m *session.Manager, path string) (map[string]any, error) {
-		out := make(map[string]any)
-		for mode, parts := range pairs {
-			var locks []zklock.ContextLocker
-			for _, part := range parts {
-				one, err := openPart(m, path, part)
-				if err != nil {
-					return nil, err
-				}
-				locks = append(locks, one)
-			}
-			multi, err := zklock.Multi(locks...)
-			if err != nil {
-				return nil, err
-			}
-			out[mode] = multi
-		}
-		return out, nil
-	},
-	together:  func(all []inside) bool { return len(all) <= 1 },
-	weight:    func(string, string) int { return 1 },
-	slack:     func(string) int { return 0 },
-	whole:     func(queue.Node) bool { return false }, // its Lock returns only when it has all
-	unordered: true,
-	shared:    true,
-	reentrant: true,
-}
-
-// openPart makes one part. Each part is of another type, and exclusive.
-func openPart(m *session.Manager, path, part string) (zklock.ContextLocker, error) {
-	path += "/" + part
-	switch part {
-	case "a":
-		return zklock.New(m, path)
-	case "b":
-		return rwlock.New(m, path)
-	}
-	return semaphore.New(m, path, 1)
 }
 
 // handovers is small, so that turns end in both ways.

@@ -137,7 +137,7 @@ type inside struct {
 }
 
 // kinds has those last that were added last: see kindOf.
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, resizedKind, mixedKind, electionKind, everythingKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, resizedKind, mixedKind, electionKind, everythingKind}
 
 var mutexKind = kind{
 	name:   "mutex",

@@ -15,17 +15,12 @@ var resizedKind = kind{
 	name:      "resized",
 	modes:     []string{"1", "1", "1", "2", "3"},
 	modeOf:    semaphoreKind.modeOf,
-	open:      openResized,
+	open:      semaphoreKind.open,
 	together:  withinLimit,
 	weight:    semaphoreKind.weight,
 	slack:     semaphoreKind.slack,
 	limited:   func(path string) map[string]int { return map[string]int{path: leases} },
 	revocable: true,
-}
-
-func openResized(m *session.Manager, path string) (map[string]any, error) {
-	s, err := semaphore.New(m, path, leases)
-	return map[string]any{"1": s, "2": several{s, 2}, "3": several{s, 3}}, err
 }
 
 // withinLimit reports whether the holders fit the limit under which the last of them was let in.
