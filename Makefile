@@ -81,10 +81,10 @@ models: ## The lease clock as a theorem that z3 proves, and the decisions of a c
 WRITTEN := $(if $(WRITE),-write)
 
 NEMESIS = $(if $(SCHEDULE),-schedule '$(SCHEDULE)') $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED)) $(if $(LOCK),-locks $(LOCK)) \
-	$(if $(RIVAL),-rival $(RIVAL)) $(if $(TICK),-tick $(TICK)) $(if $(RUNS),-runs $(RUNS))
+	$(if $(RIVAL),-rival) $(if $(TICK),-tick $(TICK))
 
 .PHONY: nemesis
-nemesis: ## Real servers under faults, a short form of each schedule; SCHEDULE=name,name in full; FOR=15m, SEED=n, LOCK=name,name, RIVAL=zk|curator|all, TICK=2s, RUNS=3, WRITE=1
+nemesis: ## Real servers under faults, a short form of each schedule; SCHEDULE=name,name in full; FOR=15m, SEED=n, LOCK=name,name, RIVAL=1, TICK=2s, WRITE=1
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(NEMESIS) $(WRITTEN)
 
 .PHONY: api

@@ -462,32 +462,22 @@ func someLocks(t *trial) []subject {
 
 // attackAll attacks three servers and five workers.
 func attackAll(t *trial) {
-	all := []contestant{turnstile(someLocks(t))}
-	switch v := *rivalFlag; v {
-	case "":
-	case "all":
-		all = append(all, rivals["zk"], rivals["curator"])
-	default:
-		c, ok := rivals[v]
-		if !ok {
-			t.Fatalf("-rival %q: want zk, curator or all", v)
-		}
-		all = []contestant{c}
+	c := turnstile(someLocks(t))
+	if *rivalFlag {
+		c = zkRival
 	}
 	seed := seedOf(t)
-	for _, c := range all {
-		links, linked := peerlink.New(t)
-		s := newSite(t, c, seed, paceOf(*tickFlag), nil, linked)
-		s.links = links
-		s.begin()
-		began := time.Now()
-		for plan := newPlan(seed, s.timeout, inAttack); time.Since(began) < t.length(5*time.Second, time.Minute); {
-			s.round(plan.round(3))
-		}
-		s.finish(true, func(o outcome) string {
-			return fmt.Sprintf("seed %d, ticks of %v, %v; %s; %d orphans", seed, s.tick, time.Since(began).Round(time.Second), waits(o), o.orphans)
-		})
+	links, linked := peerlink.New(t)
+	s := newSite(t, c, seed, paceOf(*tickFlag), nil, linked)
+	s.links = links
+	s.begin()
+	began := time.Now()
+	for plan := newPlan(seed, s.timeout, inAttack); time.Since(began) < t.length(5*time.Second, time.Minute); {
+		s.round(plan.round(3))
 	}
+	s.finish(true, func(o outcome) string {
+		return fmt.Sprintf("seed %d, ticks of %v, %v; %s; %d orphans", seed, s.tick, time.Since(began).Round(time.Second), waits(o), o.orphans)
+	})
 }
 
 // soakAll strikes at workers and their connections. After each round all workers rest, and then nothing more may be in

@@ -3,7 +3,7 @@
 //
 //	make nemesis                                  a short form of the schedules, as in continuous integration
 //	make nemesis SCHEDULE=restarts,disks          these groups of schedules in full
-//	make nemesis SCHEDULE=attack FOR=15m SEED=7 RIVAL=all WRITE=1
+//	make nemesis SCHEDULE=attack FOR=15m SEED=7 WRITE=1
 //	go test ./internal/tests/proofs/nemesis -run TestNemesis -v -args -schedule soak -for 1h
 //
 // schedules_test.go has the list of schedules, the flags are in main_test.go, and each group has a file:
@@ -26,16 +26,14 @@
 // In the other schedules, clients in this process do what they are told: a holder, and a rival that waits for its lock
 // (lab_test.go).
 //
-// The -rival flag attacks the Lock of go-zookeeper or Curator's InterProcessMutex in the same way. The violations of a
-// rival are counted, and do not fail the test.
+// The -rival flag attacks the Lock of go-zookeeper in the same way. Its violations are counted, and do not fail the test: they
+// show that the schedule and the checker find some.
 //
 // # Looks and holds
 //
 // A user of a lock looks: it asks whether it still holds, and writes down the time before it asked and after it was
-// answered. For this module the question is whether the lease, the context of a Do, or Held says so. For Curator it
-// is isAcquiredInThisProcess, and no SUSPENDED or LOST since the acquisition, as its
-// documentation advises. zk.Lock does not report a loss, so the question is whether Unlock has
-// been called. The times are of CLOCK_MONOTONIC, one clock for all processes of a machine.
+// answered. For this module the question is whether the lease, the context of a Do, or Held says so. zk.Lock
+// does not report a loss, so the question is whether Unlock has been called. The times are of CLOCK_MONOTONIC, one clock for all processes of a machine.
 //
 // A worker that says held twice has held in between. A worker that is stopped in the middle of a hold holds until it looks
 // again. Then it is told that it does not hold, unless it can still be sure. A worker that is killed held at its last look,

@@ -108,19 +108,19 @@ type ours struct {
 func newOurs(w *worker) (client, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	o := &ours{
-		timeout: w.timeout, seed: w.seed<<16 | uint64(w.settings.worker)<<8 | uint64(w.life), made: make(map[string]zklock.ContextLocker),
+		timeout: w.Timeout, seed: w.Seed<<16 | uint64(w.Worker)<<8 | uint64(w.Life), made: make(map[string]zklock.ContextLocker),
 		// The shortest is over now and then before another contender comes.
-		lazy: [workers]time.Duration{w.timeout / 200, 0, w.timeout / 20, w.timeout, 0}[w.settings.worker],
+		lazy: [workers]time.Duration{w.Timeout / 200, 0, w.Timeout / 20, w.Timeout, 0}[w.Worker],
 	}
 	servers, opts := w.variation()
 	log.Info("variation", "resolver", servers == "")
-	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(w.timeout), session.WithLogger(log))...)
+	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(w.Timeout), session.WithLogger(log))...)
 	if err != nil {
 		return nil, err
 	}
 	m.Subscribe(func(c session.Change) {
 		if c.To == session.Lost && c.From != session.Lost {
-			say(event{Worker: w.settings.worker, Life: w.life, What: eventLost, From: now(), To: now(), Error: text(c.Err)})
+			say(event{Worker: w.Worker, Life: w.Life, What: eventLost, From: now(), To: now(), Error: text(c.Err)})
 		}
 	})
 	o.m = m

@@ -17,9 +17,8 @@ var (
 	forFlag      = flag.Duration("for", 0, "how long a schedule goes on that repeats itself; 0: as long as it needs")
 	seedFlag     = flag.Uint64("seed", 0, "of attack and soak: of the strikes, and of what the workers do; 0: a new one")
 	locksFlag    = flag.String("locks", "", "of attack and soak: the locks to attack, with commas between; default: all")
-	rivalFlag    = flag.String("rival", "", "of attack: zk or curator, to attack that instead, or all, to attack both after this module")
+	rivalFlag    = flag.Bool("rival", false, "of attack: attack the Lock of go-zookeeper instead")
 	tickFlag     = flag.Duration("tick", 250*time.Millisecond, "of attack and soak: of the servers; the default is far below ZooKeeper's own, so that more happens in a minute")
-	runsFlag     = flag.Int("runs", 1, "of restarts: how often to run each schedule")
 	writeFlag    = flag.Bool("write", false, "write the rows of the schedules into docs/measured/nemesis.md")
 )
 

@@ -3,7 +3,7 @@
 package nemesis
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,33 +12,15 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
-// command returns the command that runs a worker with the lock of a contestant.
-type command func(args []string) *exec.Cmd
-
-// goCommand is this test's binary, as a worker.
-func goCommand(lock string) command {
-	return func(args []string) *exec.Cmd {
-		cmd := exec.Command("/proc/self/exe", args...)
-		cmd.Env = append(os.Environ(), workerEnv+"="+lock)
-		return cmd
-	}
-}
-
-// curatorCommand is the program in testdata.
-func curatorCommand(t *testing.T) command {
-	t.Helper()
-	p, err := javaclient.CompileCurator(t.Context(), filepath.Join("testdata", "CuratorWorker.java"), t.TempDir())
-	if err != nil {
-		testserver.Missing(t, err)
-	}
-	return func(args []string) *exec.Cmd { return p.Command(context.Background(), args...) }
+// workerCommand is this test's binary, as a worker with the locks of a contestant.
+func workerCommand(contestant string, s settings) (*exec.Cmd, error) {
+	text, err := json.Marshal(s)
+	cmd := exec.Command("/proc/self/exe", string(text))
+	cmd.Env = append(os.Environ(), workerEnv+"="+contestant)
+	return cmd, err
 }
 
 // process is one life of a worker.
@@ -139,20 +121,24 @@ func (p *process) log(most int) []byte {
 
 // crew are the workers. One goroutine at a time uses it.
 type crew struct {
-	command  command
-	listen   func(io.Reader)
-	settings settings // but for whose they are
-	servers  [workers]string
-	dir      string
-	now      [workers]*process
-	lives    [workers][]*process
+	contestant string
+	listen     func(io.Reader)
+	settings   settings // but for whose they are
+	servers    [workers]string
+	dir        string
+	now        [workers]*process
+	lives      [workers][]*process
 }
 
 // start gives a worker a process, which begins at rest.
 func (c *crew) start(i int) error {
 	s := c.settings
-	s.worker, s.life, s.servers = i, len(c.lives[i])+1, c.servers[i]
-	p, err := startProcess(c.command(s.args()), filepath.Join(c.dir, fmt.Sprintf("worker-%d-%d.log", s.worker, s.life)), c.listen)
+	s.Worker, s.Life, s.Servers = i, len(c.lives[i])+1, c.servers[i]
+	cmd, err := workerCommand(c.contestant, s)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(cmd, filepath.Join(c.dir, fmt.Sprintf("worker-%d-%d.log", s.Worker, s.Life)), c.listen)
 	if err != nil {
 		return err
 	}

@@ -55,9 +55,7 @@ var restartSchedules = []schedule{
 
 func restarts(name string, run func(*site), opts ...zktest.RealOption) schedule {
 	return schedule{group: "restarts", name: name, run: func(t *trial) {
-		for range *runsFlag {
-			restart(t, run, nil, opts...)
-		}
+		restart(t, run, nil, opts...)
 	}}
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -46,23 +45,15 @@ func (p pace) stall() time.Duration { return 5 * p.timeout }
 
 // contestant is a library whose locks are attacked, all of them at once.
 type contestant struct {
-	name     string
-	command  func(*testing.T) command
+	name     string // of the clients
 	subjects []subject
-	ours     bool // violations fail the test; those of rivals are counted
+	ours     bool // violations fail the test; those of the rival are counted
 }
 
-// alone is the one lock of a rival.
-var alone = []subject{{name: "lock", hands: 1}}
+// zkRival is go-zookeeper's Lock, in which the checker has to find violations.
+var zkRival = contestant{"zk.Lock", []subject{{name: "lock", hands: 1}}, false}
 
-var rivals = map[string]contestant{
-	"zk":      {"zk.Lock", func(*testing.T) command { return goCommand("zk") }, alone, false},
-	"curator": {"Curator", curatorCommand, alone, false},
-}
-
-func turnstile(some []subject) contestant {
-	return contestant{"turnstile", func(*testing.T) command { return goCommand("turnstile") }, some, true}
-}
+func turnstile(some []subject) contestant { return contestant{"turnstile", some, true} }
 
 // site is where one contestant works: an ensemble, and a process for each worker. One goroutine uses it.
 type site struct {
@@ -96,16 +87,16 @@ func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int)
 	knows, err := saslserver.Options(t.TempDir(), user, password)
 	t.must(err)
 	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Servers(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
-	settings := settings{seed: seed, timeout: p.timeout}
+	settings := settings{Seed: seed, Timeout: p.timeout}
 	for _, one := range c.subjects {
-		settings.paths = append(settings.paths, path.Join(lockDir, one.name))
+		settings.Paths = append(settings.Paths, path.Join(lockDir, one.name))
 	}
 	s.desk = newDesk(c.subjects)
 	s.admin, _, err = zk.Connect(strings.Split(s.ensemble.ConnectString(), ","), healing, zk.WithLogger(silent{}))
 	t.must(err)
 	t.Cleanup(s.admin.Close)
 	t.must(s.closeLocks())
-	s.crew = &crew{command: c.command(t.T), listen: s.desk.listen, settings: settings, dir: t.TempDir()}
+	s.crew = &crew{contestant: c.name, listen: s.desk.listen, settings: settings, dir: t.TempDir()}
 	t.Cleanup(s.crew.killAll)
 	for i := range workers {
 		var addrs []string

@@ -23,19 +23,19 @@ const (
 
 // variation returns the connect string and the options of a worker's session.
 func (s *settings) variation() (servers string, opts []session.Option) {
-	sort := (s.seed + uint64(s.worker) + uint64(s.life)) % 4
+	sort := (s.Seed + uint64(s.Worker) + uint64(s.Life)) % 4
 	if sort%2 == 0 {
 		opts = append(opts, session.WithSASL(session.DigestMD5(user, password)))
 	} else {
 		opts = append(opts, session.WithAuth("digest", []byte(user+":"+password)))
 	}
-	if s.worker == 3 && s.timeout < defaultTimeout { // the strict policy that Curator's documentation advises
+	if s.Worker == 3 && s.Timeout < defaultTimeout { // the strict policy that Curator's documentation advises
 		opts = append(opts, session.WithLossOnSuspend())
 	}
 	if sort < 2 {
-		return s.servers, opts
+		return s.Servers, opts
 	}
-	r := resolver{strings.Split(s.servers, ","), rand.New(rand.NewPCG(s.seed, uint64(s.worker)<<32|uint64(s.life)))}
+	r := resolver{strings.Split(s.Servers, ","), rand.New(rand.NewPCG(s.Seed, uint64(s.Worker)<<32|uint64(s.Life)))}
 	return "", append(opts, session.WithResolver(r.resolve))
 }
 

@@ -5,14 +5,13 @@ package nemesis
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,10 +20,10 @@ import (
 // workerEnv is set in processes that are workers, to the name of their contestant.
 const workerEnv = "TURNSTILE_NEMESIS_WORKER"
 
-// clients are the contestants that workers in Go can be.
+// clients are the contestants that workers can be.
 var clients = map[string]func(w *worker) (client, error){
 	"turnstile": newOurs,
-	"zk":        newZK,
+	"zk.Lock":   newZK,
 }
 
 // client is a worker's connection to the servers.
@@ -55,32 +54,13 @@ type part struct {
 	turn  int
 }
 
-// settings are a worker's arguments, in this order, of Go's and of Java's.
+// settings are what a worker is told when it begins.
 type settings struct {
-	servers string
-	paths   []string // of the locks, with a comma between
-	worker  int
-	life    int
-	seed    uint64
-	timeout time.Duration // of the session, in milliseconds as an argument
-}
-
-func (s *settings) args() []string {
-	return []string{
-		s.servers, strings.Join(s.paths, ","), strconv.Itoa(s.worker), strconv.Itoa(s.life),
-		strconv.FormatUint(s.seed, 10), strconv.FormatInt(s.timeout.Milliseconds(), 10),
-	}
-}
-
-func parseSettings(args []string) (s settings, err error) {
-	if len(args) != 6 {
-		return s, fmt.Errorf("%d arguments, want 6", len(args))
-	}
-	s = settings{servers: args[0], paths: strings.Split(args[1], ",")}
-	var millis int
-	_, err = fmt.Sscan(strings.Join(args[2:], " "), &s.worker, &s.life, &s.seed, &millis)
-	s.timeout = time.Duration(millis) * time.Millisecond
-	return s, err
+	Servers      string
+	Paths        []string // of the locks
+	Worker, Life int
+	Seed         uint64
+	Timeout      time.Duration // of the session
 }
 
 // worker takes the locks again and again. Its process is told on its standard input to work and to rest, that it is under
@@ -123,7 +103,8 @@ type hand struct {
 }
 
 func workerMain(name string, args []string) error {
-	s, err := parseSettings(args)
+	var s settings
+	err := json.Unmarshal([]byte(args[0]), &s)
 	if err != nil {
 		return err
 	}
@@ -148,14 +129,14 @@ func workerMain(name string, args []string) error {
 	<-end.Done()
 	select {
 	case <-done:
-	case <-time.After(s.timeout): // it may wait for a lock whose calls cannot be cancelled
+	case <-time.After(s.Timeout): // it may wait for a lock whose calls cannot be cancelled
 	}
 	return w.client.close()
 }
 
 // sit makes the hands.
 func (w *worker) sit() error {
-	for n, lock := range w.paths {
+	for n, lock := range w.Paths {
 		contenders, err := w.client.contenders(lock)
 		if err != nil {
 			return err
@@ -164,12 +145,12 @@ func (w *worker) sit() error {
 			name := path.Base(lock)
 			h := &hand{
 				worker: w, name: name, acquire: c, index: i,
-				random: rand.New(rand.NewPCG(w.seed, uint64(w.settings.worker)<<48|uint64(n)<<40|uint64(i)<<32|uint64(w.life))),
-				think:  thinks(len(w.paths)),
+				random: rand.New(rand.NewPCG(w.Seed, uint64(w.Worker)<<48|uint64(n)<<40|uint64(i)<<32|uint64(w.Life))),
+				think:  thinks(len(w.Paths)),
 			}
 			if name == keptName || name == keptRWName {
 				// For places to be used again, and to be kept for too long.
-				h.think, h.spree = w.timeout, true
+				h.think, h.spree = w.Timeout, true
 			}
 			w.hands = append(w.hands, h)
 		}
@@ -210,7 +191,7 @@ func (w *worker) count() {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	files, _ := os.ReadDir("/proc/self/fd")
-	say(event{Worker: w.worker, Life: w.life, What: eventCount, Counts: &counts{runtime.NumGoroutine(), len(files), int(memory.HeapAlloc)}})
+	say(event{Worker: w.Worker, Life: w.Life, What: eventCount, Counts: &counts{runtime.NumGoroutine(), len(files), int(memory.HeapAlloc)}})
 }
 
 // tellLate writes down when goroutines of this process run late: then its heartbeats were late too.
@@ -219,7 +200,7 @@ func (w *worker) tellLate() {
 	for last := now(); w.end.Err() == nil; last = now() {
 		pause(w.end, every)
 		if at := now(); time.Duration(at-last) > every+notable {
-			say(event{Worker: w.worker, Life: w.life, What: eventLate, From: last + int64(every), To: at})
+			say(event{Worker: w.Worker, Life: w.Life, What: eventLate, From: last + int64(every), To: at})
 		}
 	}
 }
@@ -249,7 +230,7 @@ func (w *hand) patience() time.Duration {
 	if w.random.IntN(8) == 0 {
 		return time.Duration(w.random.Int64N(int64(20 * time.Millisecond)))
 	}
-	return w.timeout/2 + time.Duration(w.random.Int64N(int64(4*w.timeout)))
+	return w.Timeout/2 + time.Duration(w.random.Int64N(int64(4*w.Timeout)))
 }
 
 // take is one turn. What happens to the lock is written down.
@@ -271,7 +252,7 @@ func (w *hand) take(rest context.Context) {
 	w.note(event{What: eventGot, From: from, claim: h.claim})
 	w.work(h)
 	from = now()
-	ctx, cancel = context.WithTimeout(context.Background(), 2*w.timeout)
+	ctx, cancel = context.WithTimeout(context.Background(), 2*w.Timeout)
 	defer cancel()
 	err = h.release(ctx)
 	w.note(event{What: eventFree, From: from, Error: text(err)})
@@ -283,7 +264,7 @@ func (w *hand) work(h *hold) {
 		return
 	}
 	if h.token != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
+		ctx, cancel := context.WithTimeout(context.Background(), w.Timeout)
 		defer cancel()
 		from := now()
 		token, err := h.token(ctx)
@@ -312,7 +293,7 @@ func (w *hand) nap(h *hold) bool {
 		return true
 	}
 	looks := w.random.IntN(2) == 0
-	for end := now() + int64(3*w.timeout); now() < end && w.attack.Load(); {
+	for end := now() + int64(3*w.Timeout); now() < end && w.attack.Load(); {
 		if looks && !w.look(h) {
 			return false
 		}
@@ -324,7 +305,7 @@ func (w *hand) nap(h *hold) bool {
 
 // note completes an event whose call has just returned.
 func (w *hand) note(e event) {
-	e.Lock, e.Hand, e.Worker, e.Life, e.Turn, e.To = w.name, w.index, w.settings.worker, w.life, w.turn, now()
+	e.Lock, e.Hand, e.Worker, e.Life, e.Turn, e.To = w.name, w.index, w.Worker, w.Life, w.turn, now()
 	say(e)
 	for _, p := range w.parts {
 		switch e.What {

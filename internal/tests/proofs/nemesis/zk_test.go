@@ -25,8 +25,8 @@ type zkLock struct {
 }
 
 func newZK(w *worker) (client, error) {
-	conn, _, err := zk.Connect(strings.Split(w.servers, ","), w.timeout, zk.WithLogger(silent{}))
-	return &zkLock{worker: w, path: w.paths[0], conn: conn}, err
+	conn, _, err := zk.Connect(strings.Split(w.Servers, ","), w.Timeout, zk.WithLogger(silent{}))
+	return &zkLock{worker: w, path: w.Paths[0], conn: conn}, err
 }
 
 func (z *zkLock) contenders(string) ([]acquires, error) { return []acquires{z.acquire}, nil }
@@ -39,7 +39,7 @@ const zkPause = 50 * time.Millisecond // before something is tried again
 
 func (z *zkLock) acquire(ctx context.Context) (*hold, error) {
 	z.turn++
-	data := fmt.Sprint(z.settings.worker, " ", z.life, " ", z.turn)
+	data := fmt.Sprint(z.Worker, " ", z.Life, " ", z.turn)
 	lock := zk.NewLock(z.conn, z.path, zk.WorldACL(zk.PermAll))
 	if err := lock.LockWithData([]byte(data)); err != nil {
 		pause(ctx, zkPause)
