@@ -25,60 +25,44 @@ var kinds = map[string]struct {
 	mode string
 	open func(t *testing.T, s *site) (take, error)
 }{
-	"mutex":      {exclusive, openMutex},
+	"mutex":      {exclusive, openMutex(false)},
 	"zk.Lock":    {exclusive, openZkLock},
-	"read":       {shared, openRead},
-	"write":      {exclusive, openWrite},
+	"read":       {shared, openRW(false, (*rwlock.RWMutex).RLock, (*rwlock.RWMutex).RUnlock)},
+	"write":      {exclusive, openRW(false, (*rwlock.RWMutex).Lock, (*rwlock.RWMutex).Unlock)},
 	"semaphore":  {shared, openSemaphore},
-	"lazy-mutex": {exclusive, openLazyMutex},
-	"lazy-read":  {shared, openLazyRead},
-	"lazy-write": {exclusive, openLazyWrite},
-}
-
-func openMutex(t *testing.T, s *site) (take, error) {
-	mx, err := zklock.New(connect(t), s.path)
-	return mutex(mx), err
-}
-
-func openRead(t *testing.T, s *site) (take, error) {
-	rw, err := rwlock.New(connect(t), s.path)
-	return reader(rw), err
-}
-
-func openWrite(t *testing.T, s *site) (take, error) {
-	rw, err := rwlock.New(connect(t), s.path)
-	return writer(rw), err
+	"lazy-mutex": {exclusive, openMutex(true)},
+	"lazy-read":  {shared, openRW(true, (*rwlock.RWMutex).RLock, (*rwlock.RWMutex).RUnlock)},
+	"lazy-write": {exclusive, openRW(true, (*rwlock.RWMutex).Lock, (*rwlock.RWMutex).Unlock)},
 }
 
 // keep is for how long the lazy locks keep their places: longer than any test waits for something. A place is
 // kept for a session timeout at most.
 const keep = 3 * testserver.Patience
 
-func openLazyMutex(t *testing.T, s *site) (take, error) {
-	mx, err := zklock.New(connect(t, session.WithTimeout(keep)), s.path, zklock.WithLazyRelease(keep))
-	return mutex(mx), err
+func openMutex(lazy bool) func(t *testing.T, s *site) (take, error) {
+	return func(t *testing.T, s *site) (take, error) {
+		var opts []zklock.Option
+		if lazy {
+			opts = append(opts, zklock.WithLazyRelease(keep))
+		}
+		mx, err := zklock.New(connect(t, session.WithTimeout(keep)), s.path, opts...)
+		return func(ctx context.Context) (func() error, error) { return mx.Unlock, mx.Lock(ctx) }, err
+	}
 }
 
-func openLazyRead(t *testing.T, s *site) (take, error) {
-	rw, err := rwlock.New(connect(t, session.WithTimeout(keep)), s.path, rwlock.WithLazyRelease(keep))
-	return reader(rw), err
-}
-
-func openLazyWrite(t *testing.T, s *site) (take, error) {
-	rw, err := rwlock.New(connect(t, session.WithTimeout(keep)), s.path, rwlock.WithLazyRelease(keep))
-	return writer(rw), err
-}
-
-func mutex(mx *zklock.Mutex) take {
-	return func(ctx context.Context) (func() error, error) { return mx.Unlock, mx.Lock(ctx) }
-}
-
-func reader(rw *rwlock.RWMutex) take {
-	return func(ctx context.Context) (func() error, error) { return rw.RUnlock, rw.RLock(ctx) }
-}
-
-func writer(rw *rwlock.RWMutex) take {
-	return func(ctx context.Context) (func() error, error) { return rw.Unlock, rw.Lock(ctx) }
+func openRW(
+	lazy bool, lock func(*rwlock.RWMutex, context.Context) error, unlock func(*rwlock.RWMutex) error,
+) func(t *testing.T, s *site) (take, error) {
+	return func(t *testing.T, s *site) (take, error) {
+		var opts []rwlock.Option
+		if lazy {
+			opts = append(opts, rwlock.WithLazyRelease(keep))
+		}
+		rw, err := rwlock.New(connect(t, session.WithTimeout(keep)), s.path, opts...)
+		return func(ctx context.Context) (func() error, error) {
+			return func() error { return unlock(rw) }, lock(rw, ctx)
+		}, err
+	}
 }
 
 func openSemaphore(t *testing.T, s *site) (take, error) {

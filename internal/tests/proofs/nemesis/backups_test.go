@@ -21,7 +21,6 @@ import (
 // These schedules restore servers from a backup, or wipe them, by the runbook in docs/operations.md.
 var backupSchedules = []schedule{
 	{group: "backups", name: "one server restored", beside: true, run: restoredAlone},
-	{group: "backups", name: "three servers restored", beside: true, run: restored},
 	{group: "backups", name: "the epoch in files", beside: true, run: func(t *trial) { restoredEpoch(t, false) }},
 	{group: "backups", name: "the epoch in files of wiped servers", beside: true, run: func(t *trial) { restoredEpoch(t, true) }},
 }
@@ -196,24 +195,6 @@ func restoredAlone(t *trial) {
 		t.Errorf("the store accepts the former holder's %+v after %+v", former, r.store)
 	}
 	r.again(r.store.generation, former)
-}
-
-// Three servers have older data. Each election raises their numbers above all of the epoch before.
-func restored(t *trial) {
-	r := newRestoration(t, voters)
-	number, cZxid, former := r.lostAfterBackup(false)
-	elections := 0
-	for ; cZxid <= number; cZxid = r.cZxid() { // 6
-		if elections++; elections > 5 {
-			t.Fatalf("after %d elections cZxid is %#x, and not above %#x", elections, cZxid, number)
-		}
-		leader := r.leader()
-		r.must(r.Stop(leader))
-		r.must(r.Start(r.ctx, leader))
-		r.must(r.WaitReady(r.ctx))
-	}
-	r.figure("%d elections", elections)
-	r.again(0, former)
 }
 
 // Three servers have older data, or none. Files with the epoch make their numbers go on above those of before.

@@ -163,3 +163,13 @@ func useKey(ctx context.Context, k *zklock.Keyed, key string, way int, work func
 	}
 	return errors.Join(work(ctx), k.Unlock(key))
 }
+
+// metric returns a number that a server tells of itself.
+func metric(ctx context.Context, t *testing.T, e *zktest.Ensemble, name string) (n int) {
+	t.Helper()
+	metrics, err := e.Metrics(ctx, 0)
+	must(t, err)
+	_, err = fmt.Sscan(metrics[name], &n)
+	must(t, err)
+	return n
+}
