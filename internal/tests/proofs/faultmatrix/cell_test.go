@@ -159,7 +159,7 @@ func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
 }
 
 // play runs all contenders, until the fault is over. It returns how long the fresh client took.
-func (c *cell) play(ctx context.Context, first hold, stop func()) (fresh time.Duration, err error) {
+func (c *cell) play(ctx context.Context, first *hold, stop func()) (fresh time.Duration, err error) {
 	var all, others errgroup.Group
 	others.Go(func() error { return c.playOurs(ctx) })
 	others.Go(func() error { return c.playRival(ctx) })
@@ -233,7 +233,7 @@ func (c *cell) answered(ctx context.Context) error {
 	return err
 }
 
-func (c *cell) firstHolds(ctx context.Context) (hold, error) {
+func (c *cell) firstHolds(ctx context.Context) (*hold, error) {
 	if c.subject.first == nil {
 		return nil, nil
 	}
@@ -245,7 +245,7 @@ func (c *cell) firstHolds(ctx context.Context) (hold, error) {
 }
 
 // playFirst releases the lock when the others wait.
-func (c *cell) playFirst(ctx context.Context, h hold) error {
+func (c *cell) playFirst(ctx context.Context, h *hold) error {
 	if h == nil {
 		return nil
 	}

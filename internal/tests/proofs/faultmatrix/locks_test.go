@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/elected"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -38,20 +39,53 @@ func (s subject) fresh() taker {
 }
 
 // taker takes a lock through a manager; it returns what [zklock.Mutex.Acquire] does.
-type taker func(ctx context.Context, m *session.Manager, path string) (hold, error)
+type taker func(ctx context.Context, m *session.Manager, path string) (*hold, error)
 
-// hold is one granted lock, of whatever kind.
-type hold interface {
+// held is what a taker gets: a lease, several, or something like it.
+type held interface {
 	Err() error
 	Done() <-chan struct{} // nil if the kind has none
 	Release(context.Context) error
+}
 
-	// settle makes the holder's first requests, and returns when they are answered.
-	settle(context.Context) error
-	// leases returns its leases, as far as the kind shows them.
-	leases() []*queue.Lease
-	// standing returns the paths of its nodes that the server has.
-	standing(context.Context, *cell) ([]string, error)
+// hold is one granted lock, of whatever kind.
+type hold struct {
+	held
+	leases []*queue.Lease                                   // as far as the kind shows them
+	again  func(context.Context) error                      // its first requests; nil: they are those of the leases
+	owned  func() (dir, prefix string, of *session.Session) // where its node is, if it shows no leases
+}
+
+// settle makes the holder's first requests, and returns when they are answered: of a lease, the last one sets the watch on
+// the holder's own node.
+func (h *hold) settle(ctx context.Context) error {
+	if h.again != nil {
+		return h.again(ctx)
+	}
+	for _, l := range h.leases {
+		if _, err := l.Token(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// single is a hold of one lease.
+func single(l *queue.Lease, err error) (*hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &hold{held: l, leases: []*queue.Lease{l}}, nil
+}
+
+// take takes a lock that is made without an error.
+func take(ctx context.Context, lock interface {
+	Acquire(context.Context) (*queue.Lease, error)
+}, err error) (*hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return single(lock.Acquire(ctx))
 }
 
 func one(queue.Node, queue.Node) int { return 1 }
@@ -76,12 +110,13 @@ func subjects() []subject {
 	}
 }
 
-func mutex(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	return takeMutex(ctx, m, path)
+func mutex(ctx context.Context, m *session.Manager, path string) (*hold, error) {
+	mx, err := zklock.New(m, path)
+	return take(ctx, mx, err)
 }
 
 // trier tries until it has the lock. Each try looks before it enters.
-func trier(ctx context.Context, m *session.Manager, path string) (hold, error) {
+func trier(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	mx, err := zklock.New(m, path)
 	if err != nil {
 		return nil, err
@@ -94,28 +129,20 @@ func trier(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	}
 }
 
-func takeMutex(ctx context.Context, m *session.Manager, path string, opts ...zklock.Option) (hold, error) {
-	mx, err := zklock.New(m, path, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return single(mx.Acquire(ctx))
-}
-
-func multi(ctx context.Context, m *session.Manager, path string) (hold, error) {
+func multi(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	return takeSeveral(ctx, m, path, "a", "b")
 }
 
 // abc takes three locks. middle takes the second of them, so that abc has to wait there.
-func abc(ctx context.Context, m *session.Manager, path string) (hold, error) {
+func abc(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	return takeSeveral(ctx, m, path, "a", "b", "c")
 }
 
-func middle(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	return takeMutex(ctx, m, path+"/b")
+func middle(ctx context.Context, m *session.Manager, path string) (*hold, error) {
+	return mutex(ctx, m, path+"/b")
 }
 
-func takeSeveral(ctx context.Context, m *session.Manager, path string, names ...string) (hold, error) {
+func takeSeveral(ctx context.Context, m *session.Manager, path string, names ...string) (*hold, error) {
 	var locks []zklock.ContextLocker
 	for _, name := range names {
 		l, err := zklock.New(m, path+"/"+name)
@@ -132,23 +159,150 @@ func takeSeveral(ctx context.Context, m *session.Manager, path string, names ...
 	if err != nil {
 		return nil, err
 	}
-	return several{l}, nil
+	return &hold{held: l, leases: l.Leases()}, nil
 }
 
-func writer(ctx context.Context, m *session.Manager, path string) (hold, error) {
+// candidate leads for one term.
+func candidate(ctx context.Context, m *session.Manager, path string) (*hold, error) {
+	t, err := elected.Acquire(ctx, m, path)
+	if err != nil {
+		return nil, err
+	}
+	return &hold{held: t, leases: []*queue.Lease{t.Lease}}, nil
+}
+
+func resigner(ctx context.Context, m *session.Manager, path string) (*hold, error) {
+	t, err := elected.Acquire(ctx, m, path)
+	if err != nil {
+		return nil, err
+	}
+	return &hold{held: resigns{t}, leases: []*queue.Lease{t.Lease}}, nil
+}
+
+type resigns struct{ *elected.Term }
+
+func (r resigns) Release(ctx context.Context) error { return r.Resign(ctx) }
+
+// unlessPending returns the error of a release, or nil if the release is certain. An election does not say whether it is
+// confirmed.
+func unlessPending(err error) error {
+	if errors.Is(err, queue.ErrReleasePending) {
+		return nil
+	}
+	return err
+}
+
+// doing is a hold within a Do.
+type doing struct {
+	*queue.Lease
+	end  context.CancelFunc
+	over <-chan error
+}
+
+// Release ends the Do. That says no more than that the release is under way, unless the lock was lost.
+func (d doing) Release(context.Context) error {
+	d.end()
+	if err := <-d.over; err != nil {
+		return err
+	}
+	return queue.ErrReleasePending
+}
+
+func asyncMutex(ctx context.Context, m *session.Manager, dir string) (*hold, error) {
+	mx, err := zklock.New(m, dir, zklock.WithAsyncRelease())
+	if err != nil {
+		return nil, err
+	}
+	work, end := context.WithCancel(context.WithoutCancel(ctx))
+	inside, over := make(chan context.Context, 1), make(chan error, 1)
+	go func() {
+		over <- mx.Do(ctx, func(ctx context.Context) error {
+			inside <- ctx
+			<-work.Done()
+			return ctx.Err()
+		})
+	}()
+	select {
+	case ctx := <-inside:
+		l, _ := queue.LeaseFrom(ctx)
+		return &hold{held: doing{l, end, over}, leases: []*queue.Lease{l}}, nil
+	case err := <-over:
+		end()
+		return nil, err
+	}
+}
+
+func writer(ctx context.Context, m *session.Manager, path string) (*hold, error) {
+	rw, err := rwlock.New(m, path)
+	return take(ctx, rw, err)
+}
+
+func reader(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	rw, err := rwlock.New(m, path)
 	if err != nil {
 		return nil, err
 	}
-	return single(rw.Acquire(ctx))
+	return take(ctx, rw.Reader(), nil)
 }
 
-func reader(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	rw, err := rwlock.New(m, path)
+// downgraded is a write lock, and then a read lock in its place. It is taken with WithOwner, which
+// shows no leases.
+type downgraded struct {
+	rw    *rwlock.RWMutex
+	reads bool // RUnlock is due; before, Unlock is
+}
+
+func downgrader(ctx context.Context, m *session.Manager, dir string) (*hold, error) {
+	rw, err := rwlock.New(m, dir)
 	if err != nil {
 		return nil, err
 	}
-	return single(rw.Reader().Acquire(ctx))
+	owner := queue.WithOwner(ctx)
+	if err := rw.Lock(owner); err != nil {
+		return nil, err
+	}
+	s, err := m.Session(ctx)
+	if err != nil {
+		return nil, errors.Join(err, rw.Unlock())
+	}
+	d := &downgraded{rw: rw}
+	return &hold{
+		held: d,
+		again: func(context.Context) error { // takes the read lock and gives up the write lock
+			if err := rw.RLock(owner); err != nil {
+				return err
+			}
+			d.reads = true
+			return rw.Unlock()
+		},
+		owned: func() (string, string, *session.Session) {
+			if d.reads {
+				return dir, queue.PrefixRead, s
+			}
+			return dir, queue.PrefixWrite, s
+		},
+	}, nil
+}
+
+func (d *downgraded) Done() <-chan struct{} { return nil }
+
+func (d *downgraded) Err() error {
+	if d.rw.Reader().Held() || d.rw.Held() {
+		return nil
+	}
+	return session.ErrLost
+}
+
+// Release unlocks. That says no more than that the release is under way, unless the lock was lost.
+func (d *downgraded) Release(context.Context) error {
+	unlock := d.rw.Unlock
+	if d.reads {
+		unlock = d.rw.RUnlock
+	}
+	if err := unlock(); err != nil {
+		return err
+	}
+	return queue.ErrReleasePending
 }
 
 // toReader is the weight for a reader: writers count, except the one whose place it has taken.
@@ -162,7 +316,7 @@ func toReader(own, ahead queue.Node) int {
 // leases is the semaphore's limit. Each contender wants two.
 const leases = 3
 
-func two(ctx context.Context, m *session.Manager, path string) (hold, error) {
+func two(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	s, err := semaphore.New(m, path, leases)
 	if err != nil {
 		return nil, err
@@ -170,7 +324,7 @@ func two(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	return single(s.AcquireN(ctx, 2))
 }
 
-func three(ctx context.Context, m *session.Manager, path string) (hold, error) {
+func three(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	s, err := semaphore.New(m, path, leases)
 	if err != nil {
 		return nil, err
@@ -181,7 +335,7 @@ func three(ctx context.Context, m *session.Manager, path string) (hold, error) {
 // resizer makes it one lease more and one less again before it takes two. By either limit these and the three of anybody
 // else are too many. It cannot lower the limit while it holds them: that is an acquisition, which comes after the rival that
 // waits for these leases.
-func resizer(ctx context.Context, m *session.Manager, path string) (hold, error) {
+func resizer(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	s, err := semaphore.New(m, path, leases)
 	if err != nil {
 		return nil, err
@@ -196,10 +350,7 @@ func resizer(ctx context.Context, m *session.Manager, path string) (hold, error)
 
 func asked(_, ahead queue.Node) int { return ahead.Weight }
 
-func inCurators(ctx context.Context, m *session.Manager, path string) (hold, error) {
+func inCurators(ctx context.Context, m *session.Manager, path string) (*hold, error) {
 	s, err := semaphore.New(m, path, 1, semaphore.WithCuratorLayout())
-	if err != nil {
-		return nil, err
-	}
-	return single(s.Acquire(ctx))
+	return take(ctx, s, err)
 }

@@ -31,7 +31,7 @@ func (c *cell) playOurs(ctx context.Context) error {
 }
 
 // enter takes the lock, and returns the hold to work with.
-func (c *cell) enter(ctx context.Context) (hold, error) {
+func (c *cell) enter(ctx context.Context) (*hold, error) {
 	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
 	if err != nil {
 		return nil, err
@@ -41,14 +41,14 @@ func (c *cell) enter(ctx context.Context) (hold, error) {
 }
 
 // giveBack releases a hold within a session timeout.
-func (c *cell) giveBack(ctx context.Context, h hold) error {
+func (c *cell) giveBack(ctx context.Context, h *hold) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return c.release(ctx, within, h)
 }
 
 // sound makes the first requests of a hold, and checks it.
-func (c *cell) sound(ctx context.Context, h hold) error {
+func (c *cell) sound(ctx context.Context, h *hold) error {
 	if err := h.settle(ctx); err != nil && h.Err() == nil {
 		return fmt.Errorf("held, but: %w", err)
 	}
@@ -56,7 +56,7 @@ func (c *cell) sound(ctx context.Context, h hold) error {
 }
 
 // work keeps the lock until the fault is over, if it has struck, or until the lock is lost.
-func (c *cell) work(ctx context.Context, h hold) error {
+func (c *cell) work(ctx context.Context, h *hold) error {
 	if err := c.sound(ctx, h); err != nil {
 		return err
 	}

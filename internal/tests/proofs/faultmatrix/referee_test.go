@@ -18,13 +18,13 @@ type referee struct {
 	forced bool // fixed before the first enters
 
 	mu    sync.Mutex
-	holds map[string][]hold // by whose; those of one client do not exclude each other
-	late  bool              // there were two, by force
+	holds map[string][]*hold // by whose; those of one client do not exclude each other
+	late  bool               // there were two, by force
 }
 
 // enter is called as soon as a lock is granted. It first asks the other holds, and then the new one.
 // All that report held were held at the same time.
-func (r *referee) enter(ctx context.Context, who string, h hold) error {
+func (r *referee) enter(ctx context.Context, who string, h *hold) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
@@ -41,7 +41,7 @@ func (r *referee) enter(ctx context.Context, who string, h hold) error {
 		}
 	}
 	if r.holds == nil {
-		r.holds = make(map[string][]hold)
+		r.holds = make(map[string][]*hold)
 	}
 	r.holds[who] = append(r.holds[who], h)
 	return err
@@ -49,13 +49,13 @@ func (r *referee) enter(ctx context.Context, who string, h hold) error {
 
 // fenced checks that the tokens of a holder that left before another one came are lower. A holder
 // that has not been given a token has none to write with.
-func fenced(ctx context.Context, before, after hold) error {
-	for i, l := range before.leases() {
+func fenced(ctx context.Context, before, after *hold) error {
+	for i, l := range before.leases {
 		old, known := tokenNow(l)
-		if !known || i >= len(after.leases()) {
+		if !known || i >= len(after.leases) {
 			continue
 		}
-		token, err := after.leases()[i].Token(ctx)
+		token, err := after.leases[i].Token(ctx)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -13,7 +12,7 @@ import (
 
 // backed checks a hold against the server: while it reports held, its nodes are there, and no
 // contender ahead excludes it.
-func (c *cell) backed(ctx context.Context, h hold) error {
+func (c *cell) backed(ctx context.Context, h *hold) error {
 	if h.Err() != nil {
 		return told(ctx, h)
 	}
@@ -31,12 +30,12 @@ func (c *cell) backed(ctx context.Context, h hold) error {
 }
 
 // unbacked says why a hold's nodes do not justify it; "" if they do.
-func (c *cell) unbacked(ctx context.Context, h hold) (string, error) {
-	nodes, err := h.standing(ctx, c)
+func (c *cell) unbacked(ctx context.Context, h *hold) (string, error) {
+	nodes, err := c.standing(ctx, h)
 	if err != nil {
 		return "", err
 	}
-	if len(nodes) < max(1, len(h.leases())) {
+	if len(nodes) < max(1, len(h.leases)) {
 		return fmt.Sprintf("of its nodes there are only %q", nodes), nil
 	}
 	for _, node := range nodes {
@@ -58,20 +57,27 @@ func (c *cell) unbacked(ctx context.Context, h hold) (string, error) {
 	return "", nil
 }
 
-// standingOf returns the paths of the leases whose nodes are there. The node of another contender can
-// have the same name.
-func standingOf(ctx context.Context, s *site, leases []*queue.Lease) (nodes []string, err error) {
-	for _, l := range leases {
-		stat, err := s.stat(ctx, l.Path())
+// standing returns the paths of the nodes of a hold that are there. The node of another contender can have the same name.
+func (c *cell) standing(ctx context.Context, h *hold) (nodes []string, err error) {
+	if h.owned != nil {
+		dir, prefix, s := h.owned()
+		names, err := c.site.children(ctx, dir)
+		for _, name := range names {
+			node := path.Join(dir, name)
+			n, _ := queue.ParseNode(name)
+			stat, e := c.site.stat(ctx, node)
+			if err = errors.Join(err, e); stat != nil && n.Prefix == prefix && stat.EphemeralOwner == s.ID() {
+				nodes = append(nodes, node)
+			}
+		}
+		return nodes, err
+	}
+	for _, l := range h.leases {
+		stat, err := c.site.stat(ctx, l.Path())
 		if err != nil {
 			return nil, err
 		}
-		if stat == nil {
-			continue
-		}
-		// A place of a semaphore that was renewed keeps the token of its first node.
-		renewed := strings.Contains(path.Base(l.Path()), queue.PrefixLease)
-		if token, known := tokenNow(l); !known || token == stat.Czxid || renewed && token < stat.Czxid {
+		if token, known := tokenNow(l); stat != nil && (!known || token == stat.Czxid) {
 			nodes = append(nodes, l.Path())
 		}
 	}
@@ -79,7 +85,7 @@ func standingOf(ctx context.Context, s *site, leases []*queue.Lease) (nodes []st
 }
 
 // told checks what the holder hears of a loss.
-func told(ctx context.Context, h hold) error {
+func told(ctx context.Context, h *hold) error {
 	if err := h.Err(); !errors.Is(err, session.ErrLost) {
 		return fmt.Errorf("lost, but the error is %v", err)
 	}
@@ -95,7 +101,7 @@ func told(ctx context.Context, h hold) error {
 }
 
 // release gives a hold up within the given time, and checks the result of Release.
-func (c *cell) release(ctx, within context.Context, h hold) error {
+func (c *cell) release(ctx, within context.Context, h *hold) error {
 	lost := h.Err() != nil
 	err := h.Release(within)
 	c.logf("release: %v", err)
@@ -109,7 +115,7 @@ func (c *cell) release(ctx, within context.Context, h hold) error {
 	case pending:
 		return nil // the cell ends with the proof that it goes
 	case err == nil:
-		nodes, err := h.standing(ctx, c)
+		nodes, err := c.standing(ctx, h)
 		if len(nodes) > 0 {
 			err = fmt.Errorf("released, but %q is still there", nodes)
 		}
