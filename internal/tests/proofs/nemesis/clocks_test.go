@@ -61,9 +61,6 @@ var clockSchedules = []schedule{
 	{group: "clocks", name: "cut before an answer", short: true, beside: true, run: func(t *trial) {
 		cut{run: cutBeforeAnswer, oneWay: 0.5}.repeat(t, 45*time.Second)
 	}},
-	{group: "clocks", name: "an answer held back", beside: true, run: func(t *trial) {
-		cut{styles: []style{idle, idle, writes, writes}, proxied: true, run: heldAnswer, oneWay: 0.5}.repeat(t, 45*time.Second)
-	}},
 	{group: "clocks", name: "the leader stood still", beside: true, run: func(t *trial) {
 		cut{run: leaderStoodStill, oneWay: 0.75}.repeat(t, 45*time.Second)
 	}},
@@ -105,8 +102,6 @@ const (
 // cut is what happens in a try before a follower is cut off.
 type cut struct {
 	seconds []int   // the timeouts of the holders, multiples of the tick; nil: 4, 6, 10
-	styles  []style // nil: idle, writes, writes, busy
-	proxied bool    // holders connect through proxies
 	oneWay  float64 // how often what the leader sends still arrives for a moment
 	rate    float64 // of the servers' clocks; 0: 1
 	environ map[string]string
@@ -290,27 +285,18 @@ type couple struct {
 	rival   *rival
 	timeout time.Duration
 	style   style
-	proxy   *zktest.Proxy // nil: connected to the follower directly
-	own     string        // a node to write
-	early   bool          // lost before the cut
+	own     string // a node to write
+	early   bool   // lost before the cut
 }
 
 // enter connects to the follower, takes a lock of its own, and has a rival wait for it.
 func (l *clockLab) enter(ctx context.Context, c *couple, told bool) error {
 	dir := fmt.Sprintf("/lock%d", l.serial.Add(1))
-	addr := l.Addr(l.follower)
-	if l.proxied {
-		var err error
-		if c.proxy, err = zktest.NewProxy(addr); err != nil {
-			return err
-		}
-		addr = c.proxy.Addr()
-	}
 	var opts []session.Option
 	if told {
 		opts = append(opts, session.WithTickTime(labTick))
 	}
-	m, err := l.connect(ctx, addr, c.timeout, opts...)
+	m, err := l.connect(ctx, l.Addr(l.follower), c.timeout, opts...)
 	if err != nil {
 		return err
 	}
@@ -363,9 +349,6 @@ func (c cut) repeat(t *trial, full time.Duration) (l *clockLab) {
 	t.Helper()
 	if c.seconds == nil {
 		c.seconds = []int{4, 6, 10}
-	}
-	if c.styles == nil {
-		c.styles = []style{idle, writes, writes, busy}
 	}
 	if c.rate == 0 {
 		c.rate = 1
@@ -442,9 +425,6 @@ func (l *clockLab) try() error {
 			<-c.rival.done
 			err = errors.Join(err, c.rival.err)
 		}
-		if c.proxy != nil {
-			defer c.proxy.Close()
-		}
 	}
 	again, stop := context.WithTimeout(l.ctx, tryWithin)
 	defer stop()
@@ -459,7 +439,7 @@ func (l *clockLab) enterAll(ctx context.Context) (err error) {
 	var starts errgroup.Group
 	for _, told := range []bool{false, true} {
 		for _, s := range l.seconds {
-			for _, st := range l.styles {
+			for _, st := range []style{idle, writes, writes, busy} {
 				c := &couple{timeout: time.Duration(s) * time.Second, style: st}
 				l.contest = append(l.contest, c)
 				// zk.Conn pings every third of a timeout from when it has connected.
@@ -546,57 +526,6 @@ func cutBeforeAnswer(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWa
 	l.startWork(ctx, bg)
 	l.writeAt(ctx, bg, at.Add((skip+1)*l.period()))
 	return tr, nil
-}
-
-// An answer to a client is held back for up to three tenths of its session's timeout. Then
-// the follower is cut off as in the first schedule. A client that sends no heartbeats while
-// it waits for an answer is on no list meanwhile.
-func heldAnswer(ctx context.Context, l *clockLab, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
-	at, err := l.moment(ctx)
-	if err != nil {
-		return nil, err
-	}
-	const skip = 4
-	tr := l.setTrap(skip, oneWay)
-	cutAt := at.Add((skip + 1) * l.period())
-	for _, c := range l.contest {
-		bg.Go(func() { c.beHeldBack(ctx, cutAt, l.period()) })
-	}
-	return tr, nil
-}
-
-// beHeldBack holds an answer to a heartbeat back that was sent just before some list, and
-// lets it go shortly before the cut.
-func (c *couple) beHeldBack(ctx context.Context, cutAt time.Time, period time.Duration) {
-	most := c.timeout * 31 / 100
-	// As many lists before the cut as fit in, and an odd number: see moment.
-	lists := (int(most/period)-1)/2*2 + 1
-	if until(ctx, cutAt.Add(-time.Duration(lists)*period-c.timeout/10)) != nil {
-		return
-	}
-	held := c.proxy.HoldReply(zktest.Any())
-	defer held.Release()
-	select {
-	case <-held.Hit():
-	case <-ctx.Done():
-		return
-	}
-	now, last := time.Now(), cutAt.Add(-offset())
-	release := now.Add(most)
-	if c.style == idle {
-		// A heartbeat still has to follow.
-		release = now.Add(most - rand.N(c.timeout/10))
-	}
-	if release.After(last) {
-		release = last
-	}
-	if until(ctx, release) != nil {
-		return
-	}
-	held.Release()
-	if c.style == writes && until(ctx, last) == nil {
-		c.write(ctx)
-	}
 }
 
 // The leader stands still for 1 to 3 s. When it goes on, the follower is cut off just before

@@ -21,24 +21,18 @@ type checks struct {
 	mu       sync.Mutex
 	failures []string
 	grants   int
-	holdings []*holding          // given to a worker and not given back
-	places   map[string]*history // by path of the lock
-	gone     map[place]deletion  // contenders' nodes that an operator took
-	ended    map[position]bool   // in which a hold has ended
-	granted  map[place]int       // how often each node was
-	order    int                 // of the grants: counts them
-	said     map[string]bool     // of which conflicts
+	holdings []*holding                // given to a worker and not given back
+	entries  map[string][]*acquisition // every attempt, by path of the lock, in the order they began
+	gone     map[place]deletion        // contenders' nodes that an operator took
+	ended    map[position]bool         // in which a hold has ended
+	granted  map[place]int             // how often each node was
+	order    int                       // of the grants: counts them
+	said     map[string]bool           // of which conflicts
 	kept     *keptPlaces
-}
-
-// history is the record of one path.
-type history struct {
-	entries []*acquisition // every attempt, in the order they began
 }
 
 // acquisition is one attempt to get a lock: one node.
 type acquisition struct {
-	k          *worker
 	c          *call
 	start, end time.Time // end is zero until it has left or the hold has ended
 	node       place     // once granted; of several, the last
@@ -66,11 +60,10 @@ type holding struct {
 	c      *call
 	nodes  []place
 	report func() bool
-	over   bool
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), ended: make(map[position]bool), granted: make(map[place]int), said: make(map[string]bool), kept: newKeptPlaces(w)}
+	return &checks{w: w, entries: make(map[string][]*acquisition), gone: make(map[place]deletion), ended: make(map[position]bool), granted: make(map[place]int), said: make(map[string]bool), kept: newKeptPlaces(w)}
 }
 
 func (cs *checks) fail(format string, args ...any) {
@@ -86,13 +79,6 @@ func (cs *checks) failed() []string {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return slices.Clone(cs.failures)
-}
-
-func (cs *checks) placeLocked(p string) *history {
-	if cs.places[p] == nil {
-		cs.places[p] = &history{}
-	}
-	return cs.places[p]
 }
 
 // attempt is called with each uuid that is drawn on behalf of a worker's call.
@@ -116,9 +102,8 @@ func (cs *checks) enterLocked(c *call) {
 	if c.entry != nil && c.entry.end.IsZero() {
 		c.entry.end = time.Now()
 	}
-	c.entry = &acquisition{k: c.worker, c: c, start: time.Now()}
-	h := cs.placeLocked(c.path)
-	h.entries = append(h.entries, c.entry)
+	c.entry = &acquisition{c: c, start: time.Now()}
+	cs.entries[c.path] = append(cs.entries[c.path], c.entry)
 }
 
 // hold is the trace hook for grants. A lock of several parts grants each of them.
@@ -147,7 +132,6 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	grant := grantInfo{cs.order, cs.w.limits.under(k, info.Path, c.began)}
 	c.grants[info.Path] = grant
 	lost, deleted := cs.gone[at]
-	h := cs.placeLocked(k.current.path)
 	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && cs.w.kind.keeps == nil {
 		wrong = append(wrong, fmt.Sprintf("%s is granted for the %dth time", info.Node, cs.granted[at]))
 	}
@@ -157,7 +141,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	case deleted:
 	default:
 		wrong = append(wrong, cs.outOfTurn(k, n, at, all, grant.limit)...)
-		if late := cs.latenessLocked(h, e); whole && late > prompt {
+		if late := cs.latenessLocked(e); whole && late > prompt {
 			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
 		}
 	}
@@ -285,7 +269,7 @@ func sessionName(id int64) string {
 const prompt = 400 * time.Millisecond
 
 // latenessLocked returns how long before its grant the contender could have been granted.
-func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
+func (cs *checks) latenessLocked(e *acquisition) time.Duration {
 	if cs.w.kind.unordered || cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
 		return 0
 	}
@@ -299,7 +283,7 @@ func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 	}
 	var all []leaving
 	total := 0
-	for _, o := range h.entries {
+	for _, o := range cs.entries[e.c.path] {
 		ahead := !o.start.After(e.start.Add(50 * time.Millisecond))
 		if o.node.node != "" {
 			ahead = o.seq < e.seq // it may have begun later, where directories had to be made

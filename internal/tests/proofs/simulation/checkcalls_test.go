@@ -116,7 +116,7 @@ func (cs *checks) othersLocked(c *call) bool {
 // besideLocked returns what the other attempts during a call weigh for it, and how many they are.
 func (cs *checks) besideLocked(c *call) (weight, n int) {
 	shortly := cs.shortly(c)
-	for _, o := range cs.placeLocked(c.path).entries {
+	for _, o := range cs.entries[c.path] {
 		// A call whose hold has ended before it could have the lock object contends again.
 		again := o.c.m == c.m && o.c.perCall && !o.c.finished
 		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {

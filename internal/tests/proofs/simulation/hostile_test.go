@@ -142,7 +142,7 @@ func (cs *checks) strangers(c *call) bool {
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return slices.ContainsFunc(cs.placeLocked(c.path).entries, func(o *acquisition) bool {
+	return slices.ContainsFunc(cs.entries[c.path], func(o *acquisition) bool {
 		if o.c == c || !chaos && !o.c.dropped && !o.end.IsZero() && o.end.Before(c.began.Add(-cs.shortly(c))) {
 			return false
 		}
@@ -166,8 +166,8 @@ func (cs *checks) wanted(c *call) int {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	parts := map[*call]int{c: len(cs.w.kind.partsOf(c))}
-	for _, h := range cs.places {
-		for _, o := range h.entries {
+	for _, all := range cs.entries {
+		for _, o := range all {
 			if o.c.m == c.m && (!o.c.finished || o.end.IsZero() || o.end.After(c.began.Add(-cs.shortly(c)))) {
 				parts[o.c] = len(cs.w.kind.partsOf(o.c))
 			}

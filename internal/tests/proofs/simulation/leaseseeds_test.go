@@ -138,7 +138,8 @@ func (a *attack) run(t *testing.T) {
 	w := &world{seed: a.seed, plan: plan{servers: 3}, trace: newTrace(), server: a.srv}
 	w.checks, w.limits = newChecks(w), newLimits(w)
 	a.way = newEndpoint(w, firstManager, "holder")
-	a.way.pinned, a.way.delays = a.home, map[zktest.Direction]time.Duration{zktest.ToServer: delay, zktest.ToClient: delay + a.late}
+	a.way.pinned = a.home
+	a.way.delays = map[zktest.Direction]time.Duration{zktest.ToServer: delay, zktest.ToClient: delay + a.late}
 	a.holder, a.other = a.connect(t, a.way.dial), a.connect(t, a.elsewhere())
 	defer time.Sleep(5 * time.Second) // what is on its way arrives nowhere
 	defer a.way.cut()

@@ -52,7 +52,9 @@ var mixed = usages{
 }
 
 // mixedHabits are the modes that workers of one manager use most of the time.
-var mixedHabits = [][]string{{"plain", "local", "all", "read", "1"}, {"local", "do", "all", "write", "2"}, {"all", "write", "read", "1", "3"}}
+var mixedHabits = [][]string{
+	{"plain", "local", "all", "read", "1"}, {"local", "do", "all", "write", "2"}, {"all", "write", "read", "1", "3"},
+}
 
 func below(path string, parts []part) []part {
 	out := slices.Clone(parts)
