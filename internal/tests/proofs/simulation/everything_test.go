@@ -9,8 +9,9 @@ import (
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks
-// across them. Two of the mutexes and another RWMutex are keys of a Keyed. In some worlds calls enter no long queue,
-// and the servers insist on SASL. Sessions have few nodes, counters are near their end, and functions of a Do panic. Each path has one type of lock, so a conflict is never expected.
+// across them. Two of the mutexes and another RWMutex are keys of a Keyed. In some worlds the servers insist on SASL.
+// Sessions have few nodes, counters are near their end, and functions of a Do panic. Each path has one type of lock, so a
+// conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
 	modes:     everything.modes(),
@@ -88,14 +89,11 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		return opts
 	}
 	mutex := func(mode string) *zklock.Mutex { return b.mutex("/m", options(mode)...) }
-	ofRW := func(more rwlock.Option) []rwlock.Option {
-		return []rwlock.Option{more}
-	}
 	lazy := func(mode string) *rwlock.RWMutex {
-		return b.rwlock("/r", ofRW(rwlock.WithLazyRelease(k.keeps[mode]))...)
+		return b.rwlock("/r", rwlock.WithLazyRelease(k.keeps[mode]))
 	}
-	rw, plain := lazy("read"), b.rwlock("/r", ofRW(rwlock.WithAsyncRelease())...)
-	rwKey := b.rwKey("r", ofRW(rwlock.WithLazyRelease(k.keeps["key read"]))...)
+	rw, plain := lazy("read"), b.rwlock("/r", rwlock.WithAsyncRelease())
+	rwKey := b.rwKey("r", rwlock.WithLazyRelease(k.keeps["key read"]))
 	sem := b.semaphore("/s", semaphore.WithAsyncRelease())
 	out := map[string]any{
 		"lazy": mutex("lazy"), "handed": b.key("m", options("handed")...), "local": mutex("local"),
