@@ -3,192 +3,135 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
-	"path"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Short names for the tests of this package.
-var (
-	patient = expect.Patient
-	must    = expect.NoError
-	wantErr = expect.Match
+// dir is the path of the semaphore, and those of Curator's layout.
+const (
+	dir    = "/limits/a"
+	leases = dir + "/leases"
+	locks  = dir + "/locks"
 )
 
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	return expect.Receive(tb, what, ch)
+var curators = semaphore.WithCuratorLayout()
+
+// world is a bubble, in which semaphores are at dir.
+type world struct{ *bubble.World }
+
+func run(t *testing.T, f func(w world)) {
+	t.Helper()
+	bubble.Run(t, func(w *bubble.World) { f(world{w}) })
 }
 
-// long is a session timeout for tests in which no session may be lost by itself.
-const long = 20 * time.Second
-
-// connect returns a manager on the shared server. For leases it is another process.
-func connect(tb testing.TB, opts ...session.Option) *session.Manager {
-	tb.Helper()
-	opts = append([]session.Option{session.WithTimeout(long)}, opts...)
-	return testserver.Connect(tb, testserver.Server(tb).Addr(0), opts...)
+// sem returns a semaphore of another process.
+func (w world) sem(limit int, opts ...semaphore.Option) *semaphore.Semaphore {
+	w.T.Helper()
+	return w.semOn(w.Connect(), limit, opts...)
 }
 
-// behind returns a manager behind a proxy.
-func behind(tb testing.TB, proxy *zktest.Proxy) *session.Manager {
-	tb.Helper()
-	return testserver.Connect(tb, proxy.Addr(), session.WithTimeout(long))
-}
-
-func newSem(tb testing.TB, m *session.Manager, path string, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
-	tb.Helper()
-	s, err := semaphore.New(m, path, limit, opts...)
-	must(tb, err)
+func (w world) semOn(m *session.Manager, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
+	w.T.Helper()
+	s, err := semaphore.New(m, dir, limit, opts...)
+	w.Must(err)
 	return s
 }
 
-// persistent creates a directory that is never removed, with its parents.
-func persistent(tb testing.TB, dir, data string) {
-	tb.Helper()
-	if parent := path.Dir(dir); parent != "/" {
-		if ok, _, err := testserver.Admin(tb).Exists(parent); err != nil || !ok {
-			persistent(tb, parent, "")
-		}
-	}
-	_, err := testserver.Admin(tb).Create(dir, []byte(data), 0, zk.WorldACL(zk.PermAll))
-	must(tb, err)
-}
-
-// dataOf returns the data of a node.
-func dataOf(tb testing.TB, node string) string {
-	tb.Helper()
-	data, _, err := testserver.Admin(tb).Get(node)
-	must(tb, err)
-	return string(data)
-}
-
-// wantText checks that the text of an error has all of words.
-func wantText(tb testing.TB, err error, words ...string) {
-	tb.Helper()
-	for _, w := range words {
-		if !strings.Contains(fmt.Sprint(err), w) {
-			tb.Errorf("error %q does not say %q", err, w)
+// says wants an error whose text has all of words.
+func (w world) says(err, target error, words ...string) {
+	w.T.Helper()
+	w.Want("the call", err, target)
+	for _, word := range words {
+		if !strings.Contains(fmt.Sprint(err), word) {
+			w.Errorf("error %q does not say %q", err, word)
 		}
 	}
 }
 
 // call is an AcquireN under way.
 type call struct {
+	*bubble.Call
+	w      world
 	cancel context.CancelFunc
-	done   chan struct{}
 	lease  *queue.Lease
-	err    error
 }
 
-func begin(tb testing.TB, s *semaphore.Semaphore, n int) *call {
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		c.lease, c.err = s.AcquireN(ctx, n)
-	}()
-	tb.Cleanup(func() {
-		cancel()
-		<-c.done
+// begin begins an AcquireN, and returns when it can do nothing but wait.
+func (w world) begin(s *semaphore.Semaphore, n int) *call {
+	ctx, cancel := context.WithCancel(w.Context())
+	c := &call{w: w, cancel: cancel}
+	c.Call = w.Go(func() (err error) {
+		c.lease, err = s.AcquireN(ctx, n)
+		return err
 	})
 	return c
 }
 
-// enter begins an AcquireN and returns when it has a node.
-func enter(tb testing.TB, s *semaphore.Semaphore, n int) *call {
-	tb.Helper()
-	return enterAt(tb, s, n, s.Path())
-}
-
-// enterAt is enter for a layout in which waiters have their nodes in dir.
-func enterAt(tb testing.TB, s *semaphore.Semaphore, n int, dir string) *call {
-	tb.Helper()
-	before := len(testserver.Children(tb, dir))
-	c := begin(tb, s, n)
-	testserver.WaitChildren(tb, dir, before+1)
-	return c
-}
-
 // get waits for the call and returns its lease.
-func (c *call) get(tb testing.TB) *queue.Lease {
-	tb.Helper()
-	must(tb, c.fail(tb))
+func (c *call) get() *queue.Lease {
+	c.w.T.Helper()
+	c.w.Must(c.Err())
 	return c.lease
 }
 
-// fail waits for the call and returns its error.
-func (c *call) fail(tb testing.TB) error {
-	tb.Helper()
-	receive(tb, "the end of AcquireN", c.done)
-	return c.err
-}
-
-// waits fails the test if the call has returned. It shows only that the call has not returned yet, so use it when the
-// state of the server says that the call cannot return.
-func (c *call) waits(tb testing.TB, why string) {
-	tb.Helper()
-	select {
-	case <-c.done:
-		tb.Fatalf("AcquireN returned (%v), though %s", c.err, why)
-	default:
-	}
-}
-
 // take acquires n leases, which must be free.
-func take(tb testing.TB, s *semaphore.Semaphore, n int) *queue.Lease {
-	tb.Helper()
-	l, err := s.TryAcquireN(patient(tb), n)
-	must(tb, err)
+func (w world) take(s *semaphore.Semaphore, n int) *queue.Lease {
+	w.T.Helper()
+	l, err := s.TryAcquireN(w.Context(), n)
+	w.Must(err)
 	return l
 }
 
-// busy checks that n leases are not free.
-func busy(tb testing.TB, s *semaphore.Semaphore, n int) {
-	tb.Helper()
-	_, err := s.TryAcquireN(patient(tb), n)
-	wantErr(tb, fmt.Sprintf("TryAcquireN of %d", n), err, queue.ErrBusy)
+// busy wants n leases not to be free.
+func (w world) busy(s *semaphore.Semaphore, n int) {
+	w.T.Helper()
+	_, err := s.TryAcquireN(w.Context(), n)
+	w.Want(fmt.Sprintf("TryAcquireN of %d", n), err, queue.ErrBusy)
 }
 
-func release(tb testing.TB, leases ...*queue.Lease) {
-	tb.Helper()
-	for _, l := range leases {
-		must(tb, l.Release(patient(tb)))
+func (w world) release(all ...*queue.Lease) {
+	w.T.Helper()
+	for _, l := range all {
+		w.Must(l.Err())
+		w.Must(l.Release(w.Context()))
 	}
 }
 
-// layouts are the semaphore's own layout and Curator's.
-var layouts = []struct {
-	name string
-	opts []semaphore.Option
-	// leases and queue are the directories of the leases and of the waiters, below the path.
-	leases, queue string
-}{
-	{"plain", nil, "", ""},
-	{"Curator's", []semaphore.Option{semaphore.WithCuratorLayout()}, "/leases", "/locks"},
+// resize begins a Resize.
+func (w world) resize(s *semaphore.Semaphore, n int) *bubble.Call {
+	return w.Go(func() error { return s.Resize(w.Context(), n) })
 }
 
-// under matches all requests for a directory and below it.
-func under(dir string) zktest.Match {
-	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
+func (w world) limit(s *semaphore.Semaphore, want int) {
+	w.T.Helper()
+	if got, err := s.Limit(w.Context()); err != nil || got != want {
+		w.Errorf("limit %d, %v, want %d", got, err, want)
+	}
 }
 
-// forge creates the node of a contender by hand, and returns its path.
-func forge(tb testing.TB, dir, prefix string) string {
-	tb.Helper()
-	node, err := testserver.Admin(tb).Create(
-		path.Join(dir, "_c_"+uuid.NewString()+"-"+prefix), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-	must(tb, err)
-	return node
+// contenders wants so many of them, in the semaphore's own layout.
+func (w world) contenders(n int) {
+	w.T.Helper()
+	w.WantNodes("of the contenders", dir, n)
+}
+
+// of matches requests of a process.
+func (w world) of(m *session.Manager, match zktest.Match) zktest.Match {
+	id := w.Session(m).ID()
+	return func(r zktest.Request) bool { return r.Session == id && match(r) }
+}
+
+// writes matches requests for the semaphore that need a quorum.
+func writes(r zktest.Request) bool {
+	return strings.HasPrefix(r.Path, dir) && !zktest.Any(zktest.OpSync, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpExists)(r)
+}
+
+func listing(dir string) zktest.Match {
+	return func(r zktest.Request) bool { return r.Op == zktest.OpGetChildren2 && r.Path == dir }
 }

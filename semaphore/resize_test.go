@@ -3,13 +3,15 @@ package semaphore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -17,351 +19,523 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// resizing begins a Resize, and returns when it waits in the queue behind others.
-func resizing(ctx context.Context, tb testing.TB, s *semaphore.Semaphore, n int) <-chan error {
-	tb.Helper()
-	contenders := func() (all []string) {
-		for _, name := range testserver.Children(tb, s.Path()) {
-			if _, ok := queue.ParseNode(name); ok {
-				all = append(all, name)
-			}
-		}
-		return all
-	}
-	before := len(contenders())
-	done := make(chan error, 1)
-	go func() { done <- s.Resize(ctx, n) }()
-	zktest.Eventually(tb, testserver.Patience, "Resize to enter the queue", func() bool { return len(contenders()) > before })
-	return done
-}
-
-// under way fails the test if a Resize has returned, as waits does for an AcquireN.
-func underWay(tb testing.TB, done <-chan error, why string) {
-	tb.Helper()
-	select {
-	case err := <-done:
-		tb.Fatalf("Resize returned (%v), though %s", err, why)
-	default:
-	}
-}
-
 // A lower limit revokes no lease. Resize waits in the queue for what is to go, first come, first served, and holds it until
 // the limit is set.
 func TestResizeDown(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 4)
-	var held []*queue.Lease
-	for range 4 {
-		held = append(held, take(t, s, 1))
-	}
-	ahead := enter(t, newSem(t, connect(t), dir, 4), 1)
-	done := resizing(ctx, t, newSem(t, connect(t), dir, 4), 2)
-	behind := enter(t, newSem(t, connect(t), dir, 4), 1)
-	release(t, held[0])
-	inAhead := ahead.get(t)
-	release(t, held[1])
-	busy(t, s, 1)
-	underWay(t, done, "three are held of four")
-	behind.waits(t, "it comes after Resize, which waits")
-	wantLimit(t, s, 4)
-	release(t, held[2])
-	must(t, receive(t, "Resize", done))
-	wantLimit(t, s, 2)
-	behind.waits(t, "two are held of two")
-	busy(t, s, 1)
-	must(t, held[3].Err())
-	release(t, held[3])
-	release(t, behind.get(t), inAhead)
-	release(t, take(t, s, 2))
+	run(t, func(w world) {
+		s := w.sem(4)
+		var held []*queue.Lease
+		for range 4 {
+			held = append(held, w.take(s, 1))
+		}
+		ahead := w.begin(w.sem(4), 1)
+		done := w.resize(w.sem(4), 2)
+		behind := w.begin(w.sem(4), 1)
+		w.release(held[0])
+		inAhead := ahead.get()
+		w.release(held[1])
+		w.busy(s, 1)
+		done.Waits("three are held of four")
+		behind.Waits("it comes after Resize, which waits")
+		w.limit(s, 4)
+		w.release(held[2])
+		w.Must(done.Err())
+		w.limit(s, 2)
+		behind.Waits("two are held of two")
+		w.busy(s, 1)
+		w.release(held[3])
+		w.release(behind.get(), inAhead)
+		w.release(w.take(s, 2))
+	})
 }
 
 // A waiter for more leases than the new limit gets an error, and keeps out no other contender. One that came before Resize is
 // let in by the old limit.
 func TestResizeBelowRequest(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 3)
-	held := take(t, s, 1)
-	before := enter(t, newSem(t, connect(t), dir, 3), 3)
-	done := resizing(ctx, t, s, 2)
-	large := enter(t, newSem(t, connect(t), dir, 3), 3)
-	small := enter(t, newSem(t, connect(t), dir, 3), 1)
-	release(t, held)
-	all := before.get(t)
-	underWay(t, done, "three are held of three")
-	release(t, all)
-	must(t, receive(t, "Resize", done))
-	err := large.fail(t)
-	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
-	wantText(t, err, "weight 3: the limit is 2")
-	in := small.get(t)
-
-	// So does a later contender that does not know the limit.
-	later := newSem(t, connect(t), dir, 3)
-	_, err = later.AcquireN(ctx, 3)
-	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
-	_, err = later.TryAcquireN(ctx, 3)
-	wantErr(t, "TryAcquireN of 3 of 2", err, session.ErrInvalid)
-	waitContenders(t, dir, 1)
-	release(t, in)
+	run(t, func(w world) {
+		s := w.sem(3)
+		held := w.take(s, 1)
+		before := w.begin(w.sem(3), 3)
+		done := w.resize(s, 2)
+		large := w.begin(w.sem(3), 3)
+		small := w.begin(w.sem(3), 1)
+		w.release(held)
+		all := before.get()
+		done.Waits("three are held of three")
+		w.release(all)
+		w.Must(done.Err())
+		w.says(large.Err(), session.ErrInvalid, "weight 3: the limit is 2")
+		in := small.get()
+		later := w.sem(3) // does not know the limit
+		_, err := later.TryAcquireN(w.Context(), 3)
+		w.Want("TryAcquireN of 3 of 2", err, session.ErrInvalid)
+		_, err = later.AcquireN(w.Context(), 3)
+		w.Want("AcquireN of 3 of 2", err, session.ErrInvalid)
+		w.contenders(1)
+		w.release(in)
+	})
 }
 
 // A Resize that waits gives up when its context ends or when it has waited for as long as it may, says who was ahead, and
 // leaves nothing behind. The limit is as before.
 func TestResizeGivesUp(t *testing.T) {
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 2)
-	held := take(t, s, 2)
-	ctx, cancel := context.WithCancel(patient(t))
-	done := resizing(ctx, t, newSem(t, connect(t), dir, 2), 1)
-	waits := enter(t, newSem(t, connect(t), dir, 2), 1)
-	cancel()
-	ended := receive(t, "Resize", done)
-	wantErr(t, "Resize", ended, context.Canceled)
-	waitedFor := s.Resize(queue.WithMaxWait(patient(t), time.Millisecond), 1)
-	wantErr(t, "Resize", waitedFor, queue.ErrMaxWait)
-	for _, err := range []error{ended, waitedFor} {
-		wantText(t, err, "resize "+dir)
-		if wait := new(queue.WaitError); !errors.As(err, &wait) {
-			t.Errorf("%v does not say why it had to wait", err)
+	run(t, func(w world) {
+		s := w.sem(2)
+		held := w.take(s, 2)
+		ended, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		for _, c := range []struct {
+			ctx  context.Context
+			want error
+		}{{ended, context.Canceled}, {queue.WithMaxWait(w.Context(), time.Second), queue.ErrMaxWait}} {
+			done := w.Go(func() error { return w.sem(2).Resize(c.ctx, 1) })
+			waits := w.begin(w.sem(2), 1)
+			cancel()
+			err := done.Err()
+			w.says(err, c.want, "resize "+dir)
+			if wait := new(queue.WaitError); !errors.As(err, &wait) {
+				t.Errorf("%v does not say why it had to wait", err)
+			}
+			w.limit(s, 2)
+			w.contenders(2)
+			w.release(held)
+			held = waits.get()
+			w.release(held)
+			held = w.take(s, 2)
 		}
-	}
-	wantLimit(t, s, 2)
-	testserver.WaitChildren(t, dir, 2)
-	release(t, held)
-	release(t, waits.get(t))
-	testserver.WaitChildren(t, dir, 0)
+	})
 }
 
 // Two that change the limit at the same time come one after the other. One that waits for what is to go begins again when the
 // limit is another by then.
 func TestResizeBehindAnother(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 4)
-	held := []*queue.Lease{take(t, s, 1), take(t, s, 3)}
-	lower := resizing(ctx, t, newSem(t, connect(t), dir, 4), 2)
-	must(t, s.Resize(ctx, 6))
-	late := newSem(t, connect(t), dir, 4)
-	zktest.Eventually(t, testserver.Patience, "Resize to ask for the new difference", func() bool {
-		return slices.ContainsFunc(testserver.Children(t, dir), func(name string) bool { return strings.Contains(name, "-x4-lease-") })
+	run(t, func(w world) {
+		s := w.sem(4)
+		one, three := w.take(s, 1), w.take(s, 3)
+		lower := w.resize(w.sem(4), 2)
+		w.Must(s.Resize(w.Context(), 6))
+		w.asksFor("-x4-lease-")
+		late := w.sem(4)
+		w.busy(late, 1)
+		w.release(three)
+		w.Must(lower.Err())
+		w.limit(s, 2)
+		w.release(w.take(late, 1), one)
+		w.contenders(0)
 	})
-	busy(t, late, 1)
-	release(t, held[1])
-	must(t, receive(t, "Resize", lower))
-	wantLimit(t, s, 2)
-	release(t, take(t, late, 1), held[0])
-	waitContenders(t, dir, 0)
+}
+
+// asksFor wants a contender in whose name is this.
+func (w world) asksFor(weight string) {
+	w.T.Helper()
+	if nodes := w.Nodes(dir); !slices.ContainsFunc(nodes, func(node string) bool { return strings.Contains(node, weight) }) {
+		w.Errorf("nobody asks for %s: %q", weight, nodes)
+	}
 }
 
 // One that waits for what is to go keeps its place when another change ahead of it has lowered the limit. So changes that go on
 // keep nobody waiting.
 func TestResizeKeepsItsPlace(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 6)
-	one, three := take(t, s, 1), take(t, s, 3)
-	first := resizing(ctx, t, newSem(t, connect(t), dir, 6), 3)
-	proxy := testserver.Proxy(t)
-	second := resizing(ctx, t, newSem(t, testserver.Connect(t, proxy.Addr()), dir, 6), 1)
-	release(t, one)
-	must(t, receive(t, "the first", first))
-	wantLimit(t, s, 3)
-	release(t, three)
-	must(t, receive(t, "the second", second))
-	wantLimit(t, s, 1)
-	waitContenders(t, dir, 0)
-	if n := proxy.Count(zktest.On(zktest.OpCreate, dir)); n != 1 {
-		t.Errorf("the second has entered %d times", n)
-	}
-}
-
-// The limit of Resize counts, whatever New is given, until ResetLimit.
-func TestResizeOverridesNew(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	persistent(t, dir, "")
-	must(t, newSem(t, connect(t), dir, 3).Resize(ctx, 2)) // before the first contender
-	if got := dataOf(t, dir); got != `{"maxLeases":2,"version":2}` {
-		t.Errorf("data %s", got)
-	}
-	for _, limit := range []int{1, 2, 3, 7} {
-		s := newSem(t, connect(t), dir, limit)
-		l := take(t, s, 1)
-		release(t, take(t, s, 1))
-		rest := take(t, s, 1)
-		busy(t, s, 1)
-		all, err := s.Contenders(ctx)
-		if err != nil || len(all) != 2 || !all[1].Holder {
-			t.Errorf("contenders %+v, %v", all, err)
+	run(t, func(w world) {
+		s, m := w.sem(6), w.Connect()
+		one, three := w.take(s, 1), w.take(s, 3)
+		first, second := w.resize(w.sem(6), 3), w.resize(w.semOn(m, 6), 1)
+		w.release(one)
+		w.Must(first.Err())
+		w.limit(s, 3)
+		w.release(three)
+		w.Must(second.Err())
+		w.limit(s, 1)
+		w.contenders(0)
+		if n := w.Count(w.of(m, zktest.On(zktest.OpCreate, dir))); n != 1 {
+			t.Errorf("the second has entered %d times", n)
 		}
-		release(t, l, rest)
-	}
-	s := newSem(t, connect(t), dir, 5)
-	release(t, take(t, s, 2))
-	must(t, s.ResetLimit(ctx))
-	release(t, take(t, s, 5))
-	_, err := newSem(t, connect(t), dir, 2).TryAcquire(ctx)
-	wantErr(t, "the limit of Resize, after it was taken back", err, queue.ErrConflict)
+	})
 }
 
-// The limit of Resize stays when nobody uses the semaphore. The limit that New was given does not.
-func TestResizeStays(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 2)
-	must(t, s.Resize(ctx, 5)) // makes the directory
-	wantLimit(t, newSem(t, connect(t), dir, 3), 5)
-	release(t, take(t, s, 5))
-	_, err := s.AcquireN(ctx, 6)
-	wantErr(t, "AcquireN of 6 of 5", err, session.ErrInvalid)
-	wantText(t, err, "6 leases: the limit is 5")
-	must(t, s.Resize(ctx, 1))
-	if got := testserver.Children(t, dir); len(got) != 1 || got[0] != "limit" {
-		t.Errorf("children %v, want the one that keeps the directory", got)
-	}
-	wantLimit(t, s, 1)
-
-	must(t, s.ResetLimit(ctx))
-	must(t, s.ResetLimit(ctx)) // no error, although no limit was set
-	wantLimit(t, s, 2)
-	release(t, take(t, s, 2))
-	if testserver.HasContainers(t) {
-		zktest.Eventually(t, testserver.Patience, "the directory to go", func() bool {
-			ok, _, err := testserver.Admin(t).Exists(dir)
-			must(t, err)
-			return !ok
-		})
-		wantLimit(t, newSem(t, connect(t), dir, 7), 7)
-	}
-}
-
-func wantLimit(tb testing.TB, s *semaphore.Semaphore, want int) {
-	tb.Helper()
-	if got, err := s.Limit(patient(tb)); err != nil || got != want {
-		tb.Errorf("limit %d, %v, want %d", got, err, want)
-	}
-}
-
-// waitContenders waits until there are n contenders in a directory that also has the child of Resize.
-func waitContenders(tb testing.TB, dir string, n int) {
-	tb.Helper()
-	testserver.WaitChildren(tb, dir, n+1)
+// The limit of Resize counts, whatever New is given, until ResetLimit. It stays when nobody uses the semaphore. The limit that
+// New was given does not.
+func TestResizeOverridesNew(t *testing.T) {
+	run(t, func(w world) {
+		ctx, s := w.Context(), w.sem(3)
+		w.Must(s.Resize(ctx, 2)) // before the first contender: it makes the directory
+		if got := w.Data(dir); got != `{"maxLeases":2,"version":2}` {
+			t.Errorf("data %s", got)
+		}
+		for _, limit := range []int{1, 2, 7} {
+			s := w.sem(limit)
+			l := w.take(s, 1)
+			w.release(w.take(s, 1))
+			rest := w.take(s, 1)
+			w.busy(s, 1)
+			if all, err := s.Contenders(ctx); err != nil || len(all) != 2 || !all[1].Holder {
+				t.Errorf("contenders %+v, %v", all, err)
+			}
+			w.release(l, rest)
+		}
+		_, err := s.AcquireN(ctx, 3)
+		w.says(err, session.ErrInvalid, ": the limit is 2")
+		w.ReapContainers()
+		w.limit(w.sem(7), 2)
+		w.Must(s.ResetLimit(ctx))
+		w.release(w.take(s, 3))
+		w.Must(s.ResetLimit(ctx)) // no error, although no limit was set
+		_, err = w.sem(2).TryAcquire(ctx)
+		w.Want("the limit of Resize, after it was taken back", err, queue.ErrConflict)
+		w.ReapContainers()
+		w.limit(w.sem(7), 7)
+	})
 }
 
 // A Resize succeeds although its request or its reply is lost. It keeps its node until it knows what became of the request.
 func TestResizeInDoubt(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		fault func(*zktest.Proxy, zktest.Match) *zktest.Fault
-	}{
-		{"the set is lost", (*zktest.Proxy).CutBefore},
-		{"its reply is lost", (*zktest.Proxy).CutAfterCommit},
+	for what, fault := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
+		"the set is lost": (*zktest.Server).CutBefore, "its reply is lost": (*zktest.Server).CutAfterCommit,
 	} {
 		for _, to := range []int{1, 3} {
-			t.Run(fmt.Sprintf("%s, to %d", c.name, to), func(t *testing.T) {
-				dir := testserver.Path(t)
-				proxy := testserver.Proxy(t)
-				s := newSem(t, behind(t, proxy), dir, 2)
-				l := take(t, s, 1)
-				proxy.ResetRequests()
-				multi := zktest.On(zktest.OpMulti, dir+"/")
-				fault := c.fault(proxy, multi)
-				done := make(chan error, 1)
-				go func() { done <- s.Resize(patient(t), to) }()
-				receive(t, "the fault", fault.Hit())
-				again := proxy.HoldRequest(multi)
-				receive(t, "the second try", again.Hit())
-				underWay(t, done, "it does not know whether the limit is set")
-				made, gone := proxy.Count(zktest.On(zktest.OpCreate, dir)), proxy.Count(zktest.On(zktest.OpDelete, dir))
+			run(t, func(w world) {
+				s := w.sem(2)
+				l := w.take(s, 1)
+				w.ResetRequests()
+				multi := numbered(zktest.On(zktest.OpMulti, dir+"/"))
+				lost, again := fault(w.Server, multi(1)), w.HoldRequest(multi(2))
+				done := w.resize(s, to)
+				<-lost.Hit()
+				<-again.Hit()
+				done.Waits("it does not know whether the limit is set")
+				made, gone := w.Count(zktest.On(zktest.OpCreate, dir)), w.Count(zktest.On(zktest.OpDelete, dir))
 				if made != 1 || gone != 0 {
-					t.Errorf("%d nodes were made, and %d deleted: want the one that stands", made, gone)
+					t.Errorf("%s: %d nodes were made, and %d deleted: want the one that stands", what, made, gone)
 				}
 				again.Release()
-				must(t, receive(t, "Resize", done))
-				wantLimit(t, s, to)
-				waitContenders(t, dir, 1)
-				release(t, l)
+				w.Must(done.Err())
+				w.limit(s, to)
+				w.contenders(1)
+				w.release(l)
 			})
 		}
 	}
 }
 
-// A holds all leases, and B and C wait. B's network is cut, and C is let in when A leaves. B, which is ahead of C, does not know
-// yet that it may go. Resize counts B, and so waits: every contender that goes in by the old limit is in before the new one is set.
+// numbered counts the requests that a match finds. The result matches the n-th of them.
+func numbered(match zktest.Match) func(n int) zktest.Match {
+	type request struct {
+		conn any
+		xid  int32
+	}
+	var mu sync.Mutex
+	numbers := make(map[request]int)
+	return func(n int) zktest.Match {
+		return func(r zktest.Request) bool {
+			if !match(r) {
+				return false
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			is := request{r.Conn, r.Xid}
+			if numbers[is] == 0 {
+				numbers[is] = len(numbers) + 1
+			}
+			return numbers[is] == n
+		}
+	}
+}
+
+// A holds all leases, and B and C wait. C is let in when A leaves. B, which is ahead of C, does not know yet that it may go.
+// Resize counts B, and so waits: every contender that goes in by the old limit is in before the new one is set.
 func TestResizeWhileOneIsAway(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	s := newSem(t, connect(t), dir, 2)
-	a := take(t, s, 2)
-	b := slowly(t, dir, 2, 1)
-	c := enter(t, newSem(t, connect(t), dir, 2), 1)
-	b.proxy.Refuse(true)
-	b.proxy.Disconnect()
-	release(t, a)
-	inC := c.get(t)
-	done := resizing(ctx, t, s, 1)
-	late := enter(t, newSem(t, connect(t), dir, 2), 1)
-	underWay(t, done, "B may go by the limit of two")
-	b.proxy.Refuse(false)
-	inB := b.get(t)
-	underWay(t, done, "two are held of two")
-	release(t, inC)
-	must(t, receive(t, "Resize", done))
-	late.waits(t, "one is held of one")
-	release(t, inB)
-	release(t, late.get(t))
+	run(t, func(w world) {
+		s, m := w.sem(2), w.Connect()
+		a := w.take(s, 2)
+		b, c := w.begin(w.semOn(m, 2), 1), w.begin(w.sem(2), 1)
+		news := w.HoldReply(w.of(m, zktest.Any(zktest.OpNotification)))
+		w.release(a)
+		inC := c.get()
+		b.Waits("it has not heard of A")
+		done, late := w.resize(s, 1), w.begin(w.sem(2), 1)
+		done.Waits("B may go by the limit of two")
+		news.Release()
+		inB := b.get()
+		done.Waits("two are held of two")
+		w.release(inC)
+		w.Must(done.Err())
+		late.Waits("one is held of one")
+		w.release(inB)
+		w.release(late.get())
+	})
 }
 
 // A Resize comes between the read and the write of a ResetLimit. The call that writes last counts as a whole: either the
 // limit is New's and the directory may go, or neither.
 func TestResizeWhileResetLimit(t *testing.T) {
-	ctx := patient(t)
-	dir := testserver.Path(t)
-	persistent(t, dir, "")
-	s := newSem(t, connect(t), dir, 2)
-	must(t, s.Resize(ctx, 3))
-	proxy := testserver.Proxy(t)
-	other := newSem(t, behind(t, proxy), dir, 2)
-	held := proxy.HoldRequest(zktest.On(zktest.OpMulti, dir+"/"))
-	done := make(chan error, 1)
-	go func() { done <- other.ResetLimit(ctx) }()
-	receive(t, "the transaction of ResetLimit", held.Hit())
-	must(t, s.Resize(ctx, 5))
-	wantLimit(t, s, 5)
-	held.Release()
-	must(t, receive(t, "ResetLimit", done))
-	wantLimit(t, s, 2)
-	testserver.WaitChildren(t, dir, 0)
+	run(t, func(w world) {
+		w.Make(dir, "")
+		s, m := w.sem(2), w.Connect()
+		w.Must(s.Resize(w.Context(), 3))
+		held := w.HoldRequest(w.of(m, zktest.On(zktest.OpMulti, dir+"/")))
+		done := w.Go(func() error { return w.semOn(m, 2).ResetLimit(w.Context()) })
+		<-held.Hit()
+		w.Must(s.Resize(w.Context(), 5))
+		w.limit(s, 5)
+		held.Release()
+		w.Must(done.Err())
+		w.limit(s, 2)
+		if names, _, err := w.Admin().Children(w.Context(), dir); err != nil || len(names) != 0 {
+			t.Errorf("%q, %v keep the directory", names, err)
+		}
+	})
 }
 
 // The counter of a directory is used up, and a limit of Resize keeps the directory. A higher limit can be set all the same.
 // ResetLimit lets the directory go, so that counting starts again.
 func TestResizeAtTheEndOfTheCounter(t *testing.T) {
-	ctx := patient(t)
-	const dir = "/limits/old"
-	server := zktest.Start(t)
-	m := testserver.Connect(t, server.ConnectString(), session.WithTimeout(long))
-	s := newSem(t, m, dir, 2)
-	must(t, s.Resize(ctx, 5))
-	l := take(t, s, 1)
-	must(t, testserver.Switch(server).SetSequence(dir, math.MaxInt32))
-	must(t, s.Resize(ctx, 6))
-	wantErr(t, "Resize to fewer", s.Resize(ctx, 4), queue.ErrSequence)
-	wantLimit(t, s, 6)
-	wantErr(t, "ResetLimit", s.ResetLimit(ctx), queue.ErrSequence)
-	wantLimit(t, s, 6)
-	must(t, l.Err())
-	release(t, l)
-	zktest.Eventually(t, testserver.Patience, "a new directory", func() bool {
-		l, err := s.Acquire(ctx)
-		if err == nil {
-			release(t, l)
-		} else {
-			wantErr(t, "Acquire", err, queue.ErrSequence)
-		}
-		return err == nil
+	run(t, func(w world) {
+		s := w.sem(2)
+		w.Must(s.Resize(w.Context(), 5))
+		l := w.take(s, 1)
+		w.Must(testserver.Switch(w.Server).SetSequence(dir, math.MaxInt32))
+		w.Must(s.Resize(w.Context(), 6))
+		w.Want("Resize to fewer", s.Resize(w.Context(), 4), queue.ErrSequence)
+		w.limit(s, 6)
+		w.Want("ResetLimit", s.ResetLimit(w.Context()), queue.ErrSequence)
+		w.limit(s, 6)
+		w.release(l)
+		w.Pass(time.Second)
+		w.ReapContainers()
+		w.release(w.take(s, 1)) // in a new directory
+		w.limit(s, 2)
 	})
-	wantLimit(t, s, 2)
+}
+
+// A call that begins after a Resize has returned uses its limit, whatever a concurrent call has read before.
+func TestResizeIsNotForgotten(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, `{"maxLeases":2}`)
+		goOn := make(chan struct{})
+		var held atomic.Bool
+		s := w.semOn(w.Connect(session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+				if r.Op != "getData" || r.Path != dir {
+					return ctx, nil
+				}
+				return ctx, func(error) {
+					if held.CompareAndSwap(false, true) {
+						<-goOn
+					}
+				}
+			},
+		})), 2)
+		got := w.begin(s, 1)
+		w.Must(s.Resize(w.Context(), 5))
+		close(goOn)
+		got.get()
+		w.take(s, 4)
+	})
+}
+
+// A stale limit lets nobody pass. In each of the schedules below the limit goes from two to one while H holds one of the leases,
+// and X comes behind the node of Resize. X knows that node and the limit of two. Resize sets the limit of one and leaves.
+
+// change is a Resize whose transaction is held back, while it holds the difference.
+type change struct {
+	w    world
+	sem  *semaphore.Semaphore
+	m    *session.Manager
+	set  *zktest.Fault
+	done *bubble.Call
+	node string // of the difference
+}
+
+func (w world) change(from, to int) *change {
+	w.T.Helper()
+	c := &change{w: w, m: w.Connect()}
+	c.sem = w.semOn(c.m, from)
+	c.set = w.HoldRequest(w.of(c.m, zktest.On(zktest.OpMulti, dir+"/")))
+	c.done = w.resize(c.sem, to)
+	<-c.set.Hit()
+	nodes := w.Nodes(dir)
+	c.node = nodes[len(nodes)-1]
+	return c
+}
+
+// finish lets the transaction go, and waits until Resize has returned: its node has gone.
+func (c *change) finish() {
+	c.w.T.Helper()
+	c.set.Release()
+	c.w.Must(c.done.Err())
+	c.w.limit(c.sem, 1)
+}
+
+// beginsAgain lets the transaction go, which comes too late, and waits until Resize enters again. That is held back.
+func (c *change) beginsAgain() *zktest.Fault {
+	c.w.T.Helper()
+	again := c.w.HoldRequest(c.w.of(c.m, zktest.On(zktest.OpCreate, dir)))
+	c.set.Release()
+	<-again.Hit()
+	c.done.Waits("more are held than the new limit has")
+	return again
+}
+
+// X has read the limit of two when the limit is lowered, and lists the contenders after that: Resize is not among them any more.
+func TestStaleLimitInAListing(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, "")
+		h, lower, m := w.take(w.sem(2), 1), w.change(2, 1), w.Connect()
+		list := w.HoldRequest(w.of(m, listing(dir)))
+		x := w.begin(w.semOn(m, 2), 1)
+		<-list.Hit()
+		if w.Count(w.of(m, zktest.On(zktest.OpGetData, dir))) == 0 {
+			t.Error("X has not read the limit")
+		}
+		lower.finish()
+		list.Release()
+		x.Waits("one is held of one")
+		w.release(h)
+		w.release(x.get())
+	})
+}
+
+// X waits for H and for the node of Resize, and sees that go. The change of the limit came before that.
+func TestStaleLimitInAWait(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, "")
+		h, lower, m := w.take(w.sem(2), 1), w.change(2, 1), w.Connect()
+		x := w.begin(w.semOn(m, 2), 1)
+		if w.Count(w.of(m, zktest.On(zktest.OpGetData, h.Path()))) == 0 {
+			t.Error("X has not waited for H and Resize")
+		}
+		w.ResetRequests()
+		lower.finish()
+		x.Waits("one is held of one")
+		if w.Count(w.of(m, listing(dir))) == 0 {
+			t.Error("X has not listed again")
+		}
+		w.release(h)
+		w.release(x.get())
+	})
+}
+
+// The node of Resize is deleted by hand before the transaction arrives, and X is let in by the limit of two. The transaction
+// must not lower the limit any more: Resize begins again, and waits for what is to go.
+func TestLateLowering(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, "")
+		s := w.sem(2)
+		h, lower := w.take(s, 1), w.change(2, 1)
+		w.Remove(lower.node)
+		x := w.take(w.sem(2), 1)
+		again := lower.beginsAgain()
+		w.limit(s, 2)
+		again.Release()
+		w.release(h)
+		w.Must(lower.done.Err())
+		w.limit(s, 1)
+		w.busy(s, 1)
+		w.release(x)
+	})
+}
+
+// Another Resize raises the limit before the transaction that lowers it arrives, and what has been added is held. What the first
+// one holds is not the difference any more: it begins again, and waits for the rest.
+func TestLoweringAfterARaising(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, "")
+		s := w.sem(2)
+		h := w.take(s, 1)
+		w.Must(s.Resize(w.Context(), 2)) // the limit is pinned: only the version tells of the change
+		lower := w.change(2, 1)
+		w.Must(s.Resize(w.Context(), 4))
+		x := w.take(s, 2)
+		again := lower.beginsAgain()
+		w.limit(s, 4)
+		again.Release()
+		w.release(h)
+		lower.done.Waits("two are held")
+		w.release(x)
+		w.Must(lower.done.Err())
+		w.limit(s, 1)
+	})
+}
+
+// Another Resize has raised the limit to more before the node of one that raises it stands, and all leases are held.
+func TestRaisingBehindAnother(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, "")
+		s, m := w.sem(2), w.Connect()
+		w.release(w.take(s, 1))
+		enters := w.HoldRequest(w.of(m, zktest.On(zktest.OpCreate, dir)))
+		done := w.resize(w.semOn(m, 2), 3)
+		<-enters.Hit()
+		w.Must(s.Resize(w.Context(), 9))
+		all := w.take(s, 9)
+		enters.Release()
+		done.Waits("nine are held of nine")
+		w.asksFor("-x6-")
+		w.limit(s, 9)
+		w.release(all)
+		w.Must(done.Err())
+		w.limit(s, 3)
+	})
+}
+
+// anew makes the directory anew, with a limit of nine, all of which are held.
+func (w world) anew() (*semaphore.Semaphore, *queue.Lease) {
+	w.T.Helper()
+	for _, node := range append(w.Nodes(dir), dir) {
+		w.Remove(node)
+	}
+	w.Make(dir, "")
+	s := w.sem(9)
+	return s, w.take(s, 9)
+}
+
+// The directory is made anew, with another limit of the same version, before the transaction of a Resize arrives that raises the
+// limit. It would lower that limit, of which all leases are held.
+func TestLateRaising(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, "")
+		s := w.sem(3)
+		w.release(w.take(s, 1))
+		raise := w.change(3, 5)
+		other, all := w.anew()
+		raise.set.Release()
+		raise.done.Waits("nine are held of nine")
+		w.asksFor("-x4-lease-")
+		w.limit(other, 9)
+		w.release(all)
+		w.Must(raise.done.Err())
+		w.limit(s, 5)
+	})
+}
+
+// The session of a Resize has read the limit before, and has not heard yet that the directory was made anew since, with another
+// limit of the same version. Resize does not go by what it remembers.
+func TestRaisingByAnOldLimit(t *testing.T) {
+	run(t, func(w world) {
+		w.Make(dir, "")
+		m := w.Connect()
+		s := w.semOn(m, 3)
+		for range 2 {
+			w.release(w.take(s, 1)) // the first sets the limit, and the second watches it
+		}
+		read := w.HoldReply(w.of(m, zktest.On(zktest.OpGetData, dir)))
+		news := w.HoldReply(w.of(m, zktest.On(zktest.OpNotification, dir)))
+		done := w.resize(s, 5)
+		<-read.Hit()
+		other, all := w.anew()
+		w.ResetRequests()
+		read.Release()
+		<-news.Hit()
+		w.contenders(2)
+		if n := w.Count(w.of(m, zktest.On(zktest.OpGetData, dir))); n != 0 {
+			t.Errorf("Resize has read the limit %d times with its node", n)
+		}
+		news.Release()
+		done.Waits("nine are held of nine")
+		w.asksFor("-x4-lease-")
+		w.limit(other, 9)
+		w.release(all)
+		w.Must(done.Err())
+		w.limit(s, 5)
+	})
 }
