@@ -2,199 +2,135 @@ package rwlock_test
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Short names for the tests of this package.
-var (
-	patient = expect.Patient
-	must    = expect.NoError
-	wantErr = expect.Match
-)
+// dir is the path of the lock.
+const dir = "/locks/prices"
 
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	return expect.Receive(tb, what, ch)
+var lazy = rwlock.WithLazyRelease(5 * time.Second)
+
+// world is a bubble, in which locks are at dir.
+type world struct{ *bubble.World }
+
+func run(t *testing.T, f func(w world)) {
+	t.Helper()
+	bubble.Run(t, func(w *bubble.World) {
+		w.Make(dir, "") // so that requests are the same each time
+		f(world{w})
+	})
 }
 
-// long is a session timeout that a busy machine does not exceed: these tests lose sessions only on purpose.
-var long = session.WithTimeout(20 * time.Second)
-
-// connect returns a manager on the shared server. For locks it is another process.
-func connect(tb testing.TB, opts ...session.Option) *session.Manager {
-	tb.Helper()
-	return testserver.Connect(tb, testserver.Server(tb).Addr(0), append([]session.Option{long}, opts...)...)
+// lock returns a lock of another process.
+func (w world) lock(opts ...rwlock.Option) *rwlock.RWMutex {
+	w.T.Helper()
+	return w.on(w.Connect(), opts...)
 }
 
-// proxied returns a manager behind a proxy of its own.
-func proxied(tb testing.TB, opts ...session.Option) (*session.Manager, *zktest.Proxy) {
-	tb.Helper()
-	p := testserver.Proxy(tb)
-	return testserver.Connect(tb, p.Addr(), append([]session.Option{long}, opts...)...), p
-}
-
-func newLock(tb testing.TB, m *session.Manager, path string, opts ...rwlock.Option) *rwlock.RWMutex {
-	tb.Helper()
-	rw, err := rwlock.New(m, path, opts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+func (w world) on(m *session.Manager, opts ...rwlock.Option) *rwlock.RWMutex {
+	w.T.Helper()
+	rw, err := rwlock.New(m, dir, opts...)
+	w.Must(err)
 	return rw
 }
 
-// persistentDir makes a directory that is never removed, so that requests are the same each time.
-func persistentDir(tb testing.TB) string {
-	tb.Helper()
-	dir := testserver.Path(tb)
-	if _, err := testserver.Admin(tb).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		tb.Fatal(err)
+// begin begins to lock, and returns when that can do nothing but wait.
+func (w world) begin(lock func(context.Context) error) *bubble.Call {
+	return w.Go(func() error { return lock(w.Context()) })
+}
+
+// all wants no error of calls that are made one after another.
+func all(calls ...func() error) error {
+	for _, call := range calls {
+		if err := call(); err != nil {
+			return err
+		}
 	}
-	return dir
+	return nil
 }
 
-// wantTry checks the result of a try.
-func wantTry(tb testing.TB, what string, try func(context.Context) (bool, error), ctx context.Context, want bool) {
-	tb.Helper()
-	if got, err := try(ctx); got != want || err != nil {
-		tb.Fatalf("%s: %v, %v; want %v", what, got, err, want)
-	}
-}
-
-// background runs f in a goroutine, and sends its error.
-func background(f func() error) <-chan error {
-	ch := make(chan error, 1)
-	go func() { ch <- f() }()
-	return ch
-}
-
-// pending fails the test if ch has a value. It shows only that the call has not returned yet, so use it when the state
-// of the server says that the call cannot return.
-func pending(tb testing.TB, what string, ch <-chan error) {
-	tb.Helper()
-	select {
-	case err := <-ch:
-		tb.Fatalf("%s: returned (%v), which it must not yet", what, err)
-	default:
-	}
-}
-
-// queued starts f, and returns when the directory has n nodes.
-func queued(tb testing.TB, dir string, n int, f func(context.Context) error) <-chan error {
-	tb.Helper()
-	ctx := patient(tb)
-	ch := background(func() error { return f(ctx) })
-	testserver.WaitChildren(tb, dir, n)
-	return ch
-}
-
-// expire ends the session of a manager behind a proxy.
-func expire(tb testing.TB, proxy *zktest.Proxy, m *session.Manager) {
-	tb.Helper()
-	must(tb, proxy.Expire(patient(tb), testserver.Session(tb, m).ID()))
-}
-
-// waitLost waits until a hold is known to be lost.
-func waitLost(tb testing.TB, held func() bool) {
-	tb.Helper()
-	zktest.Eventually(tb, testserver.Patience, "the loss to be known", func() bool { return !held() })
-}
-
-// picture shows the contenders in order, as W or R, with a star for a holder.
-func picture(tb testing.TB, rw *rwlock.RWMutex) string {
-	tb.Helper()
-	all, err := rw.Contenders(patient(tb))
-	must(tb, err)
+// picture wants these contenders in the queue, in order: W or R, with a star for a holder. Nodes of one number come in any
+// order.
+func (w world) picture(wants ...string) {
+	w.T.Helper()
+	w.Pass(0)
+	contenders, err := w.lock().Contenders(w.Context())
+	w.Must(err)
 	var words []string
-	for _, c := range all {
+	for _, c := range contenders {
 		n, _ := queue.ParseNode(path.Base(c.Path))
-		word := map[string]string{
-			queue.PrefixWrite: "W", queue.PrefixKazooLock: "w",
-			queue.PrefixRead: "R", queue.PrefixKazooRead: "r",
-		}[n.Prefix]
+		word := map[string]string{queue.PrefixWrite: "W", queue.PrefixRead: "R"}[n.Prefix]
 		if c.Holder {
 			word += "*"
 		}
 		words = append(words, word)
 	}
-	return strings.Join(words, " ")
+	got := strings.Join(words, " ")
+	for _, want := range wants {
+		if got == want {
+			return
+		}
+	}
+	w.Fatalf("in the queue: %s; want %q", got, wants)
 }
 
-func wantPicture(tb testing.TB, rw *rwlock.RWMutex, want string) {
-	tb.Helper()
-	if got := picture(tb, rw); got != want {
-		tb.Fatalf("in the queue: %s; want %s", got, want)
+// held wants the sides of a lock to be held, or not.
+func (w world) held(rw *rwlock.RWMutex, write, read bool) {
+	w.T.Helper()
+	if rw.Held() != write || rw.Reader().Held() != read {
+		w.Errorf("held: write %v, read %v; want %v and %v", rw.Held(), rw.Reader().Held(), write, read)
 	}
 }
 
-// node is a contender made by hand, as by another library.
-type node struct {
-	tb   testing.TB
-	path string
-}
-
-// forge creates an ephemeral sequential node whose name begins with prefix.
-func forge(tb testing.TB, dir, prefix string) node {
-	tb.Helper()
-	p, err := testserver.Admin(tb).Create(dir+"/"+prefix, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-	must(tb, err)
-	return node{tb, p}
-}
-
-// beside creates the node with which Curator 5.5 takes the read lock of a write holder. It is not sequential, and has
-// the write node's sequence.
-func (n node) beside() node {
-	n.tb.Helper()
-	sequence := n.path[len(n.path)-10:]
-	p, err := testserver.Admin(n.tb).Create(path.Dir(n.path)+"/"+curator(queue.PrefixRead)+sequence,
-		nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	must(n.tb, err)
-	return node{n.tb, p}
-}
-
-func (n node) delete() {
-	n.tb.Helper()
-	testserver.Delete(n.tb, n.path)
-}
-
-// curator returns the beginning of a name of Curator's.
-func curator(prefix string) string { return "_c_" + uuid.NewString() + "-" + prefix }
-
-// watchHook sends a value when a contender has set its watches, and knows who is ahead.
-func watchHook(watching chan<- struct{}) session.Option {
-	return session.WithTrace(session.Trace{
-		Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
-			return ctx, testserver.WhenKnown(w, func() { watching <- struct{}{} })
-		},
-	})
-}
-
-// inDir matches all requests for the directory and below it.
-func inDir(dir string) zktest.Match {
-	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
-}
-
-// toEnter matches the requests below a directory but those that get a node. After a while, a holder gets its own, to watch
-// it.
-func toEnter(dir string) zktest.Match {
-	return func(r zktest.Request) bool { return inDir(dir)(r) && r.Op != zktest.OpGetData }
-}
-
-// listing matches requests for the directory's children.
-func listing(dir string) zktest.Match {
-	return func(r zktest.Request) bool {
-		return (r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2) && r.Path == dir
+// try wants a try to have this result.
+func (w world) try(what string, try func(context.Context) (bool, error), want bool) {
+	w.T.Helper()
+	if got, err := try(w.Context()); got != want || err != nil {
+		w.Fatalf("%s: %v, %v; want %v", what, got, err, want)
 	}
+}
+
+// of matches the requests of a process for the lock.
+func (w world) of(m *session.Manager, match zktest.Match) zktest.Match {
+	id := w.Session(m).ID()
+	return func(r zktest.Request) bool { return r.Session == id && strings.HasPrefix(r.Path, dir) && match(r) }
+}
+
+func anything(zktest.Request) bool { return true }
+
+func nothing(context.Context) error { return nil }
+
+// refused wants all ways to write to be refused.
+func (w world) refused(ctx context.Context, rw *rwlock.RWMutex, want error) {
+	w.T.Helper()
+	w.Want("Lock", rw.Lock(ctx), want)
+	got, err := rw.TryLock(ctx)
+	w.Want("TryLock", err, want)
+	called := false
+	w.Want("Do", rw.Do(ctx, func(context.Context) error { called = true; return nil }), want)
+	if got || called {
+		w.Errorf("TryLock: %v; the function of Do was called: %v", got, called)
+	}
+}
+
+// nodeOf returns the node of one side, which is alone there.
+func (w world) nodeOf(prefix string) string {
+	w.T.Helper()
+	for _, node := range w.Nodes(dir) {
+		if strings.Contains(node, prefix) {
+			return node
+		}
+	}
+	w.Must(errors.New("no node with " + prefix))
+	return ""
 }

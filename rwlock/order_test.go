@@ -2,136 +2,254 @@ package rwlock_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Contenders get the lock in order: writers alone, and readers without a writer between them together.
-func TestOrder(t *testing.T) {
-	for _, q := range []string{"W R W", "R W R", "W W W", "R R R R", "R W R R R W W R", "W R R R R R R R R R R W R"} {
-		t.Run(strings.ReplaceAll(q, " ", ""), func(t *testing.T) {
-			t.Parallel()
-			testOrder(t, strings.Fields(q))
-		})
-	}
-}
-
-type contender struct {
-	kind  string
-	lease *queue.Lease
-	got   <-chan error
-}
-
-func testOrder(t *testing.T, kinds []string) {
-	dir := testserver.Path(t)
-	gate, err := newLock(t, connect(t), dir).Acquire(patient(t))
-	must(t, err)
-	var waiting []*contender
-	for i, kind := range kinds {
-		rw := newLock(t, connect(t), dir)
-		c := &contender{kind: kind}
-		c.got = queued(t, dir, i+2, func(ctx context.Context) (err error) {
-			c.lease, err = acquire(rw, kind)(ctx)
-			return err
-		})
-		waiting = append(waiting, c)
-	}
-	observer := newLock(t, connect(t), dir)
-	wantPicture(t, observer, "W* "+strings.Join(kinds, " "))
-	must(t, gate.Release(patient(t)))
-	for len(waiting) > 0 {
-		wave := together(waiting)
-		for _, c := range wave {
-			must(t, receive(t, "the next", c.got))
-		}
-		for _, c := range waiting[len(wave):] {
-			pending(t, "one behind", c.got)
-		}
-		want := strings.Repeat(wave[0].kind+"* ", len(wave))
-		for _, c := range waiting[len(wave):] {
-			want += c.kind + " "
-		}
-		wantPicture(t, observer, strings.TrimSpace(want))
-		for i, c := range wave {
-			// All of one wave hold the lock until the last leaves, and keep the next wave out.
-			must(t, c.lease.Err())
-			for _, behind := range waiting[len(wave):] {
-				pending(t, "one behind", behind.got)
-			}
-			must(t, c.lease.Release(patient(t)))
-			testserver.WaitChildren(t, dir, len(waiting)-i-1)
-		}
-		waiting = waiting[len(wave):]
-	}
-}
-
-func acquire(rw *rwlock.RWMutex, kind string) func(context.Context) (*queue.Lease, error) {
+// side returns how a lock is taken on one side, W or R.
+func side(rw *rwlock.RWMutex, kind string) interface {
+	Lock(context.Context) error
+	Unlock() error
+} {
 	if kind == "W" {
-		return rw.Acquire
+		return rw
 	}
-	return rw.Reader().Acquire
+	return rw.Reader()
 }
 
-// together returns the contenders at the head of a queue that may hold the lock at the same time.
-func together(all []*contender) []*contender {
-	n := 1
-	for all[0].kind == "R" && n < len(all) && all[n].kind == "R" {
-		n++
+// Contenders get the lock in order: writers alone, and readers without a writer between them together. All that hold it
+// together keep out the next until the last of them leaves.
+func TestOrder(t *testing.T) {
+	for _, kinds := range []string{"W R W", "R W R", "W W W", "R W R R R W W R", "W R R R R R R R R R R W R"} {
+		run(t, func(w world) {
+			gate := w.lock()
+			w.Must(gate.Lock(w.Context()))
+			type contender struct {
+				kind   string
+				unlock func() error
+				*bubble.Call
+			}
+			var waiting []contender
+			for kind := range strings.FieldsSeq(kinds) {
+				l := side(w.lock(), kind)
+				waiting = append(waiting, contender{kind, l.Unlock, w.begin(l.Lock)})
+			}
+			w.picture("W* " + kinds)
+			w.Must(gate.Unlock())
+			for len(waiting) > 0 {
+				n := 1
+				for waiting[0].kind == "R" && n < len(waiting) && waiting[n].kind == "R" {
+					n++
+				}
+				for i, c := range waiting[:n] {
+					w.Must(c.Err())
+					want := strings.Repeat(c.kind+"* ", n-i)
+					for _, behind := range waiting[n:] {
+						behind.Waits("others hold")
+						want += behind.kind + " "
+					}
+					w.picture(strings.TrimSpace(want))
+					w.Must(c.unlock())
+				}
+				waiting = waiting[n:]
+			}
+		})
 	}
-	return all[:n]
 }
 
 // A try never waits, and leaves nothing behind. It gets the read lock beside readers unless a writer waits, and the write
 // lock only if there is no contender.
 func TestTry(t *testing.T) {
-	for _, tt := range []struct {
-		present     []string // holders, then waiters
-		read, write bool
-	}{
-		{nil, true, true},
-		{[]string{"R"}, true, false},
-		{[]string{"R", "R"}, true, false},
-		{[]string{"W"}, false, false},
-		{[]string{"R", "W"}, false, false},
-		{[]string{"W", "R"}, false, false},
+	for present, c := range map[string]struct{ read, write bool }{ // holders, then waiters
+		"": {true, true}, "R": {true, false}, "RR": {true, false}, "W": {false, false}, "RW": {false, false}, "WR": {false, false},
 	} {
-		t.Run(strings.Join(tt.present, ""), func(t *testing.T) {
-			dir := persistentDir(t)
-			var nodes []node
-			for _, kind := range tt.present {
-				nodes = append(nodes, forge(t, dir, curator(map[string]string{"R": queue.PrefixRead, "W": queue.PrefixWrite}[kind])))
+		run(t, func(w world) {
+			for _, kind := range present {
+				w.Forge(dir, map[rune]string{'R': queue.PrefixRead, 'W': queue.PrefixWrite}[kind])
 			}
-			rw := newLock(t, connect(t), dir)
-			for range 5 {
-				wantTry(t, "TryRLock", rw.TryRLock, patient(t), tt.read)
-				if rw.Reader().Held() != tt.read {
-					t.Errorf("a reader is held: %v", rw.Reader().Held())
+			rw := w.lock()
+			for range 3 {
+				w.try(present+": TryRLock", rw.TryRLock, c.read)
+				w.held(rw, false, c.read)
+				if c.read {
+					w.Must(rw.RUnlock())
 				}
-				if tt.read {
-					must(t, rw.RUnlock())
+				w.try(present+": TryLock", rw.TryLock, c.write)
+				w.held(rw, c.write, false)
+				if c.write {
+					w.Must(rw.Unlock())
 				}
-				wantTry(t, "TryLock", rw.TryLock, patient(t), tt.write)
-				if rw.Held() != tt.write {
-					t.Errorf("Held: %v", rw.Held())
-				}
-				if tt.write {
-					must(t, rw.Unlock())
-				}
-				// At once, since the next try must not find the node of this one.
-				if n := len(testserver.Children(t, dir)); n != len(nodes) {
-					t.Fatalf("%d nodes after the tries, %d before", n, len(nodes))
-				}
+				w.WantNodes(present, dir, len(present))
 			}
-			wantErr(t, "Unlock", rw.Unlock(), rwlock.ErrNotHeld)
-			wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
-			for _, n := range nodes {
-				n.delete()
-			}
-			testserver.WaitChildren(t, dir, 0)
 		})
 	}
+}
+
+// Ten readers, each in a session of its own, wait behind a writer that holds the lock and others that wait. When the
+// last of the writers leaves, all readers get the lock without a request: in this test no request gets through. Before
+// that, each reader has listed the directory at most once, when the last but one writer left. So there is no herd that
+// lists the directory at the hand-over. A writer behind a writer lists once, since that may have left a reader in its
+// place. A writer behind readers only takes the lock over without a request.
+func TestNoHerd(t *testing.T) {
+	const tenReaders = "RRRRRRRRRR"
+	for _, c := range []struct {
+		ahead, waits string
+		listings     int // of each that waits
+		blocked      bool
+	}{
+		{"W", tenReaders, 0, true},
+		{"WW", tenReaders, 0, true},  // both are watched
+		{"WWW", tenReaders, 1, true}, // the first is not watched, and may still be there when the second leaves
+		{"WWWWW", tenReaders, 1, true},
+		{"W", "W", 1, false},
+		{"R", "W", 0, true},
+	} {
+		t.Run(fmt.Sprint(c.ahead, " before ", c.waits), func(t *testing.T) {
+			run(t, func(w world) {
+				var ahead, entered []*bubble.Call
+				var leave []func() error
+				for _, kind := range c.ahead {
+					l := side(w.lock(), string(kind))
+					ahead, leave = append(ahead, w.begin(l.Lock)), append(leave, l.Unlock)
+				}
+				var sessions []*session.Manager
+				for _, kind := range c.waits {
+					m := w.Connect()
+					sessions, entered = append(sessions, m), append(entered, w.begin(side(w.on(m), string(kind)).Lock))
+				}
+				w.ResetRequests()
+				for i, unlock := range leave {
+					w.Must(ahead[i].Err())
+					w.Pass(0)
+					if i == len(leave)-1 && c.blocked {
+						for _, m := range sessions {
+							w.HoldRequest(w.of(m, anything))
+						}
+					}
+					w.Must(unlock())
+				}
+				for i, m := range sessions {
+					w.Must(entered[i].Err())
+					// In the end, a holder gets its own node, to watch it.
+					toEnter := w.Count(w.of(m, anything)) - w.Count(w.of(m, zktest.Any(zktest.OpGetData)))
+					if lists := w.Count(w.of(m, zktest.Any(zktest.OpGetChildren2))); toEnter != c.listings || lists != c.listings {
+						t.Errorf("contender %d: %d requests, of which %d were listings; want %d", i, toEnter, lists, c.listings)
+					}
+				}
+				w.Heal()
+			})
+		})
+	}
+}
+
+// A free lock costs the same for readers and writers, however many readers hold it: a create and a listing that are sent
+// together, a get that sets the watch on the own node, and a delete. A downgrade costs as much as an acquisition. A place
+// that one side of a lock keeps is given up before the other side sends anything: to wait for the event would take a round
+// trip.
+func TestRequests(t *testing.T) {
+	run(t, func(w world) {
+		m := w.Connect()
+		rw := w.on(m)
+		cost := func(what string, gets int, f func() error) {
+			t.Helper()
+			w.ResetRequests()
+			w.Must(f())
+			for op, want := range map[zktest.Op]int{
+				zktest.OpCreate: 1, zktest.OpGetChildren2: 1, zktest.OpGetData: gets, zktest.OpDelete: 1,
+			} {
+				if n := w.Count(w.of(m, zktest.Any(op))); n != want {
+					t.Errorf("%s: %d requests %v, want %d", what, n, op, want)
+				}
+			}
+			if n := w.Count(w.of(m, anything)); n != 3+gets {
+				t.Errorf("%s: %d requests", what, n)
+			}
+		}
+		once := func(l interface {
+			Do(context.Context, func(context.Context) error) error
+		}) func() error {
+			return func() error {
+				return l.Do(w.Context(), func(context.Context) error { w.Pass(time.Second); return nil })
+			}
+		}
+		cost("write", 1, once(rw))
+		cost("read", 1, once(rw.Reader()))
+		for range 10 {
+			w.Forge(dir, queue.PrefixRead)
+		}
+		cost("read beside ten", 1, once(rw.Reader()))
+		for _, node := range w.Nodes(dir) {
+			w.Remove(node)
+		}
+		owner := queue.WithOwner(w.Context())
+		w.Must(rw.Lock(owner))
+		w.Pass(time.Second)
+		cost("downgrade", 0, func() error { return errors.Join(rw.RLock(owner), rw.Unlock()) })
+		w.Must(rw.RUnlock())
+
+		kept := w.on(m, rwlock.WithLazyRelease(time.Minute))
+		for _, sides := range []string{"RW", "WR"} {
+			l := side(kept, sides[:1])
+			w.Must(errors.Join(l.Lock(w.Context()), l.Unlock()))
+			node := w.Nodes(dir)[0]
+			w.ResetRequests()
+			w.Must(side(kept, sides[1:]).Lock(w.Context()))
+			var writes []zktest.Request
+			for _, r := range w.Requests() {
+				if path.Dir(r.Path) == dir && (r.Op == zktest.OpCreate || r.Op == zktest.OpDelete) {
+					writes = append(writes, r)
+				}
+			}
+			if len(writes) != 2 || writes[0].Op != zktest.OpDelete || writes[0].Path != node {
+				t.Errorf("%s: requests %+v", sides, writes)
+			}
+			w.Must(side(kept, sides[1:]).Unlock())
+			w.Pass(2 * time.Minute)
+		}
+	})
+}
+
+// A session that has room for one node has it for the other side as soon as the place that is kept is gone.
+func TestLazyOtherSideAtLimit(t *testing.T) {
+	run(t, func(w world) {
+		rw := w.on(w.Connect(session.WithNodeLimits(1, 1<<20)), lazy)
+		for range 3 {
+			w.Must(errors.Join(rw.RLock(w.Context()), rw.RUnlock(), rw.Lock(w.Context()), rw.Unlock()))
+		}
+	})
+}
+
+// Readers that share a node are all told that another client asks for it, and the next reader gets a node of its own.
+func TestSharedReadersAreRevoked(t *testing.T) {
+	run(t, func(w world) {
+		rw := w.lock(lazy)
+		var leases []*queue.Lease
+		acquire := func() {
+			l, err := rw.Reader().Acquire(w.Context())
+			w.Must(err)
+			leases = append(leases, l)
+		}
+		acquire()
+		acquire()
+		w.Pass(time.Second)
+		w.Write(leases[0].Path(), queue.RevokeMessage)
+		<-leases[0].Revoked()
+		<-leases[1].Revoked()
+		w.Must(leases[0].Err())
+		acquire()
+		if leases[0].Path() != leases[1].Path() || leases[2].Path() == leases[0].Path() {
+			t.Errorf("nodes %s, %s, %s: want two readers at one, which the third does not join",
+				leases[0].Path(), leases[1].Path(), leases[2].Path())
+		}
+	})
 }
