@@ -155,7 +155,7 @@ func TestUnlockDuringDowngrade(t *testing.T) {
 			}
 			read := w.Go(func() error { return rw.RLock(owner) })
 			if !early {
-				<-list.Hit()
+				w.Await(list.Hit())
 				unlock := w.Go(rw.Unlock) // its delete is held up, too
 				w.Remove(node)
 				list.Release()
@@ -180,7 +180,7 @@ func TestCancelDowngrade(t *testing.T) {
 		w.Must(rw.Lock(owner))
 		hold := w.HoldRequest(zktest.On(zktest.OpCreate, dir))
 		read := w.Go(func() error { return rw.RLock(owner) })
-		<-hold.Hit()
+		w.Await(hold.Hit())
 		cancel()
 		w.Want("RLock", read.Err(), context.Canceled)
 		hold.Release()
@@ -201,7 +201,7 @@ func TestDowngradeHandsNothingOver(t *testing.T) {
 			w.Pass(time.Second) // the writer's node has its own watch, and its token is known
 			create := w.HoldRequest(zktest.On(zktest.OpCreate, dir))
 			read := w.Go(func() error { return rw.RLock(owner) })
-			<-create.Hit()
+			w.Await(create.Hit())
 			unlock := func() error { return nil }
 			if meanwhile {
 				unlock = w.Go(rw.Unlock).Err

@@ -243,8 +243,8 @@ func TestSharedReadersAreRevoked(t *testing.T) {
 		acquire()
 		w.Pass(time.Second)
 		w.Write(leases[0].Path(), queue.RevokeMessage)
-		<-leases[0].Revoked()
-		<-leases[1].Revoked()
+		w.Await(leases[0].Revoked())
+		w.Await(leases[1].Revoked())
 		w.Must(leases[0].Err())
 		acquire()
 		if leases[0].Path() != leases[1].Path() || leases[2].Path() == leases[0].Path() {

@@ -200,8 +200,8 @@ func TestResizeInDoubt(t *testing.T) {
 				multi := numbered(zktest.On(zktest.OpMulti, dir+"/"))
 				lost, again := fault(w.Server, multi(1)), w.HoldRequest(multi(2))
 				done := w.resize(s, to)
-				<-lost.Hit()
-				<-again.Hit()
+				w.Await(lost.Hit())
+				w.Await(again.Hit())
 				done.Waits("it does not know whether the limit is set")
 				made, gone := w.Count(zktest.On(zktest.OpCreate, dir)), w.Count(zktest.On(zktest.OpDelete, dir))
 				if made != 1 || gone != 0 {
@@ -274,7 +274,7 @@ func TestResizeWhileResetLimit(t *testing.T) {
 		w.Must(s.Resize(w.Context(), 3))
 		held := w.HoldRequest(w.of(m, zktest.On(zktest.OpMulti, dir+"/")))
 		done := w.Go(func() error { return w.semOn(m, 2).ResetLimit(w.Context()) })
-		<-held.Hit()
+		w.Await(held.Hit())
 		w.Must(s.Resize(w.Context(), 5))
 		w.limit(s, 5)
 		held.Release()
@@ -352,7 +352,7 @@ func (w world) change(from, to int) *change {
 	c.sem = w.semOn(c.m, from)
 	c.set = w.HoldRequest(w.of(c.m, zktest.On(zktest.OpMulti, dir+"/")))
 	c.done = w.resize(c.sem, to)
-	<-c.set.Hit()
+	w.Await(c.set.Hit())
 	nodes := w.Nodes(dir)
 	c.node = nodes[len(nodes)-1]
 	return c
@@ -371,7 +371,7 @@ func (c *change) beginsAgain() *zktest.Fault {
 	c.w.T.Helper()
 	again := c.w.HoldRequest(c.w.of(c.m, zktest.On(zktest.OpCreate, dir)))
 	c.set.Release()
-	<-again.Hit()
+	c.w.Await(again.Hit())
 	c.done.Waits("more are held than the new limit has")
 	return again
 }
@@ -383,7 +383,7 @@ func TestStaleLimitInAListing(t *testing.T) {
 		h, lower, m := w.take(w.sem(2), 1), w.change(2, 1), w.Connect()
 		list := w.HoldRequest(w.of(m, listing(dir)))
 		x := w.begin(w.semOn(m, 2), 1)
-		<-list.Hit()
+		w.Await(list.Hit())
 		if w.Count(w.of(m, zktest.On(zktest.OpGetData, dir))) == 0 {
 			t.Error("X has not read the limit")
 		}
@@ -465,7 +465,7 @@ func TestRaisingBehindAnother(t *testing.T) {
 		w.release(w.take(s, 1))
 		enters := w.HoldRequest(w.of(m, zktest.On(zktest.OpCreate, dir)))
 		done := w.resize(w.semOn(m, 2), 3)
-		<-enters.Hit()
+		w.Await(enters.Hit())
 		w.Must(s.Resize(w.Context(), 9))
 		all := w.take(s, 9)
 		enters.Release()
@@ -521,11 +521,11 @@ func TestRaisingByAnOldLimit(t *testing.T) {
 		read := w.HoldReply(w.of(m, zktest.On(zktest.OpGetData, dir)))
 		news := w.HoldReply(w.of(m, zktest.On(zktest.OpNotification, dir)))
 		done := w.resize(s, 5)
-		<-read.Hit()
+		w.Await(read.Hit())
 		other, all := w.anew()
 		w.ResetRequests()
 		read.Release()
-		<-news.Hit()
+		w.Await(news.Hit())
 		w.contenders(2)
 		if n := w.Count(w.of(m, zktest.On(zktest.OpGetData, dir))); n != 0 {
 			t.Errorf("Resize has read the limit %d times with its node", n)

@@ -113,8 +113,8 @@ func TestRevokeReplyLost(t *testing.T) {
 			w.Must(err)
 			fault := arm(w.Server, zktest.On(zktest.OpSetData, lockPath))
 			w.Must(zklock.Revoke(w.Context(), w.Connect(), l.Path()))
-			<-fault.Hit()
-			<-l.Revoked()
+			w.Await(fault.Hit())
+			w.Await(l.Revoked())
 		})
 	}
 }

@@ -160,13 +160,13 @@ func TestMultiOverlap(t *testing.T) {
 			}
 		}
 		first := j.Go(do(j.all))
-		<-lastCreate.Hit()
+		j.Await(lastCreate.Hit())
 		dir := where
 		itsDelete := j.HoldRequest(func(r zktest.Request) bool {
 			return r.Op == zktest.OpDelete && r.Session == theirs && path.Dir(r.Path) == dir
 		})
 		other := j.Go(do(rival))
-		<-itsDelete.Hit()
+		j.Await(itsDelete.Hit())
 		lastCreate.Release()
 		j.Pass(time.Second)
 		itsDelete.Release()
@@ -304,8 +304,8 @@ func TestMultiLostAsAWhole(t *testing.T) {
 			defer cancel()
 			j.Pass(time.Second) // they watch their nodes by now
 			j.Remove(l.Leases()[lost].Path())
-			<-l.Done()
-			<-work.Done()
+			j.Await(l.Done())
+			j.Await(work.Done())
 			j.Want("the cause", context.Cause(work), session.ErrLost)
 			j.Must(l.Leases()[1].Err())
 			j.WantNodes("before the release", "/b", 1)
@@ -316,7 +316,7 @@ func TestMultiLostAsAWhole(t *testing.T) {
 			j.Want("Do", j.all.Do(j.Context(), func(inside context.Context) error {
 				j.Pass(time.Second)
 				j.Remove(j.Nodes(jointPaths[lost])[0])
-				<-inside.Done()
+				j.Await(inside.Done())
 				j.Cut()
 				return nil
 			}), session.ErrLost)
@@ -366,7 +366,7 @@ func TestMultiLeases(t *testing.T) {
 		}
 		w.Pass(time.Second)
 		w.Must(zklock.Revoke(w.Context(), w.Connect(), node))
-		<-second.Revoked()
+		w.Await(second.Revoked())
 		select {
 		case <-first.Revoked():
 			t.Error("told of a request for what was released")

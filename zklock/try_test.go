@@ -202,7 +202,7 @@ func TestTryCut(t *testing.T) {
 				if got, err := try.TryLock(w.Context()); got || err != nil {
 					t.Errorf("%s %v: %v, %v", what, op, got, err)
 				}
-				<-cut.Hit()
+				w.Await(cut.Hit())
 				var sync zktest.Request // must be on the connection of the latest listing, and before it
 				for _, r := range w.Requests() {
 					if r.Op == zktest.OpSync && r.Path == lockPath {

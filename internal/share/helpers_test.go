@@ -2,41 +2,16 @@ package share
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// process is a client whose goroutines share turns, behind a proxy.
-type process struct {
-	*Turns
-	m     *session.Manager
-	proxy *zktest.Proxy
-}
-
-// newProcess returns a process that hands turns over.
-func newProcess(t *testing.T, dir string, handovers int, opts ...session.Option) *process {
-	t.Helper()
-	return processWith(t, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, handovers, 0) }, opts...)
-}
-
-// newKeeper returns a process that keeps its turns, for a minute: a test that depends on the time has its own.
-func newKeeper(t *testing.T, dir string, handovers int, opts ...session.Option) *process {
-	t.Helper()
-	return processWith(t, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, handovers, longestKeep) }, opts...)
-}
-
-// newReaders returns a process whose readers share turns, and keep them for a minute.
-func newReaders(t *testing.T, dir string, opts ...session.Option) *process {
-	t.Helper()
-	return processWith(t, dir, func(q *queue.Queue) *Turns { return NewReaders(q, reader, longestKeep) }, opts...)
-}
+const dir = "/lock"
 
 var (
 	mutex  = queue.Request{Kind: queue.Mutex()}
@@ -44,23 +19,52 @@ var (
 	writer = queue.Request{Kind: queue.Writer()}
 )
 
-func processWith(t *testing.T, dir string, open func(*queue.Queue) *Turns, opts ...session.Option) *process {
+// world is a bubble, in which all processes share turns at dir.
+type world struct{ *bubble.World }
+
+func run(t *testing.T, f func(w world)) {
 	t.Helper()
-	proxy := testserver.Proxy(t)
-	m := testserver.Connect(t, proxy.Addr(), append([]session.Option{session.WithTimeout(testserver.Patience)}, opts...)...)
-	return &process{turnsOn(t, m, dir, open), m, proxy}
+	bubble.Run(t, func(w *bubble.World) { f(world{w}) })
 }
 
-func turnsOn(t *testing.T, m *session.Manager, dir string, open func(*queue.Queue) *Turns) *Turns {
-	t.Helper()
-	return open(queueOn(t, m, dir))
+// process is a client whose goroutines share turns.
+type process struct {
+	*Turns
+	w world
+	m *session.Manager
 }
 
-func queueOn(t *testing.T, m *session.Manager, dir string) *queue.Queue {
-	t.Helper()
-	q, err := queue.New(m, dir)
-	expect.NoError(t, err)
+func (w world) process(m *session.Manager, path string, open func(*queue.Queue) *Turns) *process {
+	w.T.Helper()
+	return &process{open(w.queue(m, path)), w, m}
+}
+
+func (w world) queue(m *session.Manager, path string) *queue.Queue {
+	w.T.Helper()
+	q, err := queue.New(m, path)
+	w.Must(err)
 	return q
+}
+
+// hands returns a process that hands turns over.
+func (w world) hands(handovers int, opts ...session.Option) *process {
+	w.T.Helper()
+	return w.process(w.Connect(opts...), dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, handovers, 0) })
+}
+
+// keeping returns what makes turns that are kept.
+func keepingTurns(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, longestKeep) }
+
+// keeps returns a process that keeps its turns.
+func (w world) keeps(opts ...session.Option) *process {
+	w.T.Helper()
+	return w.process(w.Connect(opts...), dir, keepingTurns)
+}
+
+// readers returns a process whose readers share turns, and keep them.
+func (w world) readers() *process {
+	w.T.Helper()
+	return w.process(w.Connect(), dir, func(q *queue.Queue) *Turns { return NewReaders(q, reader, longestKeep) })
 }
 
 // condition is what Turns have in the directory.
@@ -97,12 +101,6 @@ func (s *Turns) present() *turn {
 	return s.turn
 }
 
-// want waits for a condition, which follows an event.
-func (s *Turns) want(t *testing.T, c condition) {
-	t.Helper()
-	zktest.Eventually(t, testserver.Patience, string(c), func() bool { return s.in() == c })
-}
-
 // forgetHabit makes the next turn worth keeping.
 func (s *Turns) forgetHabit() {
 	s.mu.Lock()
@@ -110,141 +108,103 @@ func (s *Turns) forgetHabit() {
 	s.habit = habit{}
 }
 
-// kept takes the lock and gives it back, until the turn is kept. The watch on its node is set. ZooKeeper 3.4 may tell of
-// our own node as if another contender had come.
-func (p *process) kept(t *testing.T) *queue.Lease {
-	t.Helper()
-	for range 20 {
-		l := p.hold(t)
-		tokenOf(t, l)
-		giveBack(t, l)
-		if p.in() == keeping {
-			return l
-		}
-		p.forgetHabit()
-	}
-	t.Fatal("no turn is kept")
-	return nil
-}
-
-// waits is an Acquire that is under way.
-type waits struct {
-	cancel context.CancelFunc
-	done   chan outcome
-}
-
-// outcome is what an Acquire returned.
-type outcome struct {
-	lease *queue.Lease
-	err   error
-}
-
-// wait begins an Acquire, and returns when there are n waiters.
-func (p *process) wait(t *testing.T, n int) *waits {
-	t.Helper()
-	return p.waitWith(t, expect.Patient(t), n)
-}
-
-func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
-	t.Helper()
-	w := p.begin(ctx)
-	p.settle(t, n)
-	return w
-}
-
-// begin begins an Acquire.
-func (p *process) begin(ctx context.Context) *waits {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &waits{cancel, make(chan outcome, 1)}
-	go func() {
-		lease, err := p.Acquire(ctx, false)
-		w.done <- outcome{lease, err}
-	}()
-	return w
-}
-
-// beginIn begins an acquisition of a queue.
-func beginIn(q *queue.Queue, ctx context.Context, r queue.Request) *waits {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &waits{cancel, make(chan outcome, 1)}
-	go func() {
-		lease, err := q.Acquire(ctx, r)
-		w.done <- outcome{lease, err}
-	}()
-	return w
-}
-
-// settle waits until there are n waiters.
-func (p *process) settle(t *testing.T, n int) {
-	t.Helper()
-	zktest.Eventually(t, testserver.Patience, "the number of waiters", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.waiting.Len() == n
-	})
-}
-
-func (w *waits) lease(t *testing.T) *queue.Lease {
-	t.Helper()
-	g := <-w.done // bounded by its context
-	expect.NoError(t, g.err)
-	return g.lease
-}
-
-func (w *waits) fails(t *testing.T, target error) {
-	t.Helper()
-	if g := <-w.done; !errors.Is(g.err, target) {
-		t.Fatalf("Acquire: %v, want %v", g.err, target)
+// is wants a condition, when nothing more can happen.
+func (p *process) is(c condition) {
+	p.w.T.Helper()
+	if p.w.Pass(0); p.in() != c {
+		p.w.Errorf("%s, want %s", p.in(), c)
 	}
 }
 
-// pending fails the test if the acquisition returns within a moment, in which it would return if it could.
-func (w *waits) pending(t *testing.T) {
-	t.Helper()
-	select {
-	case g := <-w.done:
-		t.Fatalf("it waits no longer: %v, %v", g.lease, g.err)
-	case <-time.After(20 * time.Millisecond):
-	}
-}
-
-func (p *process) hold(t *testing.T) *queue.Lease {
-	t.Helper()
-	l, err := p.Acquire(expect.Patient(t), false)
-	expect.NoError(t, err)
+// hold takes the lock, which is free, or is kept.
+func (p *process) hold() *queue.Lease {
+	p.w.T.Helper()
+	l, err := p.Acquire(p.w.Context(), false)
+	p.w.Must(err)
 	return l
 }
 
-func giveBack(t *testing.T, l *queue.Lease) {
-	t.Helper()
-	expect.NoError(t, l.Release(expect.Patient(t)))
+// kept takes the lock and gives it back. The turn is kept, and the watch on its node is set.
+func (p *process) kept() *queue.Lease {
+	p.w.T.Helper()
+	p.forgetHabit()
+	l := p.hold()
+	p.w.token(l)
+	p.w.giveBack(l)
+	p.is(keeping)
+	return l
+}
+
+// waits is an acquisition that is under way.
+type waits struct {
+	*bubble.Call
+	w      world
+	cancel context.CancelFunc
+	got    *queue.Lease
+}
+
+// begin begins an acquisition, and returns when that can do nothing but wait.
+func (w world) begin(acquire func(context.Context) (*queue.Lease, error)) *waits {
+	ctx, cancel := context.WithCancel(w.Context())
+	c := &waits{w: w, cancel: cancel}
+	c.Call = w.Go(func() (err error) {
+		c.got, err = acquire(ctx)
+		return err
+	})
+	return c
+}
+
+func (p *process) begin() *waits {
+	return p.w.begin(func(ctx context.Context) (*queue.Lease, error) { return p.Acquire(ctx, false) })
+}
+
+// beginIn begins an acquisition of a queue, as another process does.
+func (w world) beginIn(q *queue.Queue, r queue.Request) *waits {
+	return w.begin(func(ctx context.Context) (*queue.Lease, error) { return q.Acquire(ctx, r) })
+}
+
+func (c *waits) lease() *queue.Lease {
+	c.w.T.Helper()
+	c.w.Must(c.Err())
+	return c.got
+}
+
+// gives wants the acquisition to give up when its context ends.
+func (c *waits) gives() {
+	c.w.T.Helper()
+	c.cancel()
+	c.w.Want("a cancelled call", c.Err(), context.Canceled)
+}
+
+func (w world) giveBack(l *queue.Lease) {
+	w.T.Helper()
+	w.Must(l.Release(w.Context()))
 }
 
 // unwanted gives back a lease that nobody has used.
-func unwanted(t *testing.T, l *queue.Lease) {
-	t.Helper()
-	expect.NoError(t, l.StartRelease(expect.Patient(t), false).Wait(expect.Patient(t)))
+func (w world) unwanted(l *queue.Lease) {
+	w.T.Helper()
+	w.Must(l.StartRelease(w.Context(), false).Wait(w.Context()))
 }
 
-func tokenOf(t *testing.T, l *queue.Lease) int64 {
-	t.Helper()
-	n, err := l.Token(expect.Patient(t))
-	expect.NoError(t, err)
+func (w world) token(l *queue.Lease) int64 {
+	w.T.Helper()
+	n, err := l.Token(w.Context())
+	w.Must(err)
 	return n
 }
 
-// lostBy waits until a lease is lost.
-func lostBy(t *testing.T, l *queue.Lease) {
-	t.Helper()
-	expect.Receive(t, "the loss", l.Done())
-	if !errors.Is(l.Err(), session.ErrLost) {
-		t.Fatalf("error %v", l.Err())
-	}
+// nodes wants so many of them at dir.
+func (w world) nodes(n int) {
+	w.T.Helper()
+	w.WantNodes("in the end", dir, n)
 }
 
-// revoke asks the holder of a node to give the lock up.
-func revoke(t *testing.T, l *queue.Lease) {
-	t.Helper()
-	_, err := testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
-	expect.NoError(t, err)
+// of matches the requests of a process for its lock.
+func (p *process) of(ops ...zktest.Op) zktest.Match {
+	id, any := p.w.Session(p.m).ID(), zktest.Any(ops...)
+	return func(r zktest.Request) bool { return r.Session == id && len(r.Path) > 1 && (len(ops) == 0 || any(r)) }
 }
+
+// soon is enough for all that follows at once.
+const soon = time.Second

@@ -2,180 +2,169 @@ package share
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// all matches every request but the connection's own.
-func all(r zktest.Request) bool { return r.Path != "" }
-
 // A contender of another process gets the lock at once from a process that keeps its place, and at the
 // release from one that holds.
 func TestKeepNewcomer(t *testing.T) {
-	for _, inUse := range []bool{false, true} {
-		t.Run(map[bool]string{false: "kept", true: "in use"}[inUse], func(t *testing.T) {
-			dir := testserver.Path(t)
-			// A place is kept for a session timeout at most: longer than the newcomer waits.
-			p, other := newKeeper(t, dir, 0, session.WithTimeout(2*testserver.Patience)), newProcess(t, dir, 1)
-			giveBack(t, p.hold(t))
-			if !inUse {
-				giveBack(t, other.hold(t))
-				p.want(t, idle)
-				testserver.WaitChildren(t, dir, 0)
-				return
-			}
-			l := p.hold(t) // again
-			turn := p.present()
-			w := other.wait(t, 1)
-			zktest.Eventually(t, testserver.Patience, "the news", func() bool { return isClosed(turn.disturbed) })
-			if l.Err() != nil {
-				t.Fatal(l.Err())
-			}
-			giveBack(t, l)
-			next := w.lease(t)
-			if p.in() != idle {
-				t.Errorf("state %v", p.in())
-			}
-			giveBack(t, next)
-			testserver.WaitChildren(t, dir, 0)
+	for what, inUse := range map[string]bool{"kept": false, "in use": true} {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(w world) {
+				p, other := w.keeps(), w.hands(1)
+				w.giveBack(p.hold())
+				if !inUse {
+					if took := bubble.Took(func() { w.giveBack(other.hold()) }); took > soon {
+						t.Errorf("after %v", took)
+					}
+				} else {
+					l := p.hold() // again
+					newcomer := other.begin()
+					if !isClosed(p.present().disturbed) {
+						t.Error("no news of the newcomer")
+					}
+					w.giveBack(l)
+					w.giveBack(newcomer.lease())
+				}
+				p.is(idle)
+				w.nodes(0)
+			})
 		})
 	}
 }
 
 // A contender of the same process gets what its process keeps, also one that only tries.
 func TestKeepOwnProcess(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newKeeper(t, dir, 0)
-	second := turnsOn(t, p.m, dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, longestKeep) })
-	giveBack(t, p.hold(t))
-	l, err := second.Acquire(expect.Patient(t), true)
-	for errors.Is(err, queue.ErrBusy) { // a busy machine can take longer than a try waits for kept places
-		l, err = second.Acquire(expect.Patient(t), true)
-	}
-	expect.NoError(t, err)
-	if p.in() != idle {
-		t.Errorf("state %v", p.in())
-	}
-	giveBack(t, l)
-	giveBack(t, p.hold(t))
-	if s := second.in(); s != idle {
-		t.Errorf("state %v", s)
-	}
+	run(t, func(w world) {
+		p := w.keeps()
+		second := w.process(p.m, dir, keepingTurns)
+		w.giveBack(p.hold())
+		l, err := second.Acquire(w.Context(), true)
+		w.Must(err)
+		p.is(idle)
+		w.giveBack(l)
+		w.giveBack(p.hold())
+		second.is(idle)
+	})
 }
 
-// A contender that has come before the listing is seen by it, and the place is not kept.
-func TestKeepCrowdedListing(t *testing.T) {
-	dir := testserver.Path(t)
-	p, other := newKeeper(t, dir, 0), newProcess(t, dir, 1)
-	giveBack(t, other.hold(t)) // so that there is a directory
-	listing := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
-	mine := p.begin(expect.Patient(t))
-	<-listing.Hit()
-	testserver.WaitChildren(t, dir, 1)
-	theirs := other.wait(t, 1)
-	testserver.WaitChildren(t, dir, 2)
-	listing.Release()
-	l := mine.lease(t)
-	if p.present().disturbed != nil {
-		t.Error("nobody was seen to wait")
-	}
-	giveBack(t, l)
-	giveBack(t, theirs.lease(t))
-	testserver.WaitChildren(t, dir, 0)
+// What is not kept: a place of which the listing shows that somebody has come since, a turn that had to be waited for, the
+// only node that a session may own, and the last ones before the sequence numbers end.
+func TestKeepNothing(t *testing.T) {
+	run(t, func(w world) {
+		p, other := w.keeps(), w.hands(1)
+		w.giveBack(other.hold()) // so that there is a directory
+		listing := w.HoldRequest(p.of(zktest.OpGetChildren2))
+		mine := p.begin()
+		w.Await(listing.Hit())
+		theirs := other.begin()
+		listing.Release()
+		l := mine.lease()
+		if p.present().disturbed != nil {
+			t.Error("nobody was seen to wait")
+		}
+		w.giveBack(l)
+		second := p.begin()
+		w.giveBack(theirs.lease())
+		w.giveBack(second.lease())
+		p.is(idle)
+		w.nodes(0)
+		one := w.keeps(session.WithNodeLimits(1, 1<<20))
+		w.giveBack(one.hold())
+		one.is(idle)
+		defer func(old int32) { queue.RestartFrom = old }(queue.RestartFrom)
+		queue.RestartFrom = 0
+		p.forgetHabit()
+		w.giveBack(p.hold())
+		p.is(idle)
+	})
 }
 
 // Contenders tells a place that is kept from one that is held.
 func TestKeepContenders(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newKeeper(t, dir, 0)
-	look := func(by *process) queue.Contender {
-		t.Helper()
-		all, err := by.q.Contenders(expect.Patient(t), mutex.Kind)
-		expect.NoError(t, err)
-		if len(all) != 1 {
-			t.Fatalf("%d contenders", len(all))
+	run(t, func(w world) {
+		p, other := w.keeps(), w.hands(1)
+		look := func(by *process) queue.Contender {
+			t.Helper()
+			all, err := by.q.Contenders(w.Context(), mutex.Kind)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%v, %v", all, err)
+			}
+			return all[0]
 		}
-		return all[0]
-	}
-	l := p.hold(t)
-	if c := look(p); c.Kept || c.HeldSince.IsZero() || !c.Holder {
-		t.Errorf("held: %+v", c)
-	}
-	giveBack(t, l)
-	if c := look(p); !c.Kept || !c.HeldSince.IsZero() || !c.Own {
-		t.Errorf("kept: %+v", c)
-	}
-	other := newProcess(t, dir, 1)
-	if c := look(other); c.Kept || c.Own {
-		t.Errorf("kept by another: %+v", c)
-	}
-	giveBack(t, p.hold(t)) // looking is no acquiring
-	testserver.WaitChildren(t, dir, 1)
+		l := p.hold()
+		if c := look(p); c.Kept || c.HeldSince.IsZero() || !c.Holder {
+			t.Errorf("held: %+v", c)
+		}
+		w.giveBack(l)
+		if c := look(p); !c.Kept || !c.HeldSince.IsZero() || !c.Own {
+			t.Errorf("kept: %+v", c)
+		}
+		if c := look(other); c.Kept || c.Own {
+			t.Errorf("kept by another: %+v", c)
+		}
+		p.is(keeping) // looking is no acquiring
+	})
 }
 
 // The place of a lease that nobody has used is not kept. That says nothing about the next one.
 func TestUnwantedIsNotKept(t *testing.T) {
-	dir := testserver.Path(t)
-	p := newKeeper(t, dir, 0)
-	p.kept(t) // taken again, and then not used
-	unwanted(t, p.hold(t))
-	if p.in() != idle {
-		t.Errorf("state %v", p.in())
-	}
-	testserver.WaitChildren(t, dir, 0)
-	unwanted(t, p.hold(t))
-	if p.in() != idle || p.habit != (habit{}) {
-		t.Errorf("state %v, %+v", p.in(), p.habit)
-	}
-	testserver.WaitChildren(t, dir, 0)
-	p.kept(t)
+	run(t, func(w world) {
+		p := w.keeps()
+		p.kept() // taken again, and then not used
+		for range 2 {
+			w.unwanted(p.hold())
+			p.is(idle)
+			w.nodes(0)
+		}
+		if p.habit != (habit{}) {
+			t.Errorf("%+v", p.habit)
+		}
+	})
 }
 
 // An acquisition looks itself whether a turn that is kept may be used again. Nobody has acted on what has happened: mu is
 // locked meanwhile.
 func TestKeepLooksFirst(t *testing.T) {
-	for what, happen := range map[string]func(p *process, kept *turn){
-		"somebody has come": func(p *process, kept *turn) {
-			other := newProcess(t, p.q.Path(), 1)
-			other.begin(expect.Patient(t))
-			expect.Receive(t, "the news", kept.disturbed)
+	pending := func(kept *turn) { kept.disturbed = make(chan struct{}) } // as if the event were
+	for what, happen := range map[string]func(w world, p *process, kept *turn, other *queue.Queue){
+		"somebody has come": func(w world, _ *process, kept *turn, other *queue.Queue) {
+			go func() { _, _ = other.Acquire(w.Context(), mutex) }()
+			<-kept.disturbed
 		},
-		"the session has ended": func(p *process, kept *turn) {
-			s := testserver.Session(t, p.m)
-			expect.NoError(t, p.proxy.Expire(expect.Patient(t), s.ID()))
-			expect.Receive(t, "the end", s.Done())
-			kept.disturbed = make(chan struct{}) // as if it were pending
+		"the node is gone": func(w world, _ *process, kept *turn, _ *queue.Queue) {
+			w.Must(w.DeleteNode(kept.Path()))
+			w.Await(kept.Done())
+			pending(kept)
 		},
-		"the node is gone": func(p *process, kept *turn) {
-			testserver.Delete(t, kept.Path())
-			expect.Receive(t, "the news", kept.Done())
-			kept.disturbed = make(chan struct{})
+		"another client has asked for the lock": func(w world, _ *process, kept *turn, _ *queue.Queue) {
+			_, err := w.Admin().Set(w.Context(), kept.Path(), []byte(queue.RevokeMessage), -1)
+			w.Must(err)
+			w.Await(kept.Last())
 		},
-		"another client has asked for the lock": func(p *process, kept *turn) {
-			_, err := testserver.Admin(t).Set(kept.Path(), []byte(queue.RevokeMessage), -1)
-			expect.NoError(t, err)
-			expect.Receive(t, "the request", kept.Last())
-		},
-		"its time is over":            func(p *process, kept *turn) { kept.until = time.Now() },
-		"the watch no longer counts":  func(p *process, kept *turn) { kept.limit = time.Now() },
-		"it is in use by a goroutine": func(p *process, kept *turn) { kept.holds++ },
+		"its time is over":            func(_ world, _ *process, kept *turn, _ *queue.Queue) { kept.until = time.Now() },
+		"the watch no longer counts":  func(_ world, _ *process, kept *turn, _ *queue.Queue) { kept.limit = time.Now() },
+		"it is in use by a goroutine": func(_ world, _ *process, kept *turn, _ *queue.Queue) { kept.holds++ },
 	} {
 		t.Run(what, func(t *testing.T) {
-			p := newKeeper(t, testserver.Path(t), 0)
-			p.kept(t)
-			p.mu.Lock()
-			happen(p, p.turn)
-			taken := p.useAgainLocked()
-			p.mu.Unlock()
-			if taken != nil {
-				t.Error("the turn was used again")
-			}
+			run(t, func(w world) {
+				p, other, _ := w.keeps(), w.queue(w.Connect(), dir), w.Admin() // no time passes while mu is locked
+				p.kept()
+				p.mu.Lock()
+				happen(w, p, p.turn, other)
+				taken := p.useAgainLocked()
+				p.mu.Unlock()
+				if taken != nil {
+					t.Error("the turn was used again")
+				}
+			})
 		})
 	}
 }
@@ -184,19 +173,369 @@ func TestKeepLooksFirst(t *testing.T) {
 // one.
 func TestKeepLeavesWhatIsOver(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		dir := testserver.Path(t)
-		p := newKeeper(t, dir, 0)
-		node := p.kept(t).Path()
-		p.mu.Lock()
-		p.turn.until = time.Now()
-		p.mu.Unlock()
-		l, err := p.Acquire(expect.Patient(t), try)
-		expect.NoError(t, err)
-		if l.Path() == node {
-			t.Error("used again")
+		run(t, func(w world) {
+			p := w.keeps()
+			node := p.kept().Path()
+			p.mu.Lock()
+			p.turn.until = time.Now()
+			p.mu.Unlock()
+			l, err := p.Acquire(w.Context(), try)
+			w.Must(err)
+			if l.Path() == node {
+				t.Error("used again")
+			}
+			w.giveBack(l)
+			p.GiveUpKept()
+			w.nodes(0)
+		})
+	}
+}
+
+// A turn that is known to be over, or that another client has asked for, is neither kept nor handed over, although nobody has
+// acted on that yet.
+func TestNothingLostGoesOn(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		run(t, func(w world) {
+			p := w.process(w.Connect(), dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 9, longestKeep) })
+			l := p.hold()
+			w.token(l) // the watch is set
+			lost, waiter := p.present(), p.begin()
+			if !waits {
+				waiter.gives()
+			}
+			p.mu.Lock()
+			w.Must(w.DeleteNode(l.Path()))
+			w.Await(lost.Done())
+			lost.disturbed = make(chan struct{}) // as if it were pending
+			p.mu.Unlock()
+			if removal := p.release(w.Context(), lost, true); removal != nil || p.present() == lost {
+				t.Errorf("waits %v: the turn goes on", waits)
+			}
+			if waits {
+				w.unwanted(waiter.lease())
+			}
+			p.is(idle)
+		})
+	}
+}
+
+// At most half of the nodes of a manager are kept turns. The one that was unused for longest goes. Nothing stays of those
+// that are gone.
+func TestKeepAtMostHalf(t *testing.T) {
+	run(t, func(w world) {
+		m := w.Connect(session.WithNodeLimits(5, 1<<20))
+		var all [3]*process
+		for i := range all {
+			all[i] = w.process(m, fmt.Sprint(dir, i), keepingTurns)
 		}
-		giveBack(t, l)
-		p.GiveUpKept()
-		testserver.WaitChildren(t, dir, 0)
+		use := func(p *process) { w.giveBack(p.hold()) }
+		are := func(want ...condition) {
+			t.Helper()
+			for i, c := range want {
+				all[i].is(c)
+			}
+		}
+		use(all[0])
+		use(all[1])
+		leaves := all[1].present()
+		use(all[0])
+		use(all[2])
+		are(keeping, idle, keeping)
+		if !isClosed(leaves.disturbed) {
+			t.Error("the news of that delete would count as that of somebody else for the next turn")
+		}
+		held := all[0].hold() // what is in use is not given up
+		use(all[1])
+		use(all[2])
+		w.Must(held.Err())
+		are(holding, keeping, keeping)
+		w.giveBack(held)
+		for _, p := range all {
+			p.GiveUpKept()
+		}
+		are(idle, idle, idle)
+		keptTurns.mu.Lock()
+		defer keptTurns.mu.Unlock()
+		if of := keptTurns.all[m]; of != nil {
+			t.Errorf("%d entries of turns that are gone", of.Len())
+		}
+	})
+}
+
+// A turn is kept for a session timeout after its listing at most, also if it was used since.
+func TestKeptForATimeout(t *testing.T) {
+	run(t, func(w world) {
+		p := w.process(w.Connect(), dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, 6*time.Second) })
+		began := time.Now()
+		w.giveBack(p.hold())
+		w.Pass(5 * time.Second)
+		w.giveBack(p.hold())
+		for p.in() == keeping {
+			w.Pass(time.Second / 10)
+		}
+		if passed := time.Since(began); passed < bubble.Timeout-soon || passed > bubble.Timeout+soon/2 {
+			t.Errorf("kept for %v", passed)
+		}
+	})
+}
+
+// The habit skips one turn more each time that one was kept for nothing, up to a bound, and is forgotten with time.
+func TestHabit(t *testing.T) {
+	var h habit
+	now := time.Now()
+	for _, want := range []int{0, 1, 2, 4, 8, 16, 32, 64, 64} {
+		skipped := 0
+		for !h.next() {
+			skipped++
+		}
+		if skipped != want {
+			t.Errorf("%d turns are not kept, want %d", skipped, want)
+		}
+		h.takenAway(now.Add(time.Second))
+	}
+	if h.isForgotten(now) || !h.isForgotten(now.Add(time.Second)) {
+		t.Error("forgotten too early, or never")
+	}
+}
+
+// The caller of WhenIdle is told when the Turns are idle: after a turn, after an acquisition that was called back, and when it
+// need not be remembered any more that a turn was kept for nothing.
+func TestWhenIdle(t *testing.T) {
+	run(t, func(w world) {
+		p := w.process(w.Connect(), dir, func(q *queue.Queue) *Turns { return NewTurns(q, mutex, 0, soon) })
+		if !p.WhenIdle(func() { t.Error("told of the present") }) {
+			t.Fatal("not idle")
+		}
+		becomesIdle := func(what string) {
+			t.Helper()
+			told := make(chan struct{})
+			if p.WhenIdle(func() { close(told) }) {
+				t.Errorf("%s: idle already", what)
+				return
+			}
+			bubble.Receive(w.World, what, told)
+			if !p.WhenIdle(nil) {
+				t.Errorf("%s: not idle", what)
+			}
+		}
+		w.giveBack(p.hold())
+		becomesIdle("a kept turn")
+		other := w.hands(1)
+		theirs, mine := other.hold(), p.begin()
+		mine.cancel()
+		becomesIdle("a call that has ended")
+		mine.gives()
+		w.giveBack(theirs)
+		w.nodes(0)
+		w.giveBack(p.hold())
+		p.is(keeping)
+		w.giveBack(other.hold()) // it was kept for nothing
+		p.is(idle)
+		becomesIdle("what was learned")
+	})
+}
+
+// Readers of a process hold one turn, one after another and together, without a request. It goes with the last of them, or
+// is kept.
+func TestReadersShare(t *testing.T) {
+	run(t, func(w world) {
+		p := w.readers()
+		node := p.kept().Path()
+		w.ResetRequests()
+		one, two := p.hold(), p.hold()
+		three, err := p.Acquire(w.Context(), true)
+		w.Must(err)
+		for _, l := range []*queue.Lease{one, two, three} {
+			if l.Path() != node {
+				t.Errorf("%s and %s", l.Path(), node)
+			}
+			w.giveBack(l)
+		}
+		if n := w.Count(p.of()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		p.is(keeping)
+		one, two = p.hold(), p.hold()
+		w.giveBack(one)
+		w.Must(two.Err())
+		p.is(holding)
+		w.unwanted(two)
+		w.nodes(0)
+	})
+}
+
+// A reader does not join those of its process once a writer waits, whom they keep waiting. It has a node of its own, behind
+// the writer's. The node of the others goes with the last of them.
+func TestReadersDoNotJoinBeforeWriter(t *testing.T) {
+	run(t, func(w world) {
+		p := w.readers()
+		one, two := p.hold(), p.hold()
+		written := w.beginIn(w.queue(w.Connect(), dir), writer)
+		late := p.begin()
+		w.nodes(3)
+		_, err := p.Acquire(w.Context(), true)
+		w.Want("a try", err, queue.ErrBusy)
+		w.giveBack(one)
+		late.Waits("a writer is ahead")
+		written.Waits("one reads")
+		w.giveBack(two)
+		l := written.lease()
+		late.Waits("a writer holds")
+		w.giveBack(l)
+		w.giveBack(late.lease())
+	})
+}
+
+// A turn of readers that is kept goes when a writer comes, and stays while other readers come and go. They look with one
+// request who has come, but not for ever. A use of their own lets them begin to count anew. In a crowd they do not look again.
+func TestReadersLook(t *testing.T) {
+	run(t, func(w world) {
+		p, q := w.readers(), w.queue(w.Connect(), dir)
+		read := func() *queue.Lease { return w.beginIn(q, reader).lease() }
+		mine := p.kept()
+		w.ResetRequests()
+		w.giveBack(read())
+		w.Pass(soon)
+		if n := w.Count(p.of(zktest.OpGetChildren2)); n == 0 || n > 2 {
+			t.Errorf("%d looks for a reader that has come and gone", n)
+		}
+		if l := p.hold(); l.Path() != mine.Path() {
+			t.Error("the turn was given up")
+		} else {
+			w.giveBack(l)
+		}
+		w.giveBack(w.beginIn(q, writer).lease())
+		p.is(idle)
+
+		p.kept()
+		w.ResetRequests()
+		for p.in() != idle {
+			w.giveBack(read())
+			w.Pass(soon / 10)
+		}
+		if n := w.Count(p.of(zktest.OpGetChildren2)); n == 0 || n > maxLooks {
+			t.Errorf("%d looks", n)
+		}
+		p.kept()
+		p.mu.Lock()
+		p.turn.looks = maxLooks
+		p.mu.Unlock()
+		l := p.hold()
+		if n := p.present().looks; n != 0 {
+			t.Errorf("after a use: %d looks", n)
+		}
+		w.giveBack(l)
+		for range 16 {
+			read()
+		}
+		p.is(idle)
+	})
+}
+
+// While readers look, because a reader of another process has come, they keep their turn, and those that come wait for the
+// listing and then share it. A waiter that gives up does not say that its process holds: those readers are not in its way.
+// They do not share the turn if that may not be shared by then, and do not wait for another look either.
+func TestReadersGoOnAfterTheirLook(t *testing.T) {
+	release := func(w world, _ *process, l *queue.Lease) { w.giveBack(l) }
+	for what, c := range map[string]struct {
+		before func(w world, p *process, mine *queue.Lease) // the listing
+		during func(w world, p *process, mine *queue.Lease)
+		shares bool
+		waits  bool // for a writer
+	}{
+		"held":               {nil, nil, true, false},
+		"released meanwhile": {nil, release, true, false},
+		"kept":               {release, nil, true, false},
+		"a writer has come": {nil, func(w world, _ *process, _ *queue.Lease) {
+			w.beginIn(w.queue(w.Connect(), dir), writer)
+		}, false, true},
+		"the node is gone": {nil, func(w world, _ *process, l *queue.Lease) { w.Remove(l.Path()) }, false, false},
+		"the turn is over": {nil, func(w world, p *process, _ *queue.Lease) { p.present().Leave(w.Context()) }, false, false},
+		"the holder is asked for the lock": {nil, func(w world, _ *process, l *queue.Lease) {
+			_, err := w.Admin().Set(w.Context(), l.Path(), []byte(queue.RevokeMessage), -1)
+			w.Must(err)
+		}, false, false},
+		"it is kept, and its time is over": {nil, func(w world, p *process, l *queue.Lease) {
+			w.giveBack(l)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.turn.until = time.Now()
+		}, false, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(w world) {
+				p, q := w.readers(), w.queue(w.Connect(), dir)
+				mine := p.hold()
+				w.token(mine) // the watches are set
+				if c.before != nil {
+					c.before(w, p, mine)
+				}
+				list := w.HoldRequest(p.of(zktest.OpGetChildren2))
+				w.giveBack(w.beginIn(q, reader).lease())
+				w.Await(list.Hit())
+				late, gone := p.begin(), p.begin()
+				gone.cancel()
+				var wait *queue.WaitError
+				if err := gone.Err(); errors.As(err, &wait) && wait.Ahead.Own {
+					t.Errorf("it says that its process is in the way: %v", err)
+				}
+				if c.during != nil {
+					c.during(w, p, mine)
+				}
+				list.Release()
+				if c.waits {
+					late.Waits("a writer is ahead")
+					late.gives()
+				} else if l := late.lease(); (l.Path() == mine.Path()) != c.shares {
+					t.Errorf("%s, and %s before", l.Path(), mine.Path())
+				}
+			})
+		})
+	}
+}
+
+// Readers that wait for the same writer share a node. Their turn has had to wait, so nobody joins it later, and it is not
+// kept.
+func TestReadersWaitTogether(t *testing.T) {
+	run(t, func(w world) {
+		p := w.readers()
+		l := w.beginIn(w.queue(w.Connect(), dir), writer).lease()
+		one, two, three := p.begin(), p.begin(), p.begin()
+		w.nodes(2)
+		two.gives()
+		w.giveBack(l)
+		a, b := one.lease(), three.lease()
+		if a.Path() != b.Path() {
+			t.Errorf("%s and %s", a.Path(), b.Path())
+		}
+		c := p.hold()
+		if c.Path() == a.Path() {
+			t.Error("joined, though a writer may wait")
+		}
+		w.giveBack(a)
+		w.giveBack(b)
+		w.nodes(1)
+	})
+}
+
+// A reader that waits until those of its process have listed again waits for no turn that is given up meanwhile: it gets
+// another one.
+func TestReaderWaitsForNoTurnGivenUp(t *testing.T) {
+	for what, giveUp := range map[string]func(*Turns, *turn){
+		"to a writer of the process": func(s *Turns, _ *turn) { s.GiveUpKept() },
+		"as one too many":            func(s *Turns, kept *turn) { s.giveUp(kept) },
+	} {
+		run(t, func(w world) {
+			p := w.readers()
+			p.kept()
+			kept, disturbed := p.present(), make(chan struct{})
+			close(disturbed)
+			p.mu.Lock() // an event has come that the goroutine which follows the turn has not heard of yet
+			kept.disturbed = disturbed
+			p.mu.Unlock()
+			late := p.begin()
+			giveUp(p.Turns, kept)
+			w.Want(what, late.Err(), nil)
+		})
 	}
 }

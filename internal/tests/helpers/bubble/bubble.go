@@ -234,6 +234,12 @@ func Receive[T any](w *World, what string, ch <-chan T) T {
 	}
 }
 
+// Await waits until a channel is closed, or has a value.
+func (w *World) Await(ch <-chan struct{}) {
+	w.T.Helper()
+	Receive(w, "an event", ch)
+}
+
 // Took returns how long f took.
 func Took(f func()) time.Duration {
 	began := time.Now()
