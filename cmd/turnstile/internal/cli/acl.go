@@ -27,38 +27,26 @@ func rightsText(rights int32) string {
 	return "the right " + strings.Join(all, "")
 }
 
-// aclOf returns the list that --acl names, and nil if it is inherited.
-func (a *App) aclOf(text string) ([]zk.ACL, error) {
-	identities, err := a.connection.identities()
-	switch {
-	case err != nil:
+// connectFor connects so that the nodes of a lock get the access control list of the lock's directory, or of the nearest
+// node above. The manager can be other than nil with an error.
+func (a *App) connectFor(ctx context.Context, lock string) (*session.Manager, error) {
+	m, err := a.connect(ctx)
+	if err != nil {
 		return nil, err
-	case text == "inherit":
-		return nil, nil
-	case text == "open":
-		return zk.WorldACL(zk.PermAll), nil
-	case text != "creator":
-		return nil, usagef("--acl %q: want inherit, open or creator", text)
-	case len(identities) == 0 && a.connection.tls.Cert == "":
-		return nil, usagef("--acl creator: there is no identity that could have rights: see --auth and --auth-file")
 	}
-	return zk.AuthACL(zk.PermAll), nil
+	list, err := a.inherited(ctx, m, lock)
+	if err != nil || slices.Equal(list, zk.WorldACL(zk.PermAll)) {
+		return m, err
+	}
+	a.close(m)
+	return a.connect(ctx, session.WithACL(list...))
 }
 
-// connectFor connects with a list for the nodes of a lock. Without a list they get that of the lock's directory, or of the nearest
-// node above. The manager can be other than nil with an error.
-func (a *App) connectFor(ctx context.Context, opts []session.Option, lock string, list []zk.ACL) (*session.Manager, error) {
-	if list == nil {
-		m, err := a.connect(ctx, opts...)
-		if err != nil {
-			return nil, err
-		}
-		if list, err = a.inherited(ctx, m, lock); err != nil || slices.Equal(list, zk.WorldACL(zk.PermAll)) {
-			return m, err
-		}
-		a.close(m)
+// close closes a manager. That releases all of its locks.
+func (a *App) close(m *session.Manager) {
+	if err := m.Close(); err != nil {
+		a.log.Warn("the servers have not confirmed the end of the session, and release its locks when it times out", "err", err)
 	}
-	return a.connect(ctx, append(slices.Clip(opts), session.WithACL(list...))...)
 }
 
 // inherited returns the list for the nodes of a lock, by what is at its directory or above.
@@ -94,25 +82,20 @@ func (a *App) inherited(ctx context.Context, m *session.Manager, lock string) ([
 		return zk.WorldACL(zk.PermAll), nil
 	case !slices.ContainsFunc(list, hidden):
 		return list, nil
-	case at != lock:
-		return nil, withCode(codeRefused, fmt.Errorf("%s: nodes below it would get the access control list that is there, and the servers show all of that only to a client with the right ADMIN. --acl names another list", clean(at)))
 	}
-	// Nobody finds a contender's node without the right READ in its directory: its name has a random part. So all may read
-	// the node.
-	known := slices.DeleteFunc(slices.Clone(list), hidden)
+	// The servers show all of the list only to a client with the right ADMIN. Nobody finds a contender's node without the right
+	// READ in its directory: its name has a random part. So all may read the node.
+	list = slices.DeleteFunc(list, hidden)
 	if len(identities) > 0 {
-		known = append(known, zk.AuthACL(zk.PermAll)...)
+		list = append(list, zk.AuthACL(zk.PermAll)...)
 	}
-	return append(known, zk.WorldACL(zk.PermRead)...), nil
+	return append(list, zk.WorldACL(zk.PermRead)...), nil
 }
 
 // refused gives an error of the servers about a node its exit status, and says in words what it means.
 func (a *App) refused(at string, rights int32, err error) error {
-	switch {
-	case errors.Is(err, zk.ErrNoAuth):
+	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
 		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse a request. This client needs %s there. %s", clean(at), rightsText(rights), a.identityText()))
-	case errors.Is(err, zk.ErrInvalidACL):
-		return withCode(codeRefused, fmt.Errorf("%s: the servers do not take the access control list: they do not know a scheme of --acl, or no identity of this client", clean(at)))
 	}
 	return err
 }

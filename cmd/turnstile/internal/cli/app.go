@@ -5,7 +5,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,10 +14,9 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 )
 
 // App is one call of the program. The commands take all that is outside the program from it.
@@ -28,15 +26,13 @@ type App struct {
 	Err io.Writer // for errors and the log
 	Env func(name string) string
 
-	json       bool
 	verbose    int
 	began      bool         // the command line is good, and the command runs
 	log        *slog.Logger // the program's and the library's; by default it has only warnings
 	connection connection
 
-	interrupted bool     // Ctrl-C has ended the command of run, and turnstile ends so too
-	args        []string // of the command line
-	restores    bool     // this process is not break, but what undoes it: see restoreLater
+	args     []string // of the command line
+	restores bool     // this process is not break, but what undoes it: see restoreLater
 }
 
 // Main runs the program with the process's arguments, and returns its exit status.
@@ -44,18 +40,13 @@ type App struct {
 // The context of a command ends with the first SIGINT, SIGTERM, SIGHUP or SIGQUIT. A second one ends the process,
 // except in commands that take signals themselves.
 func Main() int {
-	if supervise.IsHelper() {
-		return supervise.Helper(prepareClose)
+	if code, over := begin(); over {
+		return code
 	}
-	supervise.KeepIgnored()
 	ctx, stop := signalContext(context.Background())
 	defer stop()
 	app := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, restores: os.Args[0] == restorerName}
-	code := app.Run(ctx, os.Args[1:])
-	if app.interrupted {
-		supervise.Interrupt()
-	}
-	return code
+	return end(app.Run(ctx, os.Args[1:]))
 }
 
 // Command returns the command line of the whole program to be read, and not to be run, for the manual pages and the
@@ -110,7 +101,7 @@ Flags of all commands, for which there are also variables such as TURNSTILE_ZK:
   --zk SERVERS            host:port,host:port/chroot (default: 127.0.0.1:2181)
   --auth, --auth-file     identities, as scheme:credentials
   --tls, --cacert, --cert, --key, --tls-server-name
-  --timeout, --connect-timeout, --json, -v
+  --timeout, --connect-timeout, -v
 
 Exit statuses: turnstile help exit-codes. More: turnstile help COMMAND
 `
@@ -131,10 +122,16 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	}
 	code := codeOf(ctx, err)
 	if code <= codeSignal && err != nil && err.Error() != "" {
-		a.report(err, code)
-	}
-	if w, ok := a.Err.(*laterWriter); ok {
-		w.close()
+		hint := ""
+		if code == codeUsage {
+			hint = "\"turnstile help COMMAND\" tells how a command is used.\n"
+		}
+		said := make(chan struct{})
+		go func() { defer close(said); fmt.Fprintf(a.Err, "turnstile: %v\n%s", err, hint) }()
+		select {
+		case <-said:
+		case <-time.After(time.Second): // nobody reads the standard error
+		}
 	}
 	return code
 }
@@ -149,18 +146,6 @@ func (r *results) Write(p []byte) (int, error) {
 	n, err := r.to.Write(p)
 	r.err = cmp.Or(r.err, err)
 	return n, err
-}
-
-// report prints an error.
-func (a *App) report(err error, code int) {
-	if a.json {
-		_ = json.NewEncoder(a.Err).Encode(map[string]any{"error": err.Error(), "code": code})
-		return
-	}
-	fmt.Fprintf(a.Err, "turnstile: %v\n", err)
-	if code == codeUsage {
-		fmt.Fprintln(a.Err, `"turnstile help COMMAND" tells how a command is used.`)
-	}
 }
 
 // setup begins a command: it checks the flags that all commands have, before any I/O. Help and completions need none of
@@ -179,23 +164,23 @@ func (a *App) setup(cmd *cobra.Command) error {
 	}
 	c := &a.connection
 	switch {
-	case c.connect <= 0:
-		return usagef("--connect-timeout %v is not positive", c.connect)
-	case (c.tls.Cert == "") != (c.tls.Key == ""):
+	case c.Connect <= 0:
+		return usagef("--connect-timeout %v is not positive", c.Connect)
+	case (c.Cert == "") != (c.Key == ""):
 		return usagef("--cert and --key go together")
 	}
 	a.log = a.logger()
+	// cobra looks for these errors later, and then they would not be seen as those of the command line.
+	if err := cmd.ValidateFlagGroups(); err != nil {
+		return err
+	}
 	a.began = true
 	return nil
 }
 
 // logger returns the log that the flags ask for.
 func (a *App) logger() *slog.Logger {
-	opts := &slog.HandlerOptions{Level: slog.LevelWarn - slog.Level(4*min(a.verbose, 2))}
-	if a.json {
-		return slog.New(slog.NewJSONHandler(a.Err, opts))
-	}
-	return slog.New(slog.NewTextHandler(a.Err, opts))
+	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn - slog.Level(4*min(a.verbose, 2))}))
 }
 
 // interrupted is the cause of a context that a signal has ended.
@@ -238,9 +223,6 @@ func version() string {
 func versionCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(a.Out, "turnstile "+version())
-			return nil
-		},
+		Run: func(*cobra.Command, []string) { fmt.Fprintln(a.Out, "turnstile "+version()) },
 	}
 }

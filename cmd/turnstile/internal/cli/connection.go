@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -18,36 +19,29 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// connection says how to reach the servers. Its flags have the names that users of etcdctl know.
+// connection says how to reach the servers. Its flags have the names that users of etcdctl know. The guard of run gets it as JSON.
 type connection struct {
-	servers          string
-	timeout, connect time.Duration
-	auths            []string
-	authFile         string
-	tls              tlsFlags
-	given            []*pflag.Flag // those that the command line has
-}
-
-// tlsFlags are given to the guard of run as JSON.
-type tlsFlags struct {
-	On                bool
+	Servers           string
+	Timeout, Connect  time.Duration
+	Auths             []string
+	AuthFile          string
+	TLS               bool
 	CACert, Cert, Key string
 	ServerName        string
 }
 
 func (a *App) globalFlags(f *pflag.FlagSet) {
 	c := &a.connection
-	f.StringVar(&c.servers, "zk", "127.0.0.1:2181", "`servers`: host:port,host:port/chroot")
-	f.DurationVar(&c.timeout, "timeout", 10*time.Second, "session timeout to ask for")
-	f.DurationVar(&c.connect, "connect-timeout", 5*time.Second, "how long to try to open a session")
-	f.StringArrayVar(&c.auths, "auth", nil, "identity, as `scheme:credentials`; others see it in ps")
-	f.StringVar(&c.authFile, "auth-file", "", "`file` with an identity on each line")
-	f.BoolVar(&c.tls.On, "tls", false, "use TLS, with the system's certificates")
-	f.StringVar(&c.tls.CACert, "cacert", "", "use TLS, with the authorities of this PEM `file`")
-	f.StringVar(&c.tls.Cert, "cert", "", "use TLS, and show servers the certificate of this PEM `file`")
-	f.StringVar(&c.tls.Key, "key", "", "PEM `file` with the private key for --cert")
-	f.StringVar(&c.tls.ServerName, "tls-server-name", "", "use TLS, and expect this `name` in the servers' certificates")
-	f.BoolVar(&a.json, "json", false, "print results, errors and the log as JSON")
+	f.StringVar(&c.Servers, "zk", "127.0.0.1:2181", "`servers`: host:port,host:port/chroot")
+	f.DurationVar(&c.Timeout, "timeout", 10*time.Second, "session timeout to ask for")
+	f.DurationVar(&c.Connect, "connect-timeout", 5*time.Second, "how long to try to open a session")
+	f.StringArrayVar(&c.Auths, "auth", nil, "identity, as `scheme:credentials`; others see it in ps")
+	f.StringVar(&c.AuthFile, "auth-file", "", "`file` with an identity on each line")
+	f.BoolVar(&c.TLS, "tls", false, "use TLS, with the system's certificates")
+	f.StringVar(&c.CACert, "cacert", "", "use TLS, with the authorities of this PEM `file`")
+	f.StringVar(&c.Cert, "cert", "", "use TLS, and show servers the certificate of this PEM `file`")
+	f.StringVar(&c.Key, "key", "", "PEM `file` with the private key for --cert")
+	f.StringVar(&c.ServerName, "tls-server-name", "", "use TLS, and expect this `name` in the servers' certificates")
 	f.CountVarP(&a.verbose, "verbose", "v", "log connections; twice: everything")
 }
 
@@ -65,10 +59,7 @@ func (a *App) environment(flags *pflag.FlagSet) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		variable := "TURNSTILE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		v := a.Env(variable)
-		switch {
-		case f.Changed:
-			a.connection.given = append(a.connection.given, f)
-		case v != "" && f.Name != "help" && f.Name != "version" && flags.Set(f.Name, v) != nil:
+		if !f.Changed && v != "" && f.Name != "help" && f.Name != "version" && flags.Set(f.Name, v) != nil {
 			// The value may be a secret, and is not printed.
 			errs = append(errs, fmt.Errorf("environment variable %s: not a valid value for --%s", variable, f.Name))
 		}
@@ -76,97 +67,73 @@ func (a *App) environment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// again returns a command line with words, and with the flags of this one that say how to reach the servers. It is for
-// hints, so it has no secrets.
+// again returns a command line for hints, with the servers if this one names them.
 func (a *App) again(words ...string) string {
-	line := []string{"turnstile"}
-	for _, f := range a.connection.given {
-		switch f.Name {
-		case "json", "verbose":
-		case "auth":
-			line = append(line, "--auth ...")
-		case "tls":
-			line = append(line, "--tls")
-		default:
-			line = append(line, "--"+f.Name, shellWord(f.Value.String()))
-		}
+	line := "turnstile"
+	if slices.ContainsFunc(a.args, func(arg string) bool { return arg == "--zk" || strings.HasPrefix(arg, "--zk=") }) {
+		line += " --zk " + shellWord(a.connection.Servers)
 	}
 	for _, w := range words {
-		line = append(line, shellWord(w))
+		line += " " + shellWord(w)
 	}
-	return strings.Join(line, " ")
+	return line
 }
 
 // identity is one identity for the servers. The scheme sasl is proved by SASL, with DIGEST-MD5: sasl:user:password.
-type identity struct {
-	Scheme     string
-	Credential []byte
-}
+type identity struct{ scheme, credential string }
 
-// identities returns the identities of all flags. Its errors do not contain credentials.
-func (c *connection) identities() ([]identity, error) {
-	all, err := parseIdentities("--auth", strings.Join(c.auths, "\n"))
-	if err != nil || c.authFile == "" {
+// identities returns the identities of all flags. Its errors do not contain credentials. Empty lines, and those that begin with #,
+// are comments. Editors of Windows put a byte order mark in front, and a carriage return behind each line.
+func (c *connection) identities() (all []identity, err error) {
+	parse := func(source, text string) error {
+		n := 0
+		for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+			n++
+			line = strings.TrimRight(line, "\r\n")
+			if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			scheme, credential, ok := strings.Cut(line, ":")
+			if !ok || scheme == "" || strings.ContainsAny(scheme, " \t") {
+				return usagef("%s, line %d: want scheme:credentials, such as digest:user:password", source, n)
+			}
+			all = append(all, identity{scheme, credential})
+		}
+		return nil
+	}
+	if err = parse("--auth", strings.Join(c.Auths, "\n")); err != nil || c.AuthFile == "" {
 		return all, err
 	}
-	text, err := os.ReadFile(c.authFile)
+	text, err := os.ReadFile(c.AuthFile)
 	if err != nil {
 		return nil, usagef("--auth-file: %w", err)
 	}
-	more, err := parseIdentities("--auth-file "+c.authFile, string(text))
-	if err == nil && len(more) == 0 {
-		err = usagef("--auth-file %s: there is no identity in it", c.authFile)
+	before := len(all)
+	err = parse("--auth-file "+c.AuthFile, string(text))
+	if err == nil && len(all) == before {
+		err = usagef("--auth-file %s: there is no identity in it", c.AuthFile)
 	}
-	return append(all, more...), err
+	return all, err
 }
 
-// parseIdentities reads lines of scheme:credentials. Empty lines, and those that begin with #, are
-// comments. Editors of Windows put a byte order mark in front, and a carriage return behind each line.
-func parseIdentities(source, text string) ([]identity, error) {
-	var all []identity
-	n := 0
-	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
-		n++
-		line = strings.TrimRight(line, "\r\n")
-		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		scheme, credential, ok := strings.Cut(line, ":")
-		if !ok || scheme == "" || strings.ContainsAny(scheme, " \t") {
-			return nil, usagef("%s, line %d: want scheme:credentials, such as digest:user:password", source, n)
-		}
-		all = append(all, identity{scheme, []byte(credential)})
-	}
-	return all, nil
-}
-
-// name is the identity without its secret.
-func (i identity) name() string {
-	if i.Scheme != "digest" && i.Scheme != "sasl" {
-		return i.Scheme
-	}
-	user, _, _ := strings.Cut(string(i.Credential), ":")
-	return i.Scheme + ":" + user
-}
-
-// config returns the configuration, or nil for plain TCP.
-func (t *tlsFlags) config() (*tls.Config, error) {
-	if *t == (tlsFlags{}) {
+// tls returns the configuration, or nil for plain TCP.
+func (c *connection) tls() (*tls.Config, error) {
+	if !c.TLS && c.CACert+c.Cert+c.ServerName == "" {
 		return nil, nil
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.CACert != "" {
-		pem, err := os.ReadFile(t.CACert)
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
+	if c.CACert != "" {
+		pem, err := os.ReadFile(c.CACert)
 		if err != nil {
 			return nil, usagef("--cacert: %w", err)
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usagef("--cacert %s: there is no PEM certificate in it", t.CACert)
+			return nil, usagef("--cacert %s: there is no PEM certificate in it", c.CACert)
 		}
 	}
-	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 		if err != nil {
 			return nil, usagef("--cert and --key: %w", err)
 		}
@@ -175,29 +142,22 @@ func (t *tlsFlags) config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// options returns the options that the flags ask for, without TLS, and the configuration of TLS.
-func (a *App) options() (opts []session.Option, cfg *tls.Config, err error) {
-	c := &a.connection
-	opts = []session.Option{session.WithTimeout(c.timeout), session.WithLogger(a.log)}
+// options returns the options that the flags ask for.
+func (c *connection) options(log *slog.Logger) ([]session.Option, error) {
+	opts := []session.Option{session.WithTimeout(c.Timeout), session.WithLogger(log)}
 	identities, err := c.identities()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, i := range identities {
-		if i.Scheme == "sasl" {
-			user, password, _ := strings.Cut(string(i.Credential), ":")
+		if i.scheme == "sasl" {
+			user, password, _ := strings.Cut(i.credential, ":")
 			opts = append(opts, session.WithSASL(session.DigestMD5(user, password)))
 		} else {
-			opts = append(opts, session.WithAuth(i.Scheme, i.Credential))
+			opts = append(opts, session.WithAuth(i.scheme, []byte(i.credential)))
 		}
 	}
-	cfg, err = c.tls.config()
-	return opts, cfg, err
-}
-
-// secure is options with TLS.
-func (a *App) secure() ([]session.Option, error) {
-	opts, cfg, err := a.options()
+	cfg, err := c.tls()
 	if cfg != nil {
 		opts = append(opts, session.WithTLS(cfg))
 	}
@@ -206,23 +166,23 @@ func (a *App) secure() ([]session.Option, error) {
 
 // tree opens a session as the flags say, within --connect-timeout. The caller must close the manager.
 func (a *App) tree(ctx context.Context) (*locks.Tree, *session.Manager, error) {
-	opts, err := a.secure()
+	m, err := a.connect(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := a.connect(ctx, opts...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return locks.NewTree(m, a.connection.connect), m, nil
+	return locks.NewTree(m), m, nil
 }
 
-// connect opens a session with some options, within --connect-timeout. An error has its exit status already.
-func (a *App) connect(ctx context.Context, opts ...session.Option) (*session.Manager, error) {
-	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
+// connect opens a session as the flags say, with more options, within --connect-timeout. An error has its exit status already.
+func (a *App) connect(ctx context.Context, more ...session.Option) (*session.Manager, error) {
+	opts, err := a.connection.options(a.log)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, a.connection.Connect)
 	defer cancel()
 	begun := time.Now()
-	m, err := session.Connect(limited, a.connection.servers, opts...)
+	m, err := session.Connect(limited, a.connection.Servers, append(opts, more...)...)
 	switch {
 	case err == nil:
 		return m, nil
@@ -233,37 +193,31 @@ func (a *App) connect(ctx context.Context, opts ...session.Option) (*session.Man
 	case errors.Is(err, zk.ErrAuthFailed):
 		return nil, withCode(codeRefused, err)
 	}
-	within := a.connection.connect
+	within := a.connection.Connect
 	if ctx.Err() != nil { // the time of run --wait is over
 		within = time.Since(begun).Round(time.Millisecond)
 	}
-	return nil, withCode(codeConnect, fmt.Errorf("no session with %s within %v: %w", a.connection.servers, within, lastCause(err)))
+	return nil, withCode(codeConnect, fmt.Errorf("no session with %s within %v: %w", a.connection.Servers, within, err))
 }
 
-// lastCause returns why the last attempt to connect has failed. An error of session.Connect joins it
-// to the error of the context, if there was a failure.
-func lastCause(err error) error {
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if both, ok := e.(interface{ Unwrap() []error }); ok {
-			all := both.Unwrap()
-			return all[len(all)-1]
-		}
-	}
-	return errors.New("no server has answered")
-}
-
-// identityText says who this client is for the servers, and how to be another one.
+// identityText says who this client is for the servers, without secrets, and how to be another one.
 func (a *App) identityText() string {
 	identities, _ := a.connection.identities()
 	var names []string
 	for _, i := range identities {
-		names = append(names, clean(i.name()))
+		name := i.scheme
+		if name == "digest" || name == "sasl" {
+			user, _, _ := strings.Cut(i.credential, ":")
+			name += ":" + user
+		}
+		names = append(names, clean(name))
 	}
+	who := "It has no identity"
 	switch {
 	case len(names) > 0:
-		return "Its identity is " + strings.Join(slices.Compact(names), " and ") + ": see --auth and --auth-file"
-	case a.connection.tls.Cert != "":
-		return "Its certificate is that of --cert, and it has no other identity: see --auth and --auth-file"
+		who = "Its identity is " + strings.Join(slices.Compact(names), " and ")
+	case a.connection.Cert != "":
+		who = "Its certificate is that of --cert, and it has no other identity"
 	}
-	return "It has no identity: see --auth and --auth-file"
+	return who + ": see --auth and --auth-file"
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 
@@ -131,7 +132,7 @@ func cannotStart(err error) error {
 	switch {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
 		return noRoom(err)
-	case errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, exec.ErrNotFound):
 		return withCode(codeNoCommand, err)
 	}
 	return withCode(codeCannotRun, err)
@@ -144,8 +145,6 @@ func (a *App) plain(path string, err error) error {
 		return nil
 	case errors.Is(err, session.ErrTooLong):
 		return withCode(codeFailed, fmt.Errorf("%s. zkCli.sh shows it if the environment has CLIENT_JVMFLAGS=-Djute.maxbuffer=1000000000. Delete nodes that nobody needs, or name a path below", clean(err.Error())))
-	case errors.Is(err, locks.ErrBroken):
-		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(err.Error())))
 	case errors.Is(err, zk.ErrNoNode):
 		return withCode(codeNotFound, fmt.Errorf("%s does not exist. Either nobody has used a lock there for a while, since servers remove empty directories, or the path is wrong", path))
 	case errors.As(err, new(*codeError)):
@@ -153,7 +152,7 @@ func (a *App) plain(path string, err error) error {
 	case errors.Is(err, zk.ErrNoAuth):
 		return a.refused(path, zk.PermRead, err)
 	case errors.Is(err, locks.ErrUnreachable):
-		return withCode(codeConnect, errors.New("no server answers any more"))
+		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(err.Error())))
 	case errors.Is(err, session.ErrLost):
 		return withCode(codeConnect, errors.New("the session was lost"))
 	}

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/schedule"
 )
 
 func jobsCommand(a *App) *cobra.Command {
 	var age time.Duration
-	cmd := onPrefix(&cobra.Command{
+	cmd := onPath(&cobra.Command{
 		Use:   "jobs [PREFIX]",
 		Short: "List the jobs of run --once and of package schedule",
 		Long: `List the jobs at PREFIX and below it: those of "turnstile run --once" and of package schedule.
@@ -38,25 +36,13 @@ outcome. The status is 1 if a job is overdue, or a record cannot be read.`,
 	return cmd
 }
 
-// jobJSON is one job of "jobs --json".
-type jobJSON struct {
-	Path    string    `json:"path"`
-	Tick    time.Time `json:"tick,omitzero"`
-	Outcome string    `json:"outcome"` // done, running, open or unreadable
-	Tries   int       `json:"tries,omitempty"`
-	At      time.Time `json:"at,omitzero"` // the record was written, by the servers' clock
-	By      string    `json:"by,omitempty"`
-	Overdue bool      `json:"overdue"`
-	Error   string    `json:"error,omitempty"`
-}
-
 func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error {
 	t, m, err := a.tree(ctx)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	found, err := t.Walk(ctx, prefix, mostDirectories, locks.Holders)
+	found, err := t.Walk(ctx, prefix, mostDirectories)
 	if err != nil {
 		return a.plain(prefix, err)
 	}
@@ -64,52 +50,47 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 	for _, l := range found.Locks {
 		held[l.Path] = len(l.Holders()) > 0
 	}
-	now, table := t.Now(ctx, prefix), newTable("PATH", "LAST TICK", "OUTCOME", "TRIES", "AGO", "BY")
-	all, bad := []jobJSON{}, false
-	slices.Sort(found.Jobs)
+	now, table, unreadable := t.Now(ctx, prefix), newTable("PATH", "LAST TICK", "OUTCOME", "TRIES", "AGO", "BY"), []error{}
+	bad, all := false, 0
 	for _, p := range found.Jobs {
 		job, err := schedule.New(m, p)
 		if err != nil {
 			continue // no path of a job
 		}
 		last, err := job.Last(ctx)
-		j := jobJSON{Path: p, Tick: last.Tick, Outcome: "open", Tries: last.Tries, At: last.At, By: last.By}
-		row := []string{clean(p), last.Tick.Format(time.RFC3339), "", fmt.Sprint(last.Tries), now.Ago(last.At), short(last.By, 40)}
+		outcome := "open"
 		switch {
 		case errors.Is(err, schedule.ErrRecord):
-			j.Outcome, j.Error, bad = "unreadable", fmt.Sprintf("%s/last: %v", p, err), true
-			row = []string{clean(p), "?", ""}
+			unreadable, bad = append(unreadable, fmt.Errorf("%s/last: %w", p, err)), true
+			table.row(clean(p), "?", "unreadable")
+			continue
 		case err != nil:
 			return a.plain(p, err)
 		case last.Tick.IsZero():
 			continue // it has gone
 		case last.Done:
-			j.Outcome = "done"
+			outcome = "done"
 		case held[p+"/lock"]:
-			j.Outcome = "running"
+			outcome = "running"
 		}
-		row[2] = j.Outcome
-		if most > 0 && err == nil && now.Time.Sub(last.At) > most {
-			j.Overdue, bad = true, true
-			row[2] += ", OVERDUE"
+		if most > 0 && now.Time.Sub(last.At) > most {
+			outcome, bad = outcome+", OVERDUE", true
 		}
-		all = append(all, j)
-		table.row(row...)
+		all++
+		table.row(clean(p), last.Tick.Format(time.RFC3339), outcome, fmt.Sprint(last.Tries), now.Ago(last.At), short(last.By, 40))
 	}
-	if a.json {
-		err = a.printJSON(map[string]any{"jobs": all, "complete": found.Complete()})
-	} else if table.print(a.Out, a.room()); len(all) == 0 {
-		fmt.Fprintf(a.Err, "There is no job at %s or below it, as far as it was read (%s).\n", prefix, count(found.Read, "directory", "directories"))
+	if all+len(unreadable) == 0 {
+		a.say("There is no job at %s or below it, as far as it was read (%s).", prefix, count(found.Read, "directory", "directories"))
+	} else {
+		table.print(a.Out, a.room())
 	}
-	if !a.json {
-		for _, j := range all {
-			a.say(clean(j.Error))
-		}
-		a.say(now.Note())
-		a.printUnread(found)
+	for _, err := range unreadable {
+		a.say("%s", clean(err.Error()))
 	}
-	if err == nil && bad {
-		err = withCode(codeNo, nil)
+	a.sayClock(now)
+	a.sayUnread(found)
+	if bad {
+		return withCode(codeNo, nil)
 	}
-	return err
+	return nil
 }

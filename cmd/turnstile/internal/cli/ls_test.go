@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -56,17 +55,14 @@ func TestLs(t *testing.T) {
 		got := w.call(t.Context(), "ls", w.top+"/")
 		got.want(t, 0)
 		w.golden(t, "ls", got.stdout)
-		got = w.call(t.Context(), "ls", "--json", w.top)
-		got.want(t, 0)
-		w.golden(t, "ls.json", indent(t, got.stdout))
 	})
 }
 
-// Texts from nodes send no escape sequences to a terminal, as JSON neither, whose value they do not change.
+// Texts from nodes send no escape sequences to a terminal.
 func TestNoEscapeSequences(t *testing.T) {
 	w := newWorld(t, servedInProcess(t), "/test")
 	plantLocks(t, w)
-	for _, args := range []string{"ls", "ls --json", "show /test/evil", "show --json /test/evil", "show --wide /test/evil"} {
+	for _, args := range []string{"ls", "show /test/evil", "show --wide /test/evil"} {
 		got := w.call(t.Context(), strings.Fields(args)...)
 		got.want(t, 0)
 		for _, r := range got.stdout {
@@ -75,16 +71,6 @@ func TestNoEscapeSequences(t *testing.T) {
 				break
 			}
 		}
-	}
-	var l struct {
-		Locks    []lockJSON
-		Complete bool
-	}
-	if err := json.Unmarshal([]byte(w.call(t.Context(), "ls", "--json", "/test/evil").stdout), &l); err != nil {
-		t.Fatal(err)
-	}
-	if got := l.Locks[0].Holders[0].Label; got != "\u009b31mred" {
-		t.Errorf("label %q", got)
 	}
 }
 

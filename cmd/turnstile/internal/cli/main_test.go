@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -15,7 +14,7 @@ import (
 const programEnv = "TURNSTILE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if supervise.IsHelper() || os.Args[0] == restorerName || os.Getenv(programEnv) != "" {
+	if os.Args[0] == restorerName || os.Getenv(programEnv) != "" {
 		os.Exit(Main())
 	}
 	// A process that was started by nohup ignores SIGHUP, and so would the processes that the tests

@@ -1,3 +1,5 @@
+//go:build linux || darwin || freebsd
+
 package cli
 
 import (
@@ -67,15 +69,11 @@ func (a *App) runOnce(ctx, limited context.Context, m *session.Manager, f runFla
 		run = job.TryRun
 	}
 	var worked error
-	begin := func(held context.Context) error {
+	got, err := run(limited, f.tick, func(held context.Context) error {
 		lease, _ := queue.LeaseFrom(held)
 		worked = work(lease)
 		return worked
-	}
-	got, err := run(limited, f.tick, begin)
-	for got == schedule.NotRun && errors.Is(err, queue.ErrRevoked) && (f.ignore || f.revoke != 0) {
-		got, err = run(limited, f.tick, begin) // the request was for a place in the queue, which is given up
-	}
+	})
 	switch {
 	case got == schedule.NotRun && errors.Is(err, queue.ErrRevoked):
 		return withCode(codeLost, fmt.Errorf("%s: another client has asked for the lock, and the command was not started", path))
@@ -93,7 +91,7 @@ func (a *App) runOnce(ctx, limited context.Context, m *session.Manager, f runFla
 
 // notRun says why the command was not run. The status is 0 if the tick is done, or another machine is at it.
 func (a *App) notRun(ctx context.Context, m *session.Manager, f runFlags, job *schedule.Job, got schedule.Outcome) error {
-	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
+	limited, cancel := context.WithTimeout(ctx, a.connection.Connect)
 	defer cancel()
 	last, err := job.Last(limited)
 	if got == schedule.Busy && (err != nil || last.Tick.Before(f.tick)) { // it runs another tick
@@ -102,7 +100,7 @@ func (a *App) notRun(ctx context.Context, m *session.Manager, f runFlags, job *s
 	if err != nil {
 		return fmt.Errorf("the tick %s was not run, and its record cannot be read: %w", f.tick.Format(time.RFC3339), err)
 	}
-	now := locks.NewTree(m, a.connection.connect).Now(limited, job.Path())
+	now := locks.NewTree(m).Now(limited, job.Path())
 	age := now.Ago(last.At)
 	var why string
 	switch tick := f.tick.Format(time.RFC3339); {

@@ -35,14 +35,6 @@ func start(t *testing.T, server string, args ...string) *process {
 	return startCommand(t, server, exec.Command(os.Args[0], args...))
 }
 
-// startJob is start with a process group of its own, as a shell does that can suspend turnstile and continue it.
-func startJob(t *testing.T, server string, args ...string) *process {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return startCommand(t, server, cmd)
-}
-
 // startCommand is start with a command that runs turnstile.
 func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
 	t.Helper()
@@ -58,6 +50,9 @@ func (p *process) begin(t *testing.T, server string) {
 	t.Helper()
 	p.ended = make(chan struct{})
 	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
+	if p.cmd.SysProcAttr == nil { // no process has the terminal of the tests
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ a resize: from then on the number in the programs counts again, which is LEASES.
 			case show && (len(args) > 1 || reset):
 				return usagef("--limit changes nothing: it goes with a path alone")
 			case show:
-				return a.limit(cmd.Context(), p)
+				return a.resize(cmd.Context(), p, 0, false)
 			case len(args) < 2:
 				return usagef("how many leases? --limit shows how many there are")
 			}
@@ -56,61 +56,33 @@ a resize: from then on the number in the programs counts again, which is LEASES.
 	return cmd
 }
 
-// readSemaphore reads a lock, and refuses what is no semaphore. A directory without contenders can become one.
-func (a *App) readSemaphore(ctx context.Context, p string) (*locks.Lock, error) {
-	t, m, err := a.tree(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	l, err := t.Read(ctx, p, locks.Holders)
-	switch {
-	case err != nil:
-		return nil, a.plain(clean(p), err)
-	case l.Kind == locks.None && len(l.Others) > 0:
-		return nil, fmt.Errorf("%s is no semaphore: it is a directory with %s", clean(p), count(len(l.Others), "child", "children"))
-	case l.Kind != locks.Semaphore && l.Kind != locks.Curator && l.Kind != locks.None:
-		return nil, fmt.Errorf("%s is no semaphore, but a %s", clean(p), l.Kind.Text())
-	}
-	return l, nil
-}
-
-func (a *App) limit(ctx context.Context, p string) error {
-	l, err := a.readSemaphore(ctx, p)
-	switch {
-	case err != nil:
-		return err
-	case l.Kind == locks.None:
-		return fmt.Errorf("%s: no semaphore is in use here", clean(p))
-	case a.json:
-		return a.printJSON(map[string]any{
-			"path": p, "limit": l.Limit, "limitSet": l.LimitSet, "taken": l.Taken(), "holding": len(l.Holders()), "waiting": l.Waiting(),
-		})
-	}
-	fmt.Fprintln(a.Out, a.summary(l))
-	return nil
-}
-
+// resize sets the limit of a semaphore, or shows it if n is 0. It refuses what is no semaphore. A directory without contenders can
+// become one.
 func (a *App) resize(ctx context.Context, p string, n int, reset bool) error {
-	limited, cancel := context.WithTimeoutCause(ctx, a.connection.timeout+2*a.connection.connect, locks.ErrUnreachable)
+	limited, cancel := context.WithTimeoutCause(ctx, a.connection.Timeout+2*a.connection.Connect, locks.ErrUnreachable)
 	defer cancel()
-	before, err := a.readSemaphore(limited, p)
-	switch {
-	case err != nil:
-		return err
-	case before.Kind == locks.Curator:
-		return fmt.Errorf("%s is a semaphore in Curator's layout, which has no limit on the servers. Each program has its own", clean(p))
-	}
-	opts, err := a.secure()
-	if err != nil {
-		return err
-	}
-	m, err := a.connectFor(limited, opts, p, nil)
+	m, err := a.connectFor(limited, p)
 	if m != nil {
 		defer m.Close()
 	}
 	if err != nil {
 		return a.plain(clean(p), err)
+	}
+	l, err := locks.NewTree(m).Read(limited, p)
+	switch {
+	case err != nil:
+		return a.plain(clean(p), err)
+	case l.Kind == locks.None && len(l.Others) > 0:
+		return fmt.Errorf("%s is no semaphore: it is a directory with %s", clean(p), count(len(l.Others), "child", "children"))
+	case l.Kind != locks.Semaphore && l.Kind != locks.Curator && l.Kind != locks.None:
+		return fmt.Errorf("%s is no semaphore, but a %s", clean(p), l.Kind.Text())
+	case n == 0 && l.Kind == locks.None:
+		return fmt.Errorf("%s: no semaphore is in use here", clean(p))
+	case n == 0:
+		a.print("%s", a.summary(l))
+		return nil
+	case l.Kind == locks.Curator:
+		return fmt.Errorf("%s is a semaphore in Curator's layout, which has no limit on the servers. Each program has its own", clean(p))
 	}
 	s, err := semaphore.New(m, p, n)
 	if err != nil {
@@ -125,17 +97,15 @@ func (a *App) resize(ctx context.Context, p string, n int, reset bool) error {
 	switch {
 	case errors.As(err, &wait) && wait.Ahead.Path != "":
 		return withCode(codeBusy, fmt.Errorf("the limit is still %d, since more leases are in use than there would be: %s. See: %s",
-			before.Limit, wait.Reason, a.again("show", p)))
+			l.Limit, wait.Reason, a.again("show", p)))
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:
 		return withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("resize", "--limit", p)))
 	case err != nil:
 		return a.plain(clean(p), a.refused(p, zk.PermRead|zk.PermCreate|zk.PermDelete|zk.PermWrite, err))
-	case a.json:
-		return a.printJSON(map[string]any{"path": p, "before": before.Limit, "after": n})
-	case before.Limit > 0:
-		fmt.Fprintf(a.Out, "%s: the limit is %d, it was %d.\n", clean(p), n, before.Limit)
+	case l.Limit > 0:
+		a.print("%s: the limit is %d, it was %d.", clean(p), n, l.Limit)
 	default:
-		fmt.Fprintf(a.Out, "%s: the limit is %d, no limit was on the servers before.\n", clean(p), n)
+		a.print("%s: the limit is %d, no limit was on the servers before.", clean(p), n)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	for _, args := range []string{
-		"ls", "ls --json", "show " + path, "show --json " + path, "check --timeout 2s", "version", "help", "completion bash",
+		"ls", "show " + path, "check --timeout 2s", "version", "help", "completion bash",
 	} {
 		p := startWith(t, server(t), full, nil, strings.Fields(args)...)
 		p.wait(t, codeFailed)

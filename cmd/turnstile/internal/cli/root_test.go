@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Bad flags and arguments are errors before any I/O, from the command line and from the
@@ -19,7 +19,7 @@ func TestUsage(t *testing.T) {
 		{args: "version --connect-timeout 0s", want: "--connect-timeout 0s is not positive"},
 		{args: "version --cert a", want: "--cert and --key go together"},
 		{args: "version", env: "TURNSTILE_TIMEOUT=soon", want: "environment variable TURNSTILE_TIMEOUT"},
-		{args: "version", env: "TURNSTILE_JSON=perhaps", want: "environment variable TURNSTILE_JSON"},
+		{args: "version", env: "TURNSTILE_TLS=perhaps", want: "environment variable TURNSTILE_TLS"},
 	} {
 		got := call(t.Context(), []string{c.env}, strings.Fields(c.args)...)
 		got.want(t, codeUsage, c.want, "turnstile help")
@@ -44,18 +44,6 @@ func TestHelpInBadEnvironment(t *testing.T) {
 	}
 }
 
-// With --json, an error is one JSON object.
-func TestErrorJSON(t *testing.T) {
-	got := call(t.Context(), nil, "version", "--json", "--connect-timeout", "0s")
-	var e struct {
-		Error string
-		Code  int
-	}
-	if err := json.Unmarshal([]byte(got.err), &e); err != nil || e.Error == "" || e.Code != codeUsage {
-		t.Errorf("%q: %v", got.err, err)
-	}
-}
-
 // The help fits a screen, and has all commands.
 func TestHelpFitsScreen(t *testing.T) {
 	for _, args := range []string{"--help", "help", ""} {
@@ -63,8 +51,8 @@ func TestHelpFitsScreen(t *testing.T) {
 		got.want(t, 0)
 		lines := strings.Split(got.stdout, "\n")
 		for _, line := range lines {
-			if cells.StringWidth(line) > 80 {
-				t.Errorf("%d columns: %s", cells.StringWidth(line), line)
+			if utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 			}
 		}
 		if len(lines) > 24 || !strings.Contains(got.stdout, "turnstile jobs") || !strings.Contains(got.stdout, "exit-codes") {

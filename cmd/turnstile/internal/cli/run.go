@@ -1,3 +1,5 @@
+//go:build linux || darwin || freebsd
+
 package cli
 
 import (
@@ -5,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +27,25 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
+// begin is what a process does before all else. If it is a guard, that is all, and code is its exit status.
+func begin() (code int, over bool) {
+	if supervise.IsHelper() {
+		return supervise.Helper(free), true
+	}
+	supervise.KeepIgnored()
+	return 0, false
+}
+
+// end ends this process as Ctrl-C does if that has ended its command. Otherwise a shell script that has started it would go on.
+func end(code int) int {
+	if fore, _ := supervise.Foreground(); fore && code == codeSignal+int(syscall.SIGINT) {
+		signal.Reset(syscall.SIGINT)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+		<-time.After(time.Second) // another thread may be the one that gets it
+	}
+	return code
+}
+
 // runFlags are the flags of run.
 type runFlags struct {
 	read, write bool
@@ -33,17 +55,11 @@ type runFlags struct {
 	busyStatus  int
 	grace       time.Duration // 0: the default
 	label       string
-	descendants bool
-	acl         string
-	onRevoke    string
 	once        string
 	tries       int // 0: without a bound
 
-	list   []zk.ACL       // of --acl; nil: it is inherited
-	revoke syscall.Signal // of --on-revoke, for the command; 0: it is ended
-	ignore bool           // --on-revoke ignore
-	tick   time.Time      // of --once
-	period time.Duration  // of --once with a duration, and a day for a date; 0: not known
+	tick   time.Time     // of --once
+	period time.Duration // of --once with a duration, and a day for a date; 0: not known
 }
 
 func runCommand(a *App) *cobra.Command {
@@ -57,13 +73,10 @@ command has ended. The exit status is the command's: see "turnstile help exit-co
 The lock is a mutex, unless --read, --write or --slots says otherwise. All users of
 a path must use the same kind of lock, and for --slots the same limit.
 
-If the lock's lease is running out because no server answers, or turnstile itself is
-stopped or killed, the command and all of its descendants are ended before another client
-can hold the lock. Processes that the command leaves are ended before the release. With
---wait-descendants the lock stays held until they have ended by themselves.
-
-Others ask for the lock with "turnstile break". By default the command is ended then.
---on-revoke TERM, or another signal, leaves it to the command what that means.
+If the lock's lease is running out because no server answers, another client asks for the
+lock ("turnstile break"), or turnstile itself is stopped or killed, the command and all of its
+descendants are ended before another client can hold the lock. Processes that the command
+leaves are ended before the release.
 
 With --once many machines have the same line in their crontabs, and one of them runs the
 command. TICK names the run that is due: "today" or a date for once a day, in local time; a
@@ -79,7 +92,7 @@ before. A store can refuse a lower token than it has seen.`,
   turnstile run --read /data/catalog -- ./report.sh
   turnstile run --once today --wait 6h /jobs/report -- ./report.sh`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.checkRun(&f, cmd, args); err != nil {
+			if err := f.check(cmd, args); err != nil {
 				return err
 			}
 			err := a.run(cmd.Context(), f, args)
@@ -103,35 +116,24 @@ before. A store can refuse a lower token than it has seen.`,
 	flags.IntVar(&f.busyStatus, "busy-status", codeBusy, "exit `status` if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing if another client holds the lock")
 	flags.DurationVar(&f.grace, "grace", 0, "time for the command to end before the lease does, a 20th to a quarter of the session timeout (default: a fifth)")
-	flags.BoolVar(&f.descendants, "wait-descendants", false, "hold the lock until the command's descendants have ended too")
 	flags.StringVar(&f.label, "label", "", "what the lock is held for, for others to see")
-	flags.StringVar(&f.onRevoke, "on-revoke", "terminate", "when others ask for the lock: terminate, ignore, or a `signal` for the command")
 	flags.StringVar(&f.once, "once", "", "run once for this `tick`: today, a date, 1h, or an RFC 3339 time")
 	flags.IntVar(&f.tries, "max-tries", 0, "with --once, begin a tick `n` times at most; 1: at most once")
-	flags.StringVar(&f.acl, "acl", "inherit", "access control `list` of nodes that are made: inherit, open or creator")
+	cmd.MarkFlagsMutuallyExclusive("read", "write", "slots", "once")
+	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	return cmd
 }
 
-// checkRun looks for errors before any I/O, and completes the flags.
-func (a *App) checkRun(f *runFlags, cmd *cobra.Command, args []string) (err error) {
+// check looks for errors before any I/O, and completes the flags.
+func (f *runFlags) check(cmd *cobra.Command, args []string) (err error) {
 	given := cmd.Flags().Changed
-	kinds := 0
-	for _, set := range []bool{f.read, f.write, given("slots")} {
-		if set {
-			kinds++
-		}
-	}
 	switch {
 	case cmd.ArgsLenAtDash() != 1:
 		return usagef("want one path, then --, then a command: turnstile run PATH -- COMMAND")
 	case len(args) < 2:
 		return usagef("there is no command after --")
-	case kinds > 1:
-		return usagef("--read, --write and --slots exclude each other")
 	case given("slots") && f.slots < 1:
 		return usagef("--slots %d: want 1 or more", f.slots)
-	case given("wait") && f.try:
-		return usagef("--wait and --try exclude each other")
 	case given("wait") && f.wait < 0:
 		return usagef("--wait %v is negative", f.wait)
 	case f.busyStatus < 0 || f.busyStatus > 255:
@@ -140,22 +142,11 @@ func (a *App) checkRun(f *runFlags, cmd *cobra.Command, args []string) (err erro
 		return usagef("--grace %v is not positive", f.grace)
 	case len(f.label) > 256 || clean(f.label) != f.label: // the rule of queue.WithLabel
 		return usagef("--label: want at most 256 bytes of printable characters")
-	case given("max-tries") && f.once == "":
-		return usagef("--max-tries needs --once")
-	case given("max-tries") && f.tries < 1:
-		return usagef("--max-tries %d: want 1 or more", f.tries)
-	case f.once != "" && kinds > 0:
-		return usagef("--once excludes --read, --write and --slots")
+	case given("max-tries") && (f.once == "" || f.tries < 1):
+		return usagef("--max-tries %d: want 1 or more, and --once", f.tries)
 	}
 	if f.try {
 		f.wait = 0
-	}
-	f.ignore = f.onRevoke == "ignore"
-	if !f.ignore && f.onRevoke != "terminate" {
-		var ok bool
-		if f.revoke, ok = supervise.SignalOf(f.onRevoke); !ok {
-			return usagef("--on-revoke %q: want terminate, ignore, or one of the signals INT, TERM, HUP, QUIT, USR1 and USR2", f.onRevoke)
-		}
 	}
 	if f.once != "" {
 		if f.tick, f.period, err = tickOf(f.once, time.Now()); err != nil {
@@ -166,8 +157,7 @@ func (a *App) checkRun(f *runFlags, cmd *cobra.Command, args []string) (err erro
 	if _, err := queue.New(new(session.Manager), args[0]); err != nil {
 		return usagef("%v", errors.Unwrap(err)) // without the name of the package
 	}
-	f.list, err = a.aclOf(f.acl)
-	return err
+	return nil
 }
 
 // needs returns the rights that the lock needs in its directory. The first contender of a semaphore writes its limit there, and
@@ -184,17 +174,11 @@ var errNoGuard = errors.New("the guard of the command was killed while turnstile
 
 // run is the whole command.
 func (a *App) run(ctx context.Context, f runFlags, args []string) error {
-	if err := supervise.Supported(); err != nil {
-		return err
-	}
 	path, command := args[0], args[1:]
-	searched, known := os.LookupEnv("PATH")
-	program, err := supervise.Find(command[0], searched, known)
+	program, err := find(command[0])
 	if err != nil {
 		return cannotStart(err)
 	}
-	a.Err = newLaterWriter(a.Err)
-	a.log = a.logger()
 	signals := supervise.Catch()
 	defer signals.Stop()
 	guard, err := supervise.StartGuard(os.Stdin, os.Stdout, os.Stderr)
@@ -203,31 +187,25 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	}
 	defer guard.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
-	waiting := make(chan struct{}) // closed when supervise.Run looks after the guard
-	stopWaiting := sync.OnceFunc(func() { close(waiting) })
-	defer stopWaiting()
+	defer cancel(nil)
 	go func() {
 		select {
 		case <-guard.Ended():
 			cancel(errNoGuard)
-		case <-waiting:
+		case <-ctx.Done():
 		}
 	}()
 
 	// The time of --wait is for all that comes before the command.
-	limited, end := ctx, context.CancelFunc(func() {})
+	limited, end := context.WithCancel(ctx)
 	switch {
 	case f.wait > 0:
 		limited, end = context.WithTimeout(ctx, f.wait)
 	case f.wait == 0:
-		limited, end = context.WithTimeout(ctx, 2*a.connection.connect)
+		limited, end = context.WithTimeout(ctx, 2*a.connection.Connect)
 	}
 	defer end()
-	opts, err := a.guarded(guard)
-	if err != nil {
-		return err
-	}
-	m, err := a.connectFor(limited, opts, path, f.list)
+	m, err := a.connectFor(limited, path)
 	if m != nil {
 		defer a.close(m)
 	}
@@ -238,29 +216,22 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return a.notAcquired(ctx, m, f, path, err)
 	}
-	limits, err := supervise.NewLimits(f.grace, s.Timeout())
-	if err != nil {
+	if _, err := supervise.NewLimits(f.grace, s.Timeout()); err != nil {
 		return usagef("--grace: %w", err)
 	}
+	dir := path
+	if f.once != "" {
+		dir += "/lock"
+	}
+	defer a.note(guard, m, s, dir)()
 	work := func(lease *queue.Lease) error {
-		l, err := newRunLock(ctx, m, lease)
+		token, s, err := tokenAndSession(ctx, m, lease)
 		if err != nil {
 			return err
 		}
-		defer l.stop()
-		token, limits, err := l.ready(ctx, f.grace, limits)
-		if err != nil {
-			return err
-		}
-		stopWaiting()
-		o := supervise.Options{Limits: limits, WaitDescendants: f.descendants, Log: a.log, AskedSignal: f.revoke}
-		if !f.ignore {
-			o.Asked = lease.Revoked()
-		}
-		c := supervise.Command{Path: program, Args: command, Env: commandEnv(os.Environ(), l.path(), token, f.tick)}
-		result, err := supervise.Run(guard, c, l, signals, o)
-		a.interrupted = result.Interrupted
-		return outcome(l.path(), result, err)
+		c := supervise.Command{Path: program, Args: command, Env: commandEnv(dir, token, f.tick)}
+		result, err := supervise.Run(guard, c, runLock{lease, s}, signals, supervise.Options{Grace: f.grace, Asked: lease.Revoked(), Log: a.log})
+		return outcome(dir, result, err)
 	}
 	if f.label != "" {
 		limited = queue.WithLabel(limited, f.label)
@@ -326,24 +297,13 @@ func (a *App) notAcquired(ctx context.Context, m *session.Manager, f runFlags, p
 
 // busy is the error of a try. It names the holders, if they still hold the lock.
 func (a *App) busy(ctx context.Context, m *session.Manager, path string, err error) error {
-	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
+	limited, cancel := context.WithTimeout(ctx, a.connection.Connect)
 	defer cancel()
-	t := locks.NewTree(m, a.connection.connect)
-	l, readErr := t.Read(limited, path, locks.Holders)
-	if readErr != nil || len(l.Holders()) == 0 {
-		return withCode(codeBusy, err)
+	t := locks.NewTree(m)
+	if l, readErr := t.Read(limited, path); readErr == nil && len(l.Holders()) > 0 {
+		err = fmt.Errorf("%s is held by %s, in the queue for %s; %s", clean(path), holderText(l), t.Now(limited, path).Ago(l.Holders()[0].Since), waiting(l.Waiting(), ""))
 	}
-	now := t.Now(limited, path)
-	var names []string
-	const most = 3
-	for i, c := range l.Holders() {
-		if i == most {
-			names = append(names, fmt.Sprintf("%d more", len(l.Holders())-i))
-			break
-		}
-		names = append(names, fmt.Sprintf("%s, in the queue for %s", whoCell(c), now.Ago(c.Since)))
-	}
-	return withCode(codeBusy, fmt.Errorf("%s is held by %s; %s", clean(path), strings.Join(names, "; "), waiting(l.Waiting(), "")))
+	return withCode(codeBusy, err)
 }
 
 // outcome returns the error of run for what became of the command.
@@ -367,10 +327,24 @@ func outcome(path string, result supervise.Result, err error) error {
 	return nil
 }
 
+// find returns the path of a command's program, as env, timeout and shells find it: an element of PATH that is empty or relative
+// counts, and without the variable PATH the system's own directories do.
+func find(name string) (string, error) {
+	if _, known := os.LookupEnv("PATH"); !known {
+		_ = os.Setenv("PATH", "/bin:/usr/bin")
+		defer os.Unsetenv("PATH")
+	}
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		err = nil
+	}
+	return path, err
+}
+
 // commandEnv returns the environment of the command. It has no variables of an outer run: of two that have the same name, some
 // programs see the first. Nor has it WATCHDOG_PID, by which systemd says that turnstile is to tell that it is alive.
-func commandEnv(env []string, path string, token int64, tick time.Time) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+func commandEnv(path string, token int64, tick time.Time) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains([]string{"TURNSTILE_PATH", "TURNSTILE_TOKEN", "TURNSTILE_TICK", "WATCHDOG_PID"}, name)
 	})
@@ -381,40 +355,20 @@ func commandEnv(env []string, path string, token int64, tick time.Time) []string
 	return env
 }
 
-// ready returns the fencing token once the lock is certain for long enough to start a command. The
-// heartbeats of a session see to that soon after its first lock, unless the servers answer too slowly.
-//
-// It also returns the limits for the lock's session. That can have a shorter timeout than the session
-// which the first limits were made for, or be that session, with less granted since.
-func (l *runLock) ready(ctx context.Context, grace time.Duration, first supervise.Limits) (int64, supervise.Limits, error) {
-	ctx, cancel := l.lease.Context(ctx)
+// tokenAndSession returns the fencing token of a lease and its session. The manager has one live session at a time. So if the
+// lease is still held after the manager has returned its session, that is the lease's.
+func tokenAndSession(ctx context.Context, m *session.Manager, lease *queue.Lease) (int64, *session.Session, error) {
+	ctx, cancel := lease.Context(ctx)
 	defer cancel()
-	token, err := l.lease.Token(ctx)
+	token, err := lease.Token(ctx)
 	if err != nil {
-		return 0, first, err
+		return 0, nil, err
 	}
-	tooSlow := time.After(l.session.Timeout())
-	for {
-		left, timeout := l.Remaining()
-		limits, err := supervise.NewLimits(grace, timeout)
-		switch {
-		case err != nil:
-			return 0, first, fmt.Errorf("the session timeout has changed to %v, and --grace does not fit it: %w", timeout, err)
-		case left > limits.Start():
-			return token, limits, nil
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-tooSlow:
-			return 0, first, fmt.Errorf("the servers answer so slowly that the command would be ended at once: with a grace period of %v the lock has to be certain for %v, and it is for %v",
-				limits.Grace(), limits.Start(), left)
-		case <-ctx.Done():
-			if err := l.Err(); err != nil {
-				return 0, first, err
-			}
-			return 0, first, context.Cause(ctx)
-		}
+	s, err := m.Session(ctx)
+	if lost := lease.Err(); lost != nil {
+		err = lost
 	}
+	return token, s, err
 }
 
 // release gives the lock up, with whatever became of ctx. Closing the manager takes 5 seconds more at most.
@@ -427,59 +381,17 @@ func (a *App) release(ctx context.Context, l *queue.Lease) {
 	}
 }
 
-// close closes a manager. That releases all of its locks.
-func (a *App) close(m *session.Manager) {
-	if err := m.Close(); err != nil {
-		a.log.Warn("the servers have not confirmed the end of the session, and release its locks when it times out", "err", err)
-	}
-}
-
 // runLock is a lease and its session. It implements supervise.Lock.
 type runLock struct {
 	lease   *queue.Lease
 	session *session.Session
-	changed chan struct{}
-	stop    func() // ends changed
 }
 
-// newRunLock finds the session of a lease. The manager has one live session at a time. So if the
-// lease is still held after the manager has returned its session, that is the lease's.
-func newRunLock(ctx context.Context, m *session.Manager, lease *queue.Lease) (*runLock, error) {
-	ctx, cancel := lease.Context(ctx)
-	defer cancel()
-	s, err := m.Session(ctx)
-	if lost := lease.Err(); lost != nil {
-		return nil, lost
-	}
-	l := &runLock{lease: lease, session: s, changed: make(chan struct{}, 1)}
-	l.stop = m.Subscribe(func(session.Change) {
-		select {
-		case l.changed <- struct{}{}:
-		default:
-		}
-	})
-	return l, err
-}
+func (l runLock) Err() error            { return l.lease.Err() }
+func (l runLock) Deleted() bool         { return l.session.Err() == nil }
+func (l runLock) Done() <-chan struct{} { return l.lease.Done() }
 
-// path returns the path of the lock.
-func (l *runLock) path() string {
-	node := l.lease.Path()
-	return node[:strings.LastIndexByte(node, '/')]
-}
-
-func (l *runLock) Err() error               { return l.lease.Err() }
-func (l *runLock) Deleted() bool            { return l.session.Err() == nil }
-func (l *runLock) Done() <-chan struct{}    { return l.lease.Done() }
-func (l *runLock) Changed() <-chan struct{} { return l.changed }
-
-func (l *runLock) Remaining() (left, timeout time.Duration) {
-	timeout = l.session.Timeout()
-	for {
-		left = l.session.Remaining()
-		now := l.session.Timeout()
-		if now == timeout {
-			return left, timeout
-		}
-		timeout = now // a server grants another one, by which left may have been computed
-	}
+func (l runLock) Remaining() (left, timeout time.Duration) {
+	left = l.session.Remaining() // first: a server may grant a shorter timeout meanwhile, and the limits go by that
+	return left, l.session.Timeout()
 }

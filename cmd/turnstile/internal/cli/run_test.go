@@ -29,22 +29,20 @@ func TestRunUsage(t *testing.T) {
 		"run a -- true":                          "does not begin with a slash",
 		"run / -- true":                          "directory of its own",
 		"run /zookeeper/a -- true":               "ZooKeeper's own",
-		"run --read --write /a -- true":          "exclude each other",
-		"run --read --slots 2 /a -- true":        "exclude each other",
+		"run --read --write /a -- true":          "none of the others can be",
+		"run --read --slots 2 /a -- true":        "none of the others can be",
 		"run --slots 0 /a -- true":               "--slots 0",
-		"run --wait 1s --try /a -- true":         "exclude each other",
+		"run --wait 1s --try /a -- true":         "none of the others can be",
 		"run --grace -1s /a -- true":             "--grace -1s",
 		"run --label a\tb /a -- true":            "--label",
 		"run --wait -1s /a -- true":              "--wait -1s",
 		"run --busy-status 256 /a -- true":       "--busy-status 256",
 		"run --once soon /a -- true":             "--once",
 		"run --once 0h /a -- true":               "not positive",
-		"run --once 1h --read /a -- true":        "excludes",
-		"run --once 1h --slots 2 /a -- true":     "excludes",
-		"run --max-tries 2 /a -- true":           "needs --once",
+		"run --once 1h --read /a -- true":        "none of the others can be",
+		"run --once 1h --slots 2 /a -- true":     "none of the others can be",
+		"run --max-tries 2 /a -- true":           "and --once",
 		"run --once 1h --max-tries 0 /a -- true": "--max-tries 0",
-		"run --on-revoke leave /a -- true":       "--on-revoke",
-		"run --on-revoke KILL /a -- true":        "--on-revoke",
 		"run --timeout 0s /a -- true":            "session timeout",
 		"run --auth digest /a -- true":           "scheme:credentials",
 		"run --auth-file /nonsense/a /a -- true": "--auth-file",
@@ -166,7 +164,7 @@ func TestRunSignals(t *testing.T) {
 	t.Parallel()
 	names := map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
-		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH,
+		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 	}
 	j := newJournal(t)
 	var parent, child strings.Builder

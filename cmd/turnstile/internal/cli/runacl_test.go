@@ -126,7 +126,6 @@ func TestRunLacksRights(t *testing.T) {
 		needs  string
 	}{
 		{zk.PermRead | zk.PermAdmin, nil, "the rights READ, CREATE and DELETE there"},
-		{zk.PermRead, []string{"--acl", "open"}, "the rights READ, CREATE and DELETE there"},
 		{zk.PermAll &^ zk.PermRead &^ zk.PermAdmin, nil, "the right READ there"},
 		{zk.PermAll &^ zk.PermWrite, []string{"--slots", "2"}, "the rights READ, WRITE, CREATE and DELETE there"},
 	} {

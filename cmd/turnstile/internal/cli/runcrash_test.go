@@ -3,17 +3,10 @@
 package cli
 
 import (
-	"bytes"
-	"context"
-	"encoding/binary"
-	"net"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
-	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/visit"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -73,10 +66,10 @@ func TestRunKilledFreesThrough(t *testing.T) {
 	t.Run("TLS", func(t *testing.T) {
 		j := newJournal(t)
 		p := start(t, secure, "run", "--cacert", ca, "--cert", key, "--key", key,
-			"--auth", "digest:user:secret", "--acl", "open", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+			"--auth", "digest:user:secret", "/tls/lock", "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
 		j.await(t, "A")
 		p.signal(t, syscall.SIGKILL)
-		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
+		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders("/tls/lock") == 0 })
 	})
 	t.Run("another server", func(t *testing.T) {
 		j := newJournal(t)
@@ -108,56 +101,4 @@ func TestRunKilledFreesThrough(t *testing.T) {
 		p.signal(t, syscall.SIGKILL)
 		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
 	})
-}
-
-// greeter is a connection to a server that greets each handshake with one session.
-type greeter struct {
-	net.Conn
-	greeting *bytes.Reader
-}
-
-func (greeter) Write(p []byte) (int, error)  { return len(p), nil }
-func (g greeter) Read(p []byte) (int, error) { return g.greeting.Read(p) }
-
-// Connections that close a former session, or learn the tick, do not make the guard forget the present session.
-func TestGreetedNotesPresentSession(t *testing.T) {
-	var noted []int64
-	n := &notes{note: func(s supervise.Session) { noted = append(noted, s.ID) }}
-	for _, c := range []struct {
-		timeout      int32
-		asked, given int64
-	}{{10000, 0, 7}, {10000, 7, 7}, {10000, 0, 8}, {10000, 7, 7}, {1, 0, 9}, {10000, 8, 8}, {10000, 8, 0}} {
-		greeting := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 37, 0, 0, 0, 0}, uint32(c.timeout))
-		greeting = binary.BigEndian.AppendUint64(greeting, uint64(c.given))
-		greeting = append(append(greeting, 0, 0, 0, visit.PasswordLength), make([]byte, visit.PasswordLength+1)...)
-		conn := &greetedConn{Conn: greeter{greeting: bytes.NewReader(greeting)}, notes: n}
-		_, _ = conn.Write(visit.Hello{Timeout: time.Duration(c.timeout) * time.Millisecond, Session: c.asked}.Frame())
-		_, _ = conn.Read(make([]byte, 100))
-	}
-	if want := []int64{7, 7, 8, 8}; !slices.Equal(noted, want) {
-		t.Errorf("the guard was told of the sessions %v, want %v", noted, want)
-	}
-}
-
-// All addresses of a name are dialled, also if the first one accepts every connection.
-func TestDialerTakesTurns(t *testing.T) {
-	t.Parallel()
-	first, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Close()
-	_, port, _ := net.SplitHostPort(first.Addr().String())
-	d := newDialer(nil)
-	d.lookup = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "::1", "127.0.0.2"}, nil }
-	var reached int
-	for range 6 {
-		if conn, err := d.dial(t.Context(), "servers:"+port); err == nil {
-			conn.Close()
-			reached++
-		}
-	}
-	if reached != 2 {
-		t.Errorf("%d of 6 connections went to the only server, want 2", reached)
-	}
 }

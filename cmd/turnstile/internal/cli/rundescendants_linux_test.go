@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // strays are shell commands that run another in a process group or session that is not the command's.
@@ -57,6 +58,19 @@ func TestRunDescendants(t *testing.T) {
 	}
 }
 
+// The signals that end a command end one that is stopped, too.
+func TestRunStoppedCommandEnds(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		file := filepath.Join(t.TempDir(), "pid")
+		p := start(t, server(t), "run", testserver.Path(t), "--", "sh", "-c", "echo $$ > "+file+"; kill -STOP $$; exec sleep 1000")
+		pid := pidOf(t, file)
+		zktest.Eventually(t, patience, "a command that is stopped", func() bool { return stateOf(pid) == "T" })
+		p.signal(t, sig)
+		p.wait(t, 128+int(sig))
+	}
+}
+
 // They end with the lease, too, if turnstile is stopped.
 func TestRunDescendantsStopped(t *testing.T) {
 	longtest.Only(t)
@@ -70,24 +84,6 @@ func TestRunDescendantsStopped(t *testing.T) {
 	wantLast(t, j, "B", "a")
 	p.signal(t, syscall.SIGCONT)
 	p.wait(t, codeLost)
-}
-
-// With --wait-descendants the lock is held until descendants have ended by themselves. Signals go to them. The status is
-// that of the command.
-func TestRunWaitDescendants(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	script := "setsid sh -c 'trap \"" + j.once("term") + "; exit 0\" TERM; " + j.once("A") + "; while :; do sleep 0.02; done' & " +
-		"while ! grep -q A " + string(j) + "; do sleep 0.02; done; exit 7"
-	p := start(t, server(t), "run", "-v", "--wait-descendants", path, "--", "sh", "-c", script)
-	p.awaitOutput(t, "stays held until its descendants have ended")
-	start(t, server(t), "run", "--try", path, "--", "true").wait(t, codeBusy)
-	if j.last(t, "term") >= 0 {
-		t.Error("the descendant was told to end")
-	}
-	p.signal(t, syscall.SIGTERM)
-	j.await(t, "term")
-	p.wait(t, 7)
 }
 
 // A shell that becomes turnstile leaves it its children. They go on if the guard is killed.

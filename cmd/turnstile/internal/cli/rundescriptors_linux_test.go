@@ -11,14 +11,14 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
-// All files of turnstile's caller reach the command with their numbers, and no others do: the jobserver of make, and
-// sockets of systemd, which expects the command's process id in LISTEN_PID.
+// All files of turnstile's caller reach the command with their numbers, and no others do, such as
+// those of the jobserver of make.
 //
 // It is not parallel: other tests start guards in this process, and a shell that starts at the same time inherits the
 // socket of such a guard.
 func TestRunDescriptors(t *testing.T) {
 	const last = 14
-	script := fmt.Sprintf("for i in {3..%d}; do echo $i >&$i; done; (cd /proc/$$/fd; echo *); test $LISTEN_PID = $$", last)
+	script := fmt.Sprintf("for i in {3..%d}; do echo $i >&$i; done; (cd /proc/$$/fd; echo *)", last)
 	direct := withDescriptors(t, last, "exec bash -c \"$0\"", script)
 	through := withDescriptors(t, last, "exec \"$1\" run \"$2\" -- bash -c \"$0\"", script, os.Args[0], testserver.Path(t))
 	if through != direct {
@@ -30,7 +30,7 @@ func TestRunDescriptors(t *testing.T) {
 func withDescriptors(t *testing.T, last int, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("bash", append([]string{"-c"}, "LISTEN_PID=$$ "+args[0])...)
+	cmd := exec.Command("bash", append([]string{"-c"}, args[0])...)
 	cmd.Args = append(cmd.Args, args[1:]...)
 	cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server(t), longTimeout)
 	for i := 3; i <= last; i++ {

@@ -45,9 +45,10 @@ func TestRunGuardKilledWhileWaiting(t *testing.T) {
 	waiter := start(t, server(t), "run", path, "--", "true")
 	testserver.WaitChildren(t, path, 2)
 	guard := waiter.awaitChild(t, guardName)
-	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", guard)); err != nil || strings.TrimSpace(string(comm)) != guardName {
-		t.Errorf("ps shows the guard as %q, %v", comm, err)
-	}
+	zktest.Eventually(t, patience, "the name of the guard in ps", func() bool {
+		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", guard))
+		return strings.TrimSpace(string(comm)) == guardName
+	})
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -39,28 +39,6 @@ func TestRunAsked(t *testing.T) {
 	}
 }
 
-// With --on-revoke and a signal, the command decides. The status is its own.
-func TestRunAskedSignal(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	holder := start(t, server(t), "run", "--on-revoke", "USR1", path, "--", "sh", "-c",
-		"trap '"+j.once("usr1")+"; exit 7' USR1; "+j.once("A")+"; while :; do sleep 0.02; done")
-	j.await(t, "A")
-	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path).want(t, 0)
-	holder.wait(t, 7)
-	j.await(t, "usr1")
-}
-
-// With --on-revoke ignore, break waits in vain, and the command goes on.
-func TestRunIgnoresRequests(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	start(t, server(t), "run", "--on-revoke", "ignore", path, "--", "sh", "-c", j.loop("A"))
-	j.await(t, "A")
-	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", "3s", path).want(t, codeBusy, " still holds "+path, "It may not listen")
-	j.goesOn(t)
-}
-
 // A waiter that is asked goes on waiting, and gives the lock up when it has it.
 func TestRunAskedWhileWaiting(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func TestRunShorterSession(t *testing.T) {
 		if started := j.last(t, "B") >= 0; started != (code == 0) {
 			t.Errorf("--grace %q: the command was started: %v", grace, started)
 		}
-		if changed := strings.Contains(p.stderr.String(), "session timeout has changed to 10s"); changed != (code != 0) {
+		if changed := strings.Contains(p.stderr.String(), "--grace does not fit the session timeout"); changed != (code != 0) {
 			t.Errorf("--grace %q: stderr %q", grace, p.stderr)
 		}
 	}

@@ -20,8 +20,8 @@ func TestSASL(t *testing.T) {
 	if err := os.WriteFile(file, []byte("sasl:shop:se:cret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run("--auth-file", file, "--acl", "creator").want(t, 0)
-	run("--auth", "sasl:shop:se:cret", "--acl", "open").want(t, 0)
+	run("--auth-file", file).want(t, 0)
+	run("--auth", "sasl:shop:se:cret").want(t, 0)
 	run("--auth", "sasl:shop:wrong").want(t, codeRefused)
 	run("--auth", "sasl:shop:a", "--auth", "sasl:shop:b").want(t, codeUsage, "twice")
 }

@@ -24,10 +24,9 @@ func showCommand(a *App) *cobra.Command {
 session they contend. QUEUED is the age of a contender's node, by the servers' clock. For a
 holder that is not since it got the lock: the servers do not know.
 
---wide adds SINCE, when the node was made; CLIENT, a guess from the name of the node and its
-data; TOKEN, the fencing token; TRACEPARENT; and NODE, the name.`,
-		Example: `  turnstile show --wide /prod/locks/invoice-42
-  turnstile show --json /prod/locks/invoice-42 | jq '.contenders[] | select(.holds)'`,
+--wide adds SINCE, when the node was made; CLIENT, the library, as far as the node tells;
+TOKEN, the fencing token; and NODE, the name.`,
+		Example: `  turnstile show --wide /prod/locks/invoice-42`,
 	}, func(ctx context.Context, p string) error { return a.show(ctx, p, wide) })
 	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "show more columns")
 	return cmd
@@ -39,45 +38,37 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 		return err
 	}
 	defer done()
-	if a.json {
-		j := jsonOf(l)
-		j.Contenders = l.Contenders
-		return a.printJSON(j)
-	}
 	fmt.Fprintln(a.Out, a.summary(l))
 	if len(l.Contenders) == 0 {
 		return nil
 	}
 	now := t.Now(ctx, p)
-	table := newTable("#", "STATE", "MODE", "LEASES", "QUEUED", "SESSION", "WHO", "LABEL", "SINCE", "CLIENT", "TOKEN", "TRACEPARENT", "NODE")
+	table := newTable("#", "STATE", "MODE", "LEASES", "QUEUED", "SESSION", "WHO", "LABEL", "SINCE", "CLIENT", "TOKEN", "NODE")
 	table.flexible = 6
 	var notes strings.Builder
 	for i, c := range l.Contenders {
-		leases, session, since := "", dash(c.Session), "?"
+		leases, session, who := "", c.SessionText(), dash(short(c.ID, 40))
 		if c.Leases > 0 {
 			leases = fmt.Sprint(c.Leases)
 		}
-		if !c.Since.IsZero() {
-			since = c.Since.Local().Format(time.RFC3339)
-		}
 		switch {
-		case c.ByHand:
-			session = "none!"
+		case c.ByHand():
+			session, who = "none!", dash(short(c.Name(), 40))
 			fmt.Fprintf(&notes, "\nLine %d: no session owns this node. It was left by hand, and no client will ever delete it.\nTo delete it: %s\n",
-				i+1, a.again("break", "--force", "--node", c.Node, l.Path))
-		case c.Revoked:
-			fmt.Fprintf(&notes, "\nLine %d: somebody has asked this contender to give the lock up, which replaces its name.\n", i+1)
+				i+1, a.again("break", "--force", "--node", c.Node(), l.Path))
+		case c.Revoked():
+			who = "? (asked to give up)"
 		}
-		row := []string{fmt.Sprint(i + 1), state(l, c), c.Mode, leases, now.Ago(c.Since), session, whoOf(c), short(c.Label, 40)}
+		row := []string{fmt.Sprint(i + 1), state(l, c), c.Mode, leases, now.Ago(c.Since), session, who, short(c.Label, 40)}
 		if wide {
-			row = append(row, since, dash(c.Client), fmt.Sprint(c.Token), short(c.Traceparent, 60), clean(c.Node))
+			row = append(row, c.Since.Format(time.RFC3339), dash(c.Client()), fmt.Sprint(c.Token), clean(c.Node()))
 		}
 		table.row(row...)
 	}
 	fmt.Fprintln(a.Out)
 	table.print(a.Out, a.room())
 	fmt.Fprint(a.Out, &notes)
-	a.say(now.Note())
+	a.sayClock(now)
 	return nil
 }
 
@@ -88,7 +79,7 @@ func (a *App) readLock(ctx context.Context, p string) (t *locks.Tree, l *locks.L
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	l, err = t.Read(ctx, p, locks.All)
+	l, err = t.Read(ctx, p)
 	dir := path.Dir(p)
 	_, contends := queue.ParseNode(path.Base(p))
 	switch {
@@ -129,22 +120,8 @@ func state(l *locks.Lock, c locks.Contender) string {
 	switch {
 	case l.Kind == locks.Conflict:
 		return "?"
-	case c.Holds:
+	case c.Holder:
 		return "holds"
 	}
 	return "waits"
-}
-
-func whoOf(c locks.Contender) string {
-	switch {
-	case !c.Known:
-		return "? (no right to read)"
-	case c.ID == "" && c.ByHand:
-		return "nobody"
-	case c.ID == "" && c.Revoked:
-		return "? (asked to give up)"
-	case c.ID == "":
-		return "-"
-	}
-	return short(c.ID, 40)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -102,104 +101,23 @@ func TestTerminalInterrupt(t *testing.T) {
 	p.wait(t, 130)
 }
 
-// A command in the background that reads from the terminal gets it when the user brings turnstile to the
-// foreground.
-func TestTerminalBackground(t *testing.T) {
-	t.Parallel()
-	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a; echo got $a'"
-	p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+run+" & read x; fg")
-	p.awaitScreen(t, "ready")
-	press(t, keyboard, "go\n")
-	p.awaitScreen(t, os.Args[0]) // fg prints the command
-	press(t, keyboard, "one\n")
-	p.awaitScreen(t, "got one")
-	p.wait(t, 0)
-}
-
-// Ctrl-Z does not stop a command that holds a lock.
+// Ctrl-Z stops turnstile and its command, and both go on in the foreground.
 func TestTerminalSuspend(t *testing.T) {
 	t.Parallel()
-	p, keyboard := onTerminal(t, os.Args[0], "run", testserver.Path(t), "--", "sh", "-c", "echo ready; read a; echo got $a")
-	p.awaitScreen(t, "ready")
-	press(t, keyboard, "\x1a")
-	p.awaitScreen(t, "cannot be suspended")
-	press(t, keyboard, "one\n")
-	p.awaitScreen(t, "got one")
-	p.wait(t, 0)
-}
-
-// After the command, the terminal serves turnstile's group again, with its modes as they were.
-func TestTerminalGivenBack(t *testing.T) {
-	t.Parallel()
-	// The shell is the session's leader, like one that a user types in. It reads from the terminal
-	// after turnstile has ended.
-	script := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'stty raw -echo; kill -KILL $$'; echo status $?; read a; echo got $a"
-	p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+script)
-	p.awaitScreen(t, "status 137")
-	press(t, keyboard, "one\n")
-	p.awaitScreen(t, "got one")
-	p.wait(t, 0)
-	if !strings.Contains(p.stdout.String(), "status 137\r\none\r\n") {
-		t.Errorf("the terminal is not as it was: %q", p.stdout)
-	}
-}
-
-// A command in the background that reads from the terminal is stopped, which turnstile tells. When the terminal is closed,
-// the command ends, and the lock is free.
-func TestTerminalClosed(t *testing.T) {
-	t.Parallel()
-	path := testserver.Path(t)
-	p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+os.Args[0]+" run "+path+" -- cat & read x")
-	p.awaitScreen(t, "SIGTTIN")
-	testserver.WaitChildren(t, path, 1)
-	keyboard.Close()
-	testserver.WaitChildren(t, path, 0)
-}
-
-// isStopped reports whether a process is stopped. A shell that has just forked waits for its child to execute a program, and
-// is not stopped itself while the child is.
-func isStopped(pid int) bool {
-	switch stateOf(pid) {
-	case "T":
-		return true
-	case "D":
-		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
-		child, err := strconv.Atoi(strings.TrimSpace(string(children)))
-		return err == nil && stateOf(child) == "T"
-	}
-	return false
-}
-
-// Ctrl-Z in a pipeline stops turnstile and its command, and both go on in the foreground.
-func TestTerminalSuspendPipeline(t *testing.T) {
-	t.Parallel()
-	for what, trap := range map[string]string{"usual": "", "deaf": "trap '' TSTP; "} {
-		path, j, file := testserver.Path(t), newJournal(t), filepath.Join(t.TempDir(), "pids")
-		run := os.Args[0] + ` run ` + path + ` -- sh -c "` + trap + `echo \$\$ > ` + file + `; ` + j.loop("A") + `"`
-		p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+run+" | cat; echo stopped; read x; fg")
-		j.await(t, "A")
-		command, turnstile := pidOf(t, file), p.awaitChild(t, os.Args[0])
-		press(t, keyboard, "\x1a")
-		for _, pid := range []int{command, turnstile} {
-			zktest.Eventually(t, patience, what+": a process that is stopped", func() bool { return isStopped(pid) })
-		}
-		p.awaitScreen(t, "stopped")
-		n := len(j.lines(t))
-		press(t, keyboard, "go\n")
-		zktest.Eventually(t, patience, what+": the command works again", func() bool { return len(j.lines(t)) > n })
-		press(t, keyboard, "\x03")
-		testserver.WaitChildren(t, path, 0)
-	}
-}
-
-// Ctrl-Z stops nothing where no shell could continue it, as in a pipeline that ssh has started.
-func TestTerminalSuspendForNobody(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	_, keyboard := onTerminal(t, "sh", "-c", os.Args[0]+` run `+path+` -- sh -c "`+j.loop("A")+`" | cat`)
+	path, j, file := testserver.Path(t), newJournal(t), filepath.Join(t.TempDir(), "pid")
+	run := os.Args[0] + ` run ` + path + ` -- sh -c "echo \$\$ > ` + file + `; ` + j.loop("A") + `"`
+	p, keyboard := onTerminal(t, "bash", "-c", "set -m; "+run+"; echo stopped; read x; fg")
 	j.await(t, "A")
+	command, turnstile := pidOf(t, file), p.awaitChild(t, os.Args[0])
 	press(t, keyboard, "\x1a")
-	j.goesOn(t)
+	// A shell that has just forked waits for its child to execute a program, and is not stopped itself while the child is.
+	for what, pid := range map[string]int{"turnstile": turnstile, "the command": command} {
+		zktest.Eventually(t, patience, what+" is stopped", func() bool { return strings.Contains("TD", stateOf(pid)) })
+	}
+	p.awaitScreen(t, "stopped")
+	n := len(j.lines(t))
+	press(t, keyboard, "go\n")
+	zktest.Eventually(t, patience, "the command works again", func() bool { return len(j.lines(t)) > n })
 	press(t, keyboard, "\x03")
 	testserver.WaitChildren(t, path, 0)
 }

@@ -2,18 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -30,27 +26,6 @@ func clean(text string) string {
 	}
 	quoted := strconv.Quote(text)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-}
-
-// printJSON writes one JSON value and a line break. What a terminal should not get is escaped, which in JSON can only be in
-// strings.
-func (a *App) printJSON(v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	var out []byte
-	for _, r := range string(data) {
-		if unicode.IsPrint(r) {
-			out = utf8.AppendRune(out, r)
-			continue
-		}
-		for _, half := range utf16.Encode([]rune{r}) {
-			out = fmt.Appendf(out, `\u%04x`, half)
-		}
-	}
-	_, err = a.Out.Write(append(out, '\n'))
-	return err
 }
 
 // count returns "1 lock" or "3 locks".
@@ -76,32 +51,28 @@ func dash(s string) string {
 	return s
 }
 
-var plainWord = regexp.MustCompile(`^[a-zA-Z0-9/_.:@%+=,-]+$`)
-
 // shellWord quotes a word for a shell, if it needs that.
 func shellWord(s string) string {
-	if plainWord.MatchString(s) {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.:@%+=,-") == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(clean(s), "'", `'\''`) + "'"
 }
 
-// cells counts the columns of a terminal: two for a character of Chinese, Japanese or Korean and for an emoji, none for an
-// accent that stands on the character before it. It does not go by the locale.
-var cells = &runewidth.Condition{StrictEmojiNeutral: true}
-
-// short is clean, with at most n columns. What does not fit is left out at the end.
-func short(text string, n int) string { return cells.Truncate(clean(text), n, "…") }
-
-// middle shortens a text that is clean to n columns, in its middle: of a path, both the beginning and the end tell much.
-func middle(text string, n int) string {
-	width := cells.StringWidth(text)
-	if width <= n {
-		return text
+// short is clean, with at most n characters. What does not fit is left out at the end.
+func short(text string, n int) string {
+	if runes := []rune(clean(text)); len(runes) > n {
+		return string(runes[:n-1]) + "…"
 	}
-	head := (n - 1) / 2
-	tail := n - 1 - head
-	return cells.Truncate(text, head, "") + "…" + strings.TrimLeft(cells.TruncateLeft(text, width-tail, ""), " ")
+	return clean(text)
+}
+
+// middle shortens a text that is clean to n characters, in its middle: of a path, both the beginning and the end tell much.
+func middle(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:(n-1)/2]) + "…" + string(runes[len(runes)-n/2:])
+	}
+	return text
 }
 
 // table lines up columns, two spaces apart, and leaves out those that are empty. Its cells are clean. On a terminal that is too
@@ -121,7 +92,7 @@ func (t *table) print(to io.Writer, room int) {
 	for i, heading := range t.rows[0] {
 		for _, row := range t.rows[1:] {
 			if i < len(row) && row[i] != "" {
-				widths[i] = max(widths[i], cells.StringWidth(row[i]), cells.StringWidth(heading))
+				widths[i] = max(widths[i], utf8.RuneCountInString(row[i]), len(heading))
 			}
 		}
 		if widths[i] > 0 {
@@ -139,7 +110,7 @@ func (t *table) print(to io.Writer, room int) {
 				cell = middle(cell, widths[i])
 			}
 			if widths[i] > 0 {
-				b.WriteString(cells.FillRight(cell, widths[i]) + "  ")
+				fmt.Fprintf(&b, "%-*s  ", widths[i], cell)
 			}
 		}
 		fmt.Fprintln(to, strings.TrimRight(b.String(), " "))
@@ -151,14 +122,12 @@ func (a *App) room() int {
 	if n, err := strconv.Atoi(a.Env("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if n, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		return n
-	}
-	return 0
+	n, _, _ := term.GetSize(int(os.Stdout.Fd()))
+	return n
 }
 
-// onPrefix completes a command whose argument is a path, that of the root if it is left out.
-func onPrefix(cmd *cobra.Command, do func(ctx context.Context, prefix string) error) *cobra.Command {
+// onPath completes a command whose argument is a path, that of the root if it is left out.
+func onPath(cmd *cobra.Command, do func(ctx context.Context, prefix string) error) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := pathArg(append(args, "/")[0])

@@ -28,14 +28,6 @@ circle is only ever possible: the servers do not know which goroutine made a nod
 	}, a.why)
 }
 
-// whyJSON is the output of "why --json".
-type whyJSON struct {
-	lockJSON
-	Answers string   `json:"answers"` // whether the first holder's process does
-	Circle  []string `json:"circle"`  // what waits for what
-	Next    string   `json:"next"`
-}
-
 func (a *App) why(ctx context.Context, p string) error {
 	t, l, done, err := a.readLock(ctx, p)
 	if err != nil {
@@ -43,92 +35,86 @@ func (a *App) why(ctx context.Context, p string) error {
 	}
 	defer done()
 	now := t.Now(ctx, p)
-	holders := l.Holders()
-	if len(holders) == 0 {
+	if len(l.Holders()) == 0 {
 		text := a.summary(l) + "."
-		if l.Waiting() > 0 {
+		if l.Waiting() > 0 && l.Kind != locks.Conflict {
 			text = fmt.Sprintf("%s: nobody holds it, and %s. Look again: it is about to move.", clean(p), waiting(l.Waiting(), ""))
-		}
-		if a.json {
-			return a.printJSON(whyJSON{lockJSON: jsonOf(l), Circle: []string{}, Next: text})
 		}
 		fmt.Fprintln(a.Out, text)
 		return nil
 	}
-	first := holders[0]
-	answers, silent := a.answers(ctx, first)
-	found, err := t.Walk(ctx, "/", mostDirectories, locks.All)
+	holder := l.Holders()[0]
+	answers, silent := a.answers(ctx, holder)
+	found, err := t.Walk(ctx, "/", mostDirectories)
 	if err != nil {
 		found = &locks.Found{Locks: []*locks.Lock{l}, Unread: []locks.Unread{{Path: "/", Error: err.Error()}}}
 	}
-	circle := circleOf(l, found.Locks)
-	next := a.next(l, first, silent, len(circle) > 0)
-	if a.json {
-		j := whyJSON{jsonOf(l), answers, append([]string{}, circle...), next}
-		j.Contenders = l.Contenders
-		return a.printJSON(j)
-	}
+	circle := locks.Circle(l, found.Locks)
 	more := ""
-	if n := len(holders) - 1; n > 0 {
-		more = fmt.Sprintf(", and so do %d more", n)
+	if len(l.Holders()) > 1 {
+		more = fmt.Sprintf(", and so do %d more", len(l.Holders())-1)
 	}
-	fmt.Fprintf(a.Out, "Held: %s holds %s%s, queued %s ago. %s.\n", whoCell(first), clean(p), more, now.Ago(first.Since), answers)
-	line := "Waiting: nobody"
+	fmt.Fprintf(a.Out, "Held: %s holds %s%s, queued %s ago. %s.\nWaiting: ", whoCell(holder), clean(p), more, now.Ago(holder.Since), answers)
+	if l.Waiting() == 0 {
+		fmt.Fprint(a.Out, "nobody")
+	}
 	for _, c := range l.Contenders {
-		if !c.Holds {
-			line = fmt.Sprintf("Waiting: %d, the first is %s, for %s", l.Waiting(), whoCell(c), now.Ago(c.Since))
+		if !c.Holder {
+			fmt.Fprintf(a.Out, "%d, the first is %s, for %s", l.Waiting(), whoCell(c), now.Ago(c.Since))
 			break
 		}
 	}
+	var words []string
+	for _, w := range circle {
+		words = append(words, fmt.Sprintf("%s waits for %s, behind %s", whoCell(w.Waiter), clean(w.Lock.Path), whoCell(w.Behind)))
+	}
 	switch {
 	case len(circle) > 0:
-		line += ". A circle is possible: " + strings.Join(circle, "; ")
+		fmt.Fprint(a.Out, ". A circle is possible: "+strings.Join(words, "; "))
 	case l.Waiting() > 0:
-		line += ". No circle is seen"
+		fmt.Fprint(a.Out, ". No circle is seen")
 	}
-	fmt.Fprintf(a.Out, "%s.\nNext: %s.\n", line, next)
-	a.say(now.Note())
-	a.printUnread(found)
+	fmt.Fprintf(a.Out, ".\nNext: %s.\n", a.next(l, holder, silent, len(circle) > 0))
+	a.sayClock(now)
+	a.sayUnread(found)
 	return nil
 }
 
 // answers says whether the process of a holder does, as the servers see it. silent: it does not.
 func (a *App) answers(ctx context.Context, c locks.Contender) (text string, silent bool) {
-	if c.ByHand {
+	opts, err := a.connection.options(a.log)
+	switch {
+	case c.ByHand():
 		return "No session owns the node: no process will ever give it up", true
+	case err != nil:
+		return err.Error(), false
 	}
-	cfg, err := a.connection.tls.config()
-	if err != nil || !c.Known {
-		return "Its node cannot be read", false
-	}
-	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
+	cfg, _ := a.connection.tls()
+	limited, cancel := context.WithTimeout(ctx, a.connection.Connect)
 	defer cancel()
-	servers, _ := ensemble.Split(a.connection.servers)
-	seen, asked, all := ensemble.LastSeen(limited, servers, cfg, c.Owner)
+	seen, asked, all := ensemble.LastSeen(limited, a.connection.Servers, opts, cfg, c.Session)
 	switch {
 	case seen != nil && seen.Silence > 3*seen.Timeout/4:
-		return fmt.Sprintf("Its process at %s has been silent for %s: its session %s ends after %s", seen.Client, locks.Span(seen.Silence), c.Session, seen.Timeout), true
+		return fmt.Sprintf("Its process at %s has been silent for %s: its session %s ends after %s", seen.Client, locks.Span(seen.Silence), c.SessionText(), seen.Timeout), true
 	case seen != nil:
-		return fmt.Sprintf("Its process at %s answers: session %s was heard of %.1fs ago", seen.Client, c.Session, seen.Silence.Seconds()), false
+		return fmt.Sprintf("Its process at %s answers: session %s was heard of %.1fs ago", seen.Client, c.SessionText(), seen.Silence.Seconds()), false
 	case asked == 0:
-		return fmt.Sprintf("Whether its process answers is not known: the servers do not allow the word cons. Session %s is live", c.Session), false
+		return fmt.Sprintf("Whether its process answers is not known: the servers do not allow the word cons. Session %s is live", c.SessionText()), false
 	case asked < all:
-		return fmt.Sprintf("%d of %d servers tell nothing, and the others have no connection of session %s", all-asked, all, c.Session), false
+		return fmt.Sprintf("%d of %d servers tell nothing, and the others have no connection of session %s", all-asked, all, c.SessionText()), false
 	}
-	return fmt.Sprintf("Its process is not connected: session %s ends when its timeout is over", c.Session), true
+	return fmt.Sprintf("Its process is not connected: session %s ends when its timeout is over", c.SessionText()), true
 }
 
 // next says what to do about a lock.
 func (a *App) next(l *locks.Lock, holder locks.Contender, silent, circle bool) string {
 	words := []string{"break", l.Path}
 	if len(l.Holders()) > 1 {
-		words = []string{"break", "--node", holder.Node, l.Path}
+		words = []string{"break", "--node", holder.Node(), l.Path}
 	}
 	force := a.again(append(words, "--force")...)
 	switch {
-	case l.Kind == locks.Conflict:
-		return "programs use different kinds of lock at this path: give one of them another path"
-	case holder.ByHand:
+	case holder.ByHand():
 		return "delete the node: " + force
 	case l.Waiting() == 0:
 		return "nothing waits. If the holder should not hold it: " + a.again(words...)
@@ -140,39 +126,4 @@ func (a *App) next(l *locks.Lock, holder locks.Contender, silent, circle bool) s
 		return "see what the holder does, or end it. It does not hear a request. " + force + " deletes its node"
 	}
 	return "see what the holder does. To ask it for the lock: " + a.again(words...)
-}
-
-// circleOf returns in words what a circle of a lock may be, from what waits for the lock back to it.
-func circleOf(l *locks.Lock, all []*locks.Lock) []string {
-	stuck, seen := locks.Stuck(all), map[string]bool{}
-	// A contender may be what waits elsewhere. Follow that, until the way comes back to this lock.
-	var follow func(c locks.Contender) []string
-	follow = func(c locks.Contender) []string {
-		for _, other := range all {
-			for _, w := range other.Contenders {
-				if w.Holds || w.Session != c.Session || seen[w.Path] || !locks.SameTask(c, w) {
-					continue
-				}
-				seen[w.Path] = true
-				for _, b := range stuck[w.Path] {
-					word := fmt.Sprintf("%s waits for %s, behind %s", whoCell(w), clean(other.Path), whoCell(b))
-					if other.Path == l.Path {
-						return []string{word}
-					}
-					if rest := follow(b); rest != nil {
-						return append([]string{word}, rest...)
-					}
-				}
-			}
-		}
-		return nil
-	}
-	for _, holder := range l.Holders() {
-		if _, ok := stuck[holder.Path]; ok {
-			if words := follow(holder); words != nil {
-				return words
-			}
-		}
-	}
-	return nil
 }

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -124,10 +122,9 @@ func normal(text string) string {
 	for _, r := range []struct{ pattern, with string }{
 		{`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`, "TIME"},
 		{`0x[0-9a-f]{6,}`, "SESSION"},
-		{`"token": ?\d+`, `"token": 1`},
 		{`\b(\d+d)?(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b`, "AGO"},
 		{` {2,}`, "  "},
-		{`(zk\.Lock|turnstile)  \d+  `, "$1  TOKEN  "},
+		{`(go-zookeeper|turnstile)  \d+  `, "$1  TOKEN  "},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
 	}
@@ -176,13 +173,3 @@ func (r *running) prints(t *testing.T, texts ...string) {
 
 // servedInProcess returns the address of an in-process server.
 func servedInProcess(t *testing.T) string { return zktest.Start(t).Addr() }
-
-// indent makes JSON readable.
-func indent(t *testing.T, text string) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := json.Indent(&b, []byte(text), "", "  "); err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
-	return b.String()
-}

@@ -9,29 +9,25 @@ import (
 	"time"
 )
 
-// Judge fills in the problems, the warnings and the verdict.
-func Judge(r *Report) {
-	r.Problems, r.Warnings = []string{}, []string{}
+// judge fills in the problems and the warnings.
+func (r *Report) judge() {
 	usable := slices.DeleteFunc(slices.Clone(r.Servers), func(s Server) bool { return !s.Usable() })
 	if len(usable) == 0 {
 		r.problem("No server can be used. No lock can be had.")
 	} else {
-		r.judgeRights()
+		for _, what := range r.Refused {
+			r.problem("This identity may not %s %s, which locks at %s need. Set --auth, or change the access control list.", what, r.Tried, r.Path)
+		}
+		if r.Old {
+			r.problem("The servers know no containers, which locks need: they are older than ZooKeeper 3.5.5, or not ZooKeeper. Upgrade them.")
+		}
 		r.judgeEnsemble(usable)
 		r.judgeTimes(usable)
 	}
 	for _, s := range r.Servers {
 		if !s.Usable() {
-			r.warn("%s: %s.", s.name(), s.Error)
+			r.warn("%s: %s.", s.Name, s.Error)
 		}
-	}
-	switch {
-	case len(r.Problems) > 0:
-		r.Verdict = Unusable
-	case len(r.Warnings) > 0:
-		r.Verdict = Warned
-	default:
-		r.Verdict = Good
 	}
 }
 
@@ -43,34 +39,10 @@ func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// name is the server as in the connect string, with the address if that is another.
-func (s Server) name() string {
-	if s.Address == "" || s.Address == s.Name {
-		return s.Name
-	}
-	return s.Name + " (" + s.Address + ")"
-}
-
-func (r *Report) judgeRights() {
-	for _, c := range []struct {
-		right Answer
-		what  string
-	}{
-		{r.Rights.Create, "create nodes in"}, {r.Rights.Read, "list"}, {r.Rights.Delete, "delete nodes in"},
-	} {
-		if c.right == No {
-			r.problem("This identity may not %s %s, which locks at %s need. Set --auth, or change the access control list.", c.what, r.Tried, r.Path)
-		}
-	}
-	if r.Containers == No {
-		r.problem("The servers know no containers, which locks need: they are older than ZooKeeper 3.5.5, or not ZooKeeper. Upgrade them.")
-	}
-}
-
 func (r *Report) judgeEnsemble(usable []Server) {
 	for _, s := range usable {
-		if s.Same == No {
-			r.problem("%s belongs to another ensemble than %s: it does not have the node that was made there. Two clients can hold the same lock.", s.name(), usable[0].name())
+		if s.Foreign {
+			r.problem("%s belongs to another ensemble than %s: it does not have the node that was made there. Two clients can hold the same lock.", s.Name, usable[0].Name)
 		}
 	}
 	alone := slices.ContainsFunc(usable, func(s Server) bool { return s.Role == "standalone" })
@@ -80,8 +52,8 @@ func (r *Report) judgeEnsemble(usable []Server) {
 	case r.Voters > 0 && r.Voters%2 == 0:
 		r.warn("%d servers vote. They survive the loss of as many servers as %d would: add one or remove one.", r.Voters, r.Voters-1)
 	}
-	if total := r.Voters + r.Observers; r.Voters > 1 && r.Listed < r.Voters && len(r.Servers) < r.Voters {
-		r.warn("--zk names %d of the ensemble's %d servers. A client cannot go on when these are down.", len(r.Servers), total)
+	if r.Voters > 1 && max(r.Listed, len(r.Servers)) < r.Voters {
+		r.warn("--zk names %d of the %d servers that vote. A client cannot go on when these are down.", len(r.Servers), r.Voters)
 	}
 	var versions []string
 	for _, s := range usable {
@@ -139,30 +111,21 @@ func versionOf(release string) int {
 	return n
 }
 
-// slowWrite is the share of the session timeout from which a write is slow. Sessions survive commits of a
+// slowWrite is the part of the session timeout from which a write is slow. Sessions survive commits of a
 // fifth of their timeout.
-const slowWrite = 0.05
+const slowWrite = 20
 
 func (r *Report) judgeTimes(usable []Server) {
-	granted, shortest := usable[0].Granted, usable[0].Shortest
 	for _, s := range usable {
-		if s.Granted.Duration() != r.Asked {
-			r.warn("%s grants a session timeout of %v, not the %v asked for. minSessionTimeout and maxSessionTimeout of the server bound it.", s.name(), s.Granted.Duration(), r.Asked)
+		if s.Granted != r.Asked {
+			r.warn("%s grants a session timeout of %v, not the %v asked for. minSessionTimeout and maxSessionTimeout of the server bound it.", s.Name, s.Granted, r.Asked)
 		}
-		if s.Granted != granted || s.Shortest != shortest && s.Shortest > 0 && shortest > 0 {
-			r.warn("%s and %s have different limits of session timeouts, or different ticks. Give all servers the same.", usable[0].name(), s.name())
+		if s.Granted != usable[0].Granted {
+			r.warn("%s and %s have different limits of session timeouts. Give all servers the same.", usable[0].Name, s.Name)
 		}
-		if limit := Millis(slowWrite) * s.Granted; s.Write.Rounds > 0 && s.Write.P99 > limit {
+		if s.Write.P99 > s.Granted/slowWrite {
 			r.warn("%s is slow: the slowest writes took %v (p99). Sessions of %v are lost when writes take a fifth of that time. Look at the disk of the leader.",
-				s.name(), s.Write.P99.Duration().Round(time.Millisecond), s.Granted.Duration())
-		}
-		if s.Remaining > 0 && s.Remaining < s.Granted/4 {
-			r.warn("At %s, an outage of %v ends all locks. Ask for a longer session timeout (--timeout %v).",
-				s.name(), s.Remaining.Duration().Round(100*time.Millisecond), 2*r.Asked)
-		}
-		if s.ShortBuffer == Yes {
-			r.warn("%s takes requests of less than %d bytes (jute.maxbuffer). The servers stop for good when a session ends whose nodes have paths that are much longer together. "+
-				"Start all servers with -Djute.maxbuffer=%d, or set session.WithNodeLimits in all programs.", s.name(), usualRequest, usualRequest)
+				s.Name, s.Write.P99.Round(time.Millisecond), s.Granted)
 		}
 	}
 }

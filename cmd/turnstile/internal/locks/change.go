@@ -61,9 +61,12 @@ func (t *Tree) Restore(ctx context.Context, c Contender) error {
 // change calls do with the stat and the data of the node of c. If the node has changed by then, or if a reply is lost, it
 // starts again. A name with a uuid is only ever that of one node. At another name, such as that of a
 // node which was made by hand, a new node can come between the read and the change, and have the same version.
-func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Session, stat *zk.Stat, data []byte) error) error {
+func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Session, stat *zk.Stat, data []byte) error) (err error) {
+	ctx, cancel := t.bounded(ctx, "the node of the contender")
+	defer cancel()
+	defer func() { err = unreachable(ctx, err) }()
 	for {
-		s, err := t.Session(ctx)
+		s, err := t.m.Session(ctx)
 		if err != nil {
 			return err
 		}
@@ -90,7 +93,7 @@ func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Sessi
 // as Read does.
 func (t *Tree) WaitGone(ctx context.Context, c Contender) error {
 	for {
-		s, err := t.Session(ctx)
+		s, err := t.m.Session(ctx)
 		if err != nil {
 			return err
 		}

@@ -3,34 +3,28 @@ package locks
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/queue"
 )
 
-// queueOf builds a lock from words such as "1", "2:label", "3*2" (two leases), "4r" and "5w" (modes). They are sessions. The
-// first holds of them hold.
+// queueOf builds a lock from words such as "1", "2:label", "3*2" (two leases), "4r" and "5w" (modes). They are sessions, 0 that of
+// a node that was made by hand. The first holds of them hold.
 func queueOf(kind Kind, path string, limit, holds int, words ...string) *Lock {
 	l := &Lock{Path: path, Kind: kind, Limit: limit}
 	for i, word := range words {
-		c := Contender{Path: fmt.Sprintf("%s/%d", path, i), Sequence: int32(i), Holds: i < holds, Known: true, Leases: 1}
+		c := Contender{Contender: queue.Contender{Path: fmt.Sprintf("%s/%d", path, i), Holder: i < holds}, Leases: 1}
 		word, c.Label, _ = strings.Cut(word, ":")
 		if head, n, ok := strings.Cut(word, "*"); ok {
 			word = head
 			_, _ = fmt.Sscan(n, &c.Leases)
 		}
-		switch {
-		case strings.HasSuffix(word, "r"):
-			word, c.Mode = strings.TrimSuffix(word, "r"), "read"
-		case strings.HasSuffix(word, "w"):
-			word, c.Mode = strings.TrimSuffix(word, "w"), "write"
+		if n := len(word) - 1; word[n] == 'r' || word[n] == 'w' {
+			word, c.Mode = word[:n], map[byte]string{'r': "read", 'w': "write"}[word[n]]
 		}
-		if word == "hand" {
-			c.ByHand = true
-		}
-		if word == "?" {
-			c.Known = false
-		}
-		c.Session = word
+		c.Session, _ = strconv.ParseInt(word, 10, 64)
 		l.Contenders = append(l.Contenders, c)
 	}
 	return l
@@ -55,8 +49,7 @@ func TestCircles(t *testing.T) {
 		{"other labels", []*Lock{mutex("a", "1:x", "2:y"), mutex("b", "2:y", "1:z")}, ""},
 		{"a label that waits for itself", []*Lock{mutex("a", "1:x", "1:x")}, "1-a"},
 		{"goroutines of a process", []*Lock{mutex("a", "1", "1", "1")}, ""},
-		{"by hand", []*Lock{mutex("a", "hand", "2"), mutex("b", "2", "hand")}, ""},
-		{"unread", []*Lock{mutex("a", "?", "2"), mutex("b", "2", "?")}, ""},
+		{"by hand", []*Lock{mutex("a", "0", "2"), mutex("b", "2", "0")}, ""},
 		{"readers", []*Lock{queueOf(RWLock, "a", 0, 2, "1r", "2r", "3w"), mutex("b", "3", "1")}, "1-b 3-a"},
 		{"a reader behind a writer", []*Lock{queueOf(RWLock, "a", 0, 1, "1r", "2w", "3r"), mutex("b", "3", "2")}, "2-b 3-a"},
 		{"readers wait for no readers", []*Lock{queueOf(RWLock, "a", 0, 1, "9w", "1r", "2r"), mutex("b", "2", "1")}, ""},
@@ -68,16 +61,11 @@ func TestCircles(t *testing.T) {
 		{"a node that goroutines share has no label", []*Lock{mutex("a", "1", "2:y"), mutex("b", "2:y", "1:x")}, "1-b 2-a"},
 	} {
 		var got []string
-		for p, behind := range Stuck(c.locks) {
-			for _, l := range c.locks {
-				for _, w := range l.Contenders {
-					if w.Path == p && !w.Holds && len(behind) > 0 {
-						got = append(got, w.Session+"-"+l.Path)
-					}
-				}
-			}
+		for _, w := range stuck(c.locks) {
+			got = append(got, fmt.Sprint(w.Waiter.Session, "-", w.Lock.Path))
 		}
 		slices.Sort(got)
+		got = slices.Compact(got)
 		if got := strings.Join(got, " "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}

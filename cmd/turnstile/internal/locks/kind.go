@@ -1,15 +1,12 @@
 package locks
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// Kind is the kind of lock at a path, as far as its children tell. The values are part of the output
-// of the command.
+// Kind is the kind of lock at a path, as far as its children tell.
 type Kind string
 
 // The kinds.
@@ -52,49 +49,10 @@ const (
 	prefixElectLatch = candidate + queue.PrefixLatch
 )
 
-// parse parses the name of a contender of any kind.
-func parse(name string) (queue.Node, bool) {
-	return queue.ParseNode(name, prefixElect, prefixElectLatch)
-}
-
-// split splits the children of a directory into contenders, in order, and the other names, sorted.
-func split(names []string) (nodes []queue.Node, others []string) {
-	for _, name := range names {
-		if n, ok := parse(name); ok {
-			nodes = append(nodes, n)
-		} else {
-			others = append(others, name)
-		}
-	}
-	slices.SortFunc(nodes, func(a, b queue.Node) int {
-		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Name, b.Name))
-	})
-	slices.Sort(others)
-	return nodes, others
-}
-
-// classify returns the kind of lock whose directory has these children.
-func classify(nodes []queue.Node, others []string) Kind {
-	switch {
-	case slices.Contains(others, curatorLocks) && slices.Contains(others, curatorLeases) && len(nodes) == 0:
-		return Curator
-	case slices.Contains(others, curatorLocks) && slices.Contains(others, curatorLeases):
-		return Conflict
-	case len(nodes) == 0:
-		return None
-	}
-	for _, k := range prefixesOf {
-		if !slices.ContainsFunc(nodes, func(n queue.Node) bool { return !slices.Contains(k.prefixes, n.Prefix) }) {
-			return k.kind
-		}
-	}
-	return Conflict
-}
-
-// prefixesOf has the prefixes of the contenders of each kind. The first kind counts that has those of all
+// kinds have the prefixes of the contenders of each kind. The first kind counts that has those of all
 // nodes. Kazoo's exclusive nodes have the same name in a mutex and in a read-write lock. Alone they are
 // shown as a mutex.
-var prefixesOf = []struct {
+var kinds = []struct {
 	kind     Kind
 	prefixes []string
 }{
@@ -103,24 +61,53 @@ var prefixesOf = []struct {
 	{Election, []string{prefixElectLatch, queue.PrefixLatch}},
 	{RWLock, []string{queue.PrefixRead, queue.PrefixWrite, queue.PrefixKazooLock, queue.PrefixKazooRead}},
 	{Semaphore, []string{queue.PrefixLease}},
+	{Conflict, []string{
+		prefixElect, prefixElectLatch, queue.PrefixLatch, queue.PrefixLock, queue.PrefixRead, queue.PrefixWrite,
+		queue.PrefixKazooLock, queue.PrefixKazooRead, queue.PrefixLease,
+	}},
 }
 
-// holders says which of the contenders hold a lock of a kind, by the rule of package queue. limit is the
-// number of leases of a semaphore, 0 if it is not known. A holder that a higher limit let in may not count as one.
-func holders(kind Kind, nodes []queue.Node, limit int) []bool {
-	var rule *queue.Kind
-	switch kind {
-	case Mutex, Election:
-		rule = queue.Mutex()
-	case RWLock:
-		rule = queue.Writer()
-	case Semaphore:
-		rule = queue.Semaphore(limit)
-	case Curator: // its leases; contenders that wait are in another directory
-		return slices.Repeat([]bool{true}, len(nodes))
-	case None, Conflict:
-		return make([]bool, len(nodes))
+// parse parses the name of a contender of any kind.
+func parse(name string) (queue.Node, bool) {
+	return queue.ParseNode(name, prefixElect, prefixElectLatch)
+}
+
+// classify returns the kind of lock whose directory has these children, the prefixes of its contenders, and the children that are
+// none, sorted.
+func classify(names []string) (kind Kind, prefixes, others []string) {
+	var found []string
+	for _, name := range names {
+		if n, ok := parse(name); ok {
+			found = append(found, n.Prefix)
+		} else {
+			others = append(others, name)
+		}
 	}
-	holds, _ := queue.Holders(rule, nodes, queue.Config{}) // these kinds have no error
-	return holds
+	slices.Sort(others)
+	if slices.Contains(others, curatorLocks) && slices.Contains(others, curatorLeases) {
+		kind = Curator
+	}
+	for _, k := range kinds {
+		switch {
+		case len(found) == 0, slices.ContainsFunc(found, func(p string) bool { return !slices.Contains(k.prefixes, p) }):
+		case kind == Curator:
+			return Conflict, kinds[len(kinds)-1].prefixes, others
+		default:
+			return k.kind, k.prefixes, others
+		}
+	}
+	return kind, nil, others
+}
+
+// rule returns the rule of package queue for contenders with some prefixes.
+func rule(kind Kind, prefixes []string, limit int) *queue.Kind {
+	r := queue.Mutex()
+	switch kind {
+	case RWLock:
+		r = queue.Writer()
+	case Semaphore:
+		r = queue.Semaphore(limit)
+	}
+	r.Prefixes = prefixes
+	return r
 }

@@ -12,9 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,114 +25,69 @@ import (
 // Tree makes requests, in one session after the other. Its methods may be called by several goroutines
 // at once.
 type Tree struct {
-	Patience time.Duration // how long to wait for a session; 0: without a limit
+	Patience time.Duration // how long a lock may take to be read; 0: without a limit
 	m        *session.Manager
 }
 
-var (
-	// ErrUnreachable is matched by errors that say that no server answers.
-	ErrUnreachable = errors.New("no server answers")
-	// ErrBroken is matched by the error of a read that lost its connection each time that it was tried. The next try would
-	// probably end in the same way.
-	ErrBroken = errors.New("did not come: the connection was lost 3 times meanwhile")
-)
+// ErrUnreachable is matched by errors that say that no server answers.
+var ErrUnreachable = errors.New("no server answers")
 
-const tries = 3
+// patience is the usual one. A list that takes longer than the session can wait is asked for again and again, and never comes.
+const patience = 30 * time.Second
 
-// failKey is the key of a func(error) in the context of a request, which is called when the request has to be sent again.
-type failKey struct{}
+// NewTree returns the tree of a manager.
+func NewTree(m *session.Manager) *Tree { return &Tree{patience, m} }
 
-// NewTree returns the tree of a manager. A request waits for a session for patience at most, and then
-// fails with [ErrUnreachable]. Call NewTree once for a manager.
-func NewTree(m *session.Manager, patience time.Duration) *Tree {
-	// Without this, a list that takes longer than the session can wait would be asked for again and again.
-	m.AddTrace(session.Trace{Retry: func(ctx context.Context, r session.RetryInfo) {
-		if fail, ok := ctx.Value(failKey{}).(func(error)); ok {
-			fail(r.Cause)
-		}
-	}})
-	return &Tree{Patience: patience, m: m}
-}
-
-// Session returns the live session.
-func (t *Tree) Session(ctx context.Context) (*session.Session, error) {
+// bounded bounds the time for what is to be read.
+func (t *Tree) bounded(ctx context.Context, what string) (context.Context, context.CancelFunc) {
 	if t.Patience <= 0 {
-		return t.m.Session(ctx)
+		return context.WithCancel(ctx)
 	}
-	limited, cancel := context.WithTimeout(ctx, t.Patience)
-	defer cancel()
-	s, err := t.m.Session(limited)
-	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		return nil, ErrUnreachable
-	}
-	return s, err
+	return context.WithTimeoutCause(ctx, t.Patience, fmt.Errorf("%w: %s did not come within %v", ErrUnreachable, what, t.Patience))
 }
 
-// do makes one reading request, again if its session is lost. It is given up when its connection was lost a few times.
-func (t *Tree) do(ctx context.Context, what string, f func(context.Context, *session.Session) error) error {
-	limited, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	failed := 0
-	fail := func(cause error) {
-		if failed++; failed == tries {
-			end(fmt.Errorf("%s %w (%w)", what, ErrBroken, cause))
-		}
+// unreachable returns ErrUnreachable in place of an error if the time for a request is over.
+func unreachable(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), ErrUnreachable) {
+		return context.Cause(ctx)
 	}
-	limited = context.WithValue(limited, failKey{}, fail)
+	return err
+}
+
+// do makes one request, again if its session is lost.
+func (t *Tree) do(ctx context.Context, f func(*session.Session) error) error {
 	for {
-		s, err := t.Session(limited)
+		s, err := t.m.Session(ctx)
 		if err == nil {
-			err = f(limited, s)
+			err = f(s)
 		}
-		switch {
-		case limited.Err() != nil && ctx.Err() == nil:
-			return context.Cause(limited)
-		case errors.Is(err, session.ErrTooLong):
-			return fmt.Errorf("%s is too long: %w", what, err)
-		case !errors.Is(err, session.ErrLost):
+		if !errors.Is(err, session.ErrLost) {
 			return err
-		case t.Patience > 0:
-			fail(err)
 		}
 	}
 }
 
-// Children returns the children of a node, and its stat.
-func (t *Tree) Children(ctx context.Context, path string) (names []string, stat *zk.Stat, err error) {
-	err = t.do(ctx, "the list of the children of "+path, func(ctx context.Context, s *session.Session) (err error) {
-		names, stat, err = s.Children(ctx, path)
-		return err
-	})
+func (t *Tree) children(ctx context.Context, path string) (names []string, stat *zk.Stat, err error) {
+	err = t.do(ctx, func(s *session.Session) (err error) { names, stat, err = s.Children(ctx, path); return err })
 	return names, stat, err
 }
 
-// WatchChildren returns a watch on the children of a node, which need not exist.
-func (t *Tree) WatchChildren(ctx context.Context, path string) (w *session.Watch, err error) {
-	err = t.do(ctx, "the list of the children of "+path, func(ctx context.Context, s *session.Session) (err error) {
-		_, _, w, err = s.WatchChildren(ctx, path)
-		return err
-	})
-	return w, err
-}
-
-// Get returns the data of a node, and its stat.
-func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	err = t.do(ctx, "the data of "+path, func(ctx context.Context, s *session.Session) (err error) {
-		data, stat, err = s.Get(ctx, path)
-		return err
-	})
-	return data, stat, err
+func (t *Tree) data(ctx context.Context, path string) (data []byte, err error) {
+	err = t.do(ctx, func(s *session.Session) (err error) { data, _, err = s.Get(ctx, path); return err })
+	return data, err
 }
 
 // Now asks the servers for their time. They tell it only with a node that was made. So Now makes a node, writes to it and deletes
 // it, in one transaction, which leaves nothing: below the root, or if that is refused, below a directory above the lock, where
 // no contenders are. If all refuse, the clock is the one here.
 func (t *Tree) Now(ctx context.Context, lock string) Clock {
+	ctx, cancel := t.bounded(ctx, "the time")
+	defer cancel()
 	for _, dir := range []string{"/", path.Dir(lock)} {
 		node := path.Join(dir, "turnstile-clock-"+rand.Text())
 		var replies []zk.MultiResponse
 		var begun time.Time
-		err := t.do(ctx, "the time", func(ctx context.Context, s *session.Session) (err error) {
+		err := t.do(ctx, func(s *session.Session) (err error) {
 			begun = time.Now()
 			replies, err = s.Multi(ctx, &zk.CreateRequest{Path: node}, &zk.SetDataRequest{Path: node}, &zk.DeleteRequest{Path: node, Version: 1})
 			return err
@@ -142,3 +100,83 @@ func (t *Tree) Now(ctx context.Context, lock string) Clock {
 	}
 	return Clock{Time: time.Now()}
 }
+
+// Unread is a directory that could not be read.
+type Unread struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// Found is the result of a walk.
+type Found struct {
+	Locks  []*Lock // in the order of their paths, without those that nobody uses
+	Jobs   []string
+	Unread []Unread
+	Read   int // directories that were read
+}
+
+// Walk finds the locks at a path and below it, and the jobs of package schedule. It reads so many directories at most. A
+// directory of a lock is also searched for directories of other locks. ZooKeeper's own /zookeeper is left out. Directories that
+// the server refuses to list, or whose list is too long, are reported, and do not end the walk. Walk fails as Read does.
+func (t *Tree) Walk(ctx context.Context, from string, most int) (*Found, error) {
+	found := &Found{}
+	for level := []string{from}; len(level) > 0; {
+		if room := most - found.Read; len(level) > room {
+			found.Unread = append(found.Unread, Unread{level[room], fmt.Sprintf(
+				"the list ends after %d directories, and at least %d are left. A longer PREFIX reads fewer", most, len(level)-room)})
+			level = level[:room]
+		}
+		top, all, errs := found.Read == 0, make([]*Lock, len(level)), make([]error, len(level))
+		var g errgroup.Group
+		g.SetLimit(16) // locks are read at once
+		for i, dir := range level {
+			g.Go(func() error {
+				all[i], errs[i] = t.Read(ctx, dir)
+				return nil
+			})
+		}
+		_ = g.Wait()
+		found.Read += len(level)
+		var next []string
+		for i, err := range errs {
+			switch {
+			case err == nil:
+				next = append(next, found.add(all[i])...)
+			case top:
+				return nil, err
+			case errors.Is(err, zk.ErrNoNode): // it has gone since
+			case errors.Is(err, zk.ErrNoAuth):
+				found.Unread = append(found.Unread, Unread{level[i], "no rights to read it"})
+			case errors.Is(err, session.ErrTooLong), errors.Is(err, session.ErrInvalid):
+				found.Unread = append(found.Unread, Unread{level[i], err.Error()})
+			default:
+				return nil, err
+			}
+		}
+		level = next
+	}
+	slices.SortFunc(found.Locks, func(a, b *Lock) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(found.Jobs)
+	return found, nil
+}
+
+// add takes a directory, and returns those below it that can be of other locks.
+func (f *Found) add(l *Lock) (below []string) {
+	if len(l.Contenders) > 0 {
+		f.Locks = append(f.Locks, l)
+	}
+	for _, name := range l.Others {
+		if name == "last" { // the record of a job
+			f.Jobs = append(f.Jobs, l.Path)
+		}
+		p := path.Join(l.Path, name)
+		own := l.Kind == Curator && (name == curatorLeases || name == curatorLocks) || l.Kind == Semaphore && name == limitPin
+		if !own && !IsSystem(p) {
+			below = append(below, p)
+		}
+	}
+	return below
+}
+
+// IsSystem reports whether a path is ZooKeeper's own.
+func IsSystem(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }

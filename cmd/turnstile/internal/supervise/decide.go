@@ -7,9 +7,7 @@ import (
 
 // Limits say when a command is ended, by how long the lock is certain. Make them with [NewLimits].
 type Limits struct {
-	given   time.Duration // the grace period that the caller asks for; 0: the default
 	timeout time.Duration // of the session
-
 	grace   time.Duration // SIGTERM when less remains
 	reserve time.Duration // SIGKILL when less remains
 }
@@ -17,60 +15,38 @@ type Limits struct {
 // Parts of a session timeout. A healthy session is never less certain than for a third of its timeout:
 // heartbeats see to that. So a grace period of up to a quarter ends no command for nothing.
 const (
-	defaultPart = 5
-	longestPart = 4
+	DefaultGrace = 5
+	longestPart  = 4
 	// shortestPart is what a command has to get after SIGTERM, which needs some time. The reserve is for the kernel to end all
 	// processes of a group, on a machine that may be busy. The margin of the session's clock comes on top.
 	shortestPart = 20
 	reservePart  = 40
 	// idlePart is how often turnstile looks at the lock while all is well. Each look moves the guard's deadline, so a
-	// turnstile that is stopped has nearly all of the lease to go on in.
+	// turnstile that is stopped has nearly all of the lease to go on in. It also looks once a second: a server can grant
+	// a shorter timeout than the one before it.
 	idlePart = 8
 )
 
-// NewLimits checks a grace period against the session timeout that the servers have granted. 0
-// stands for the default, a fifth of the timeout.
+// NewLimits returns the limits for a grace period and the session timeout that the servers have granted. 0 stands for the default,
+// a fifth of the timeout. If the grace period does not fit the timeout, NewLimits fails, and returns the limits with the nearest
+// one that does: those are for a command that runs already.
 func NewLimits(grace, timeout time.Duration) (Limits, error) {
-	l := Limits{given: grace, timeout: timeout, grace: grace, reserve: timeout / reservePart}
 	if grace == 0 {
-		l.grace = timeout / defaultPart
+		grace = timeout / DefaultGrace
 	}
+	shortest, longest := timeout/shortestPart, timeout/longestPart
+	l := Limits{timeout: timeout, grace: min(max(grace, shortest), longest), reserve: timeout / reservePart}
 	switch {
-	case l.grace > timeout/longestPart:
-		return Limits{}, fmt.Errorf("a grace period of %v needs a session timeout of %v or more, and %v was granted", grace, grace*longestPart, timeout)
-	case l.grace < timeout/shortestPart:
-		return Limits{}, fmt.Errorf("a grace period of %v is too short for a session timeout of %v: want %v or more", grace, timeout, timeout/shortestPart)
+	case grace > longest:
+		return l, fmt.Errorf("a grace period of %v needs a session timeout of %v or more, and %v was granted", grace, grace*longestPart, timeout)
+	case grace < shortest:
+		return l, fmt.Errorf("a grace period of %v is too short for a session timeout of %v: want %v or more", grace, timeout, shortest)
 	}
 	return l, nil
 }
 
-// at returns the limits for another timeout. A grace period that does not fit it becomes the nearest
-// one that does: the command runs already, and its lock is held.
-func (l Limits) at(timeout time.Duration) Limits {
-	if timeout == l.timeout || timeout <= 0 {
-		return l
-	}
-	grace := l.given
-	if grace != 0 {
-		grace = min(max(grace, (timeout+shortestPart-1)/shortestPart), timeout/longestPart)
-	}
-	n, err := NewLimits(grace, timeout)
-	if err != nil {
-		return l
-	}
-	n.given = l.given
-	return n
-}
-
-// Grace returns the grace period.
-func (l Limits) Grace() time.Duration { return l.grace }
-
-// Start returns how long the lock should be certain before the command starts. With less, the
-// command could get SIGTERM at once.
-func (l Limits) Start() time.Duration { return l.grace + l.reserve }
-
-// poll is how often turnstile looks while something has to happen.
-func (l Limits) poll() time.Duration { return min(l.reserve, 250*time.Millisecond) }
+// start is how long the lock has to be certain before the command starts. With less, the command could get SIGTERM at once.
+func (l Limits) start() time.Duration { return l.grace + l.reserve }
 
 // fate is what has become of a lock.
 type fate int
@@ -86,9 +62,7 @@ type view struct {
 	now       time.Duration // since some fixed moment, by a clock that counts suspensions
 	fate      fate
 	remaining time.Duration // how long the lock is certain; without meaning unless held
-	running   bool          // the command runs
-	group     bool          // the command runs, or a descendant
-	wait      bool          // descendants may outlive the command
+	running   bool          // the command runs, and not only its descendants
 	give      bool          // somebody has asked for the lock
 	told      time.Duration // when they got SIGTERM; 0: they have not
 }
@@ -100,7 +74,6 @@ const (
 	watch     action = iota // nothing
 	terminate               // SIGTERM
 	kill                    // SIGKILL
-	finish                  // nothing runs any more
 )
 
 // decide returns what to do now, and after which time to look again at the latest.
@@ -110,23 +83,19 @@ const (
 // get SIGKILL when that is a grace period ago, when the reserve is reached, and when the session is gone. Processes
 // that were told to end are not let off if the session recovers.
 func (l Limits) decide(v view) (action, time.Duration) {
-	mustDie := v.fate == expired || v.fate == held && v.remaining <= l.reserve
-	stop := v.fate == deleted || v.remaining <= l.grace || v.give || !v.running && !v.wait
+	next := min(l.reserve, 250*time.Millisecond)
 	told := v.told != 0
-	next := l.poll()
 	switch {
-	case !v.running && !v.group:
-		return finish, 0
-	case mustDie, told && v.now-v.told >= l.grace:
+	case v.fate == expired, v.fate == held && v.remaining <= l.reserve, told && v.now-v.told >= l.grace:
 		return kill, next
-	case stop && !told:
+	case !told && (v.fate == deleted || v.remaining <= l.grace || v.give || !v.running):
 		return terminate, next
 	case told && v.fate == held:
 		next = min(next, v.remaining-l.reserve, v.told+l.grace-v.now)
 	case told:
 		next = min(next, v.told+l.grace-v.now)
 	default:
-		next = min(l.timeout/idlePart, v.remaining-l.grace)
+		next = min(l.timeout/idlePart, time.Second, v.remaining-l.grace)
 	}
 	return watch, max(next, time.Millisecond)
 }

@@ -25,7 +25,7 @@ func TestDecideInTime(t *testing.T) {
 // inTime follows a command that ignores SIGTERM, under a lease that ends after some time.
 func inTime(t *testing.T, l Limits, lease time.Duration) {
 	t.Helper()
-	v := view{now: time.Hour, running: true, group: true}
+	v := view{now: time.Hour, running: true}
 	end := v.now + lease
 	for {
 		v.remaining = end - v.now

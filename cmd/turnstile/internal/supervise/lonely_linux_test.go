@@ -24,7 +24,7 @@ func lonelyRunner(t *testing.T) *runner {
 	if err := guard.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	return &runner{Options: Options{Log: slog.New(slog.DiscardHandler)}, guard: guard, reports: guard.reports}
+	return &runner{Options: Options{Log: slog.New(slog.DiscardHandler)}, guard: guard}
 }
 
 // A guard that is killed before it has told that it started the command leaves descendants too. They are ended.
@@ -34,7 +34,6 @@ func TestGuardKilledBeforeItsAnswer(t *testing.T) {
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.asked = true
 	done := make(chan struct{})
 	go func() { defer close(done); r.lonely() }()
 	select {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -15,13 +14,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported returns nil: Run is supported on this system.
-func Supported() error { return nil }
+// Command is what to run.
+type Command struct {
+	Path string   // of the program
+	Args []string // the first is the program's name
+	Env  []string
+}
+
+// Lock is the lock under which a command runs.
+type Lock interface {
+	Err() error                               // nil while the lock is held, by the clock
+	Deleted() bool                            // the session lives on, after Err has returned an error
+	Remaining() (left, timeout time.Duration) // how long the lock is certain without an answer, and the session timeout
+	Done() <-chan struct{}                    // closed when the lock is lost, or a little later
+}
+
+// Result says how a command has ended.
+type Result struct {
+	// Status is the exit status, or 128 + n if signal number n has ended the command, or has kept Run from starting it.
+	Status  int
+	Started bool
+	// Lost is why the command was ended or not started, or why it is not certain that the lock was held to the
+	// end. It is nil if the lock was held while the command or any descendant ran.
+	Lost error
+}
+
+var (
+	// ErrStart is returned by Run, with the cause, if the command could not be started.
+	ErrStart = errors.New("cannot start the command")
+	// ErrAsked is matched by [Result.Lost] if the command was ended because somebody asked for the lock.
+	ErrAsked = errors.New("somebody has asked for the lock")
+	// ErrUnguarded is returned by Run if the command's guard was killed. The command is killed then.
+	ErrUnguarded = errors.New("the command's guard was killed, and so was the command")
+	// errEnding is the cause of a loss that has not happened: the command was stopped before.
+	errEnding = errors.New("no server has answered in time, and the lock's lease was about to end")
+)
+
+// Options of Run.
+type Options struct {
+	Grace time.Duration   // 0: the default
+	Asked <-chan struct{} // closed when somebody asks for the lock: the command and its descendants are ended then
+	Log   *slog.Logger    // warnings tell people what happens to the command
+}
 
 // Run runs a command while a lock is held. The guard must be new. Run returns when neither the command nor any descendant
 // runs any more. If the lock is lost, or about to be, it ends them: see [Limits]. Processes that the command leaves are
-// ended too, before Run returns, unless [Options] say to wait for them. The process must have no other children than the
-// guard and those that it had when the guard was started.
+// ended too, before Run returns. The process must have no other children than the guard and those that it had when the guard
+// was started.
 //
 // Signals that turnstile gets meanwhile go to the command's process group. If turnstile dies or is stopped, the guard
 // ends the command. If signals has caught one already, Run does not start the command, and the status tells of
@@ -30,132 +69,136 @@ func Supported() error { return nil }
 // The error matches [ErrStart] if the command could not be started. The lock stays the caller's in
 // any case.
 func Run(guard *Guard, c Command, lock Lock, signals *Signals, o Options) (Result, error) {
-	catch(signals.c, later...)
-	if sig, ok := signals.pending(); ok {
-		return Result{Status: 128 + int(sig)}, nil
-	}
-	r := &runner{Options: o, lock: lock, guard: guard, tty: openTerminal(), signals: signals.c, reports: guard.reports}
-	if r.tty.file != nil {
-		// The command can have the terminal, and a warning must not stop turnstile then (stty tostop). The guard runs already,
-		// so the command does not inherit this.
-		signal.Ignore(unix.SIGTTOU)
-	}
+	r := &runner{Options: o, lock: lock, guard: guard, signals: signals.c}
 	if err := adopt(); err != nil {
-		r.Log.Warn("processes that leave the command's process group are not found, and can outlive the lock", "err", err)
+		r.warn("processes that leave the command's process group are not found, and can outlive the lock", "err", err)
 	}
-	r.command = start{
-		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
-		Foreground: r.tty.serves(r.tty.own) && isTerminal(guard.streams[0]) && isTerminal(guard.streams[1]),
+	if err := r.ready(); err != nil || r.early != 0 || r.cause != nil {
+		return Result{Status: 128 + int(r.early), Lost: r.cause}, err
 	}
-	r.loop()
-	return r.result()
+	if err := r.start(c); err != nil || r.cause != nil {
+		return Result{Lost: r.cause}, err
+	}
+	for lost := lock.Done(); !r.gone; {
+		select {
+		case s := <-r.signals:
+			r.pass(s)
+		case <-lost:
+			lost = nil
+		case <-r.Asked:
+			r.Asked, r.give = nil, true // it is closed
+		case g, ok := <-guard.reports:
+			if !ok {
+				r.lonely()
+				return Result{}, ErrUnguarded
+			}
+			r.hear(g)
+		case <-time.After(r.wait):
+		}
+		r.step()
+	}
+	status := r.status.ExitStatus()
+	if r.status.Signaled() {
+		status = 128 + int(r.status.Signal())
+	}
+	return Result{Status: status, Started: true, Lost: r.cause}, nil
 }
 
-// result tells how the command has ended.
-func (r *runner) result() (Result, error) {
-	status := 128 + int(r.early)
-	if r.ended {
-		status = r.status.ExitStatus()
-		if r.status.Signaled() {
-			status = 128 + int(r.status.Signal())
-		}
-	}
-	given := r.group != 0 && r.tty.serves(r.group)
-	r.tty.takeBack(given, r.status.Signaled())
-	switch {
-	case r.failed != 0:
-		return Result{}, fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: string(r.command.Path), Err: r.failed})
-	case r.unguarded:
-		return Result{}, ErrUnguarded
-	}
-	return Result{
-		Status: status, Started: r.group != 0, Lost: r.cause,
-		Interrupted: given && r.ended && r.status.Signal() == unix.SIGINT,
-	}, nil
-}
+// warn never blocks: nobody may read the standard error, and there is a lock to look after.
+func (r *runner) warn(text string, args ...any) { go r.Log.Warn(text, args...) }
 
 // runner is one call of Run.
 type runner struct {
 	Options
-	command start
 	lock    Lock
 	guard   *Guard
-	tty     *terminal
 	signals <-chan os.Signal
-	reports <-chan report // nil: the guard has ended
 
-	asked  bool           // the guard was told to start the command, and has not answered
 	early  syscall.Signal // came before the command was started
-	group  int            // of the command; 0: it was not started
-	failed syscall.Errno  // the error of the start
+	group  int            // the process id of the command; 0: it was not started
+	shared bool           // the command is in turnstile's process group, which a terminal serves
 
-	ended     bool // the command has ended
-	status    syscall.WaitStatus
-	left      []string // what it has left
-	gone      bool     // that has ended too
-	unguarded bool     // the guard has ended
+	ended  bool // the command has ended
+	status syscall.WaitStatus
+	left   []string // what it has left
+	gone   bool     // that has ended too
 
-	paused  syscall.Signal // has stopped the command; 0: it is not stopped
-	warned  bool           // of that
-	suspend time.Duration  // when turnstile was told to stop, by clock, and 0 once it has: it stops after its command
-	forced  bool           // the command did not stop for SIGTSTP, and got SIGSTOP
-
-	give   bool          // somebody has asked for the lock, and the command has to end
+	wait   time.Duration // until the next look at the latest
+	give   bool          // somebody has asked for the lock
 	told   time.Duration // when the command got SIGTERM
 	killed bool
 	cause  error // of the loss
 }
 
-// loop returns when neither the command nor a descendant runs any more.
-func (r *runner) loop() {
-	lost := r.lock.Done()
-	for {
-		action, wait := r.step()
-		if action == finish {
-			return
+// ready waits until the lock is certain for long enough to start a command. The heartbeats of a session see to that soon after its
+// first lock, unless the servers answer too slowly.
+func (r *runner) ready() error {
+	_, first := r.lock.Remaining()
+	for late := time.After(first); ; {
+		left, timeout := r.lock.Remaining()
+		limits, err := NewLimits(r.Grace, timeout)
+		if r.cause = r.lock.Err(); r.cause != nil {
+			return nil
 		}
-		timer := time.NewTimer(wait)
+		if err != nil {
+			return fmt.Errorf("--grace does not fit the session timeout: %w", err)
+		}
 		select {
 		case s := <-r.signals:
-			if sig, ok := s.(syscall.Signal); ok {
-				r.pass(sig)
+			if sig, ok := s.(syscall.Signal); ok && slices.Contains(early, sig) {
+				r.early = sig
+				return nil
 			}
-		case <-lost:
-			lost = nil
-		case <-r.lock.Changed():
-		case report, ok := <-r.reports:
-			if ok {
-				r.hear(report)
-			} else {
-				r.lonely()
+		case <-r.Asked:
+			r.cause = ErrAsked
+			return nil
+		case <-late:
+			return fmt.Errorf("the servers answer so slowly that the command would be ended at once: with a grace period of %v the lock has to be certain for %v, and it is for %v",
+				limits.grace, limits.start(), left)
+		default:
+			if left > limits.start() {
+				return nil
 			}
-		case <-r.askedNow():
-			r.Asked = nil // it is closed
-			if r.AskedSignal == 0 {
-				r.give = true
-				break
-			}
-			r.Log.Warn("somebody asks for the lock: telling the command", "signal", unix.SignalName(r.AskedSignal))
-			r.pass(r.AskedSignal)
-		case <-timer.C:
+			<-time.After(10 * time.Millisecond)
 		}
-		timer.Stop()
 	}
 }
 
-// askedNow returns Options.Asked. A signal that only the command knows the meaning of has to wait for the command.
-func (r *runner) askedNow() <-chan struct{} {
-	if r.group == 0 && r.AskedSignal != 0 && !slices.Contains(early, r.AskedSignal) {
-		return nil
+// start has the guard start the command. On a terminal, it is in turnstile's own process group: so it can read from the terminal,
+// and Ctrl-C and Ctrl-Z reach it as they do without turnstile.
+func (r *runner) start(c Command) error {
+	s := &start{Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env)}
+	if _, err := Foreground(); err == nil {
+		r.shared, s.Group = true, unix.Getpgrp()
 	}
-	return r.Asked
+	limits, v := r.look()
+	r.guard.tell(order{Until: limits.guardUntil(v), Start: s})
+	var g report
+	select {
+	case g = <-r.guard.reports:
+	case <-r.lock.Done(): // the guard hangs
+		_ = r.guard.process.Kill()
+	}
+	switch {
+	case g.Failed != 0:
+		return fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: c.Path, Err: g.Failed})
+	case g.Late:
+		r.cause = errEnding
+	case g.Started == 0:
+		r.lonely()
+		if r.cause = r.lock.Err(); r.cause == nil {
+			return ErrUnguarded
+		}
+	}
+	r.group = g.Started
+	return nil
 }
 
-// step looks at the lock and the command, and acts. It depends on nothing that was seen before turnstile
-// was stopped, if it was.
-func (r *runner) step() (action, time.Duration) {
-	v := view{now: clock(), told: r.told, running: !r.ended, group: !r.gone, wait: r.WaitDescendants, give: r.give}
+// look looks at the lock and the command. What it returns depends on nothing that was seen before turnstile was stopped, if it was.
+func (r *runner) look() (Limits, view) {
+	v := view{now: clock(), told: r.told, running: !r.ended, give: r.give}
 	left, timeout := r.lock.Remaining()
+	limits, _ := NewLimits(r.Grace, timeout)
 	err := r.lock.Err()
 	switch {
 	case err == nil:
@@ -165,200 +208,101 @@ func (r *runner) step() (action, time.Duration) {
 	default:
 		v.fate = expired
 	}
-	before := r.Limits
-	r.Limits = before.at(timeout)
-	if before.given != 0 && r.Limits.grace != before.grace {
-		r.Log.Warn("the servers have changed the session timeout, and the grace period had to follow",
-			"timeout", timeout, "grace", r.Limits.grace)
-	}
-	r.note(v, err)
-	action, wait := r.Limits.decide(v)
-	if r.group == 0 && !r.asked && (action != watch || r.told != 0 || r.early != 0 || r.failed != 0 || r.unguarded) {
-		return finish, 0 // there is nothing to end
-	}
-	switch action {
-	case finish:
-		return finish, 0
-	case terminate:
-		r.told, v.told = v.now, v.now
-		r.tell(true, unix.SIGTERM, unix.SIGCONT) // a process that is stopped gets SIGTERM when it goes on
-		r.explain(v)
-	case kill:
-		if !r.killed && r.group != 0 {
-			r.Log.Warn("killing the command's processes")
-		}
-		if !r.killed {
-			r.killed = true
-			r.guard.tell(order{Kill: true})
-		}
-	}
-	o := order{Until: r.Limits.guardUntil(v)}
-	if action == watch && r.group == 0 && !r.asked {
-		// If the guard is slow, and less than the grace period remains by then, it says that it is late.
-		r.asked = true
-		command := r.command
-		command.Deadline = v.now + v.remaining - r.Limits.grace
-		o.Start = &command
-	}
-	r.guard.tell(o)
-	if r.settle() {
-		wait = min(wait, r.Limits.poll())
-	}
-	return action, wait
-}
-
-// note keeps the cause of a loss. If the lock is lost when the end of the command is noticed, nobody
-// knows which was first.
-func (r *runner) note(v view, err error) {
+	// If the lock is lost when the end of the command is noticed, nobody knows which was first.
 	switch {
 	case r.cause != nil:
 	case err != nil:
 		r.cause = err
-	case v.remaining <= r.Limits.grace && (v.group || r.status.Signal() == unix.SIGKILL):
+	case v.remaining <= limits.grace && (!r.gone || r.status.Signal() == unix.SIGKILL):
 		r.cause = errEnding // SIGKILL can have come from the guard
-	case v.give && v.group && (v.running || v.wait) && v.told == 0:
+	case v.give && v.running && v.told == 0:
 		r.cause = ErrAsked
 	}
+	return limits, v
 }
 
-// explain tells why the command is told to end.
-func (r *runner) explain(v view) {
-	switch {
-	case errors.Is(r.cause, ErrAsked):
-		r.Log.Warn("somebody asks for the lock: ending the command", "grace", r.Limits.grace)
-	case v.fate == held && v.remaining > r.Limits.grace:
-		r.Log.Warn("the command has ended and left processes: ending them", "processes", r.left)
-	default:
-		r.Log.Warn("ending the command", "err", r.cause, slog.Duration("remaining", v.remaining))
+// step looks, and acts.
+func (r *runner) step() {
+	limits, v := r.look()
+	if r.gone {
+		return
 	}
+	var action action
+	action, r.wait = limits.decide(v)
+	switch action {
+	case terminate:
+		r.told, v.told = v.now, v.now
+		r.guard.tell(order{Signals: []syscall.Signal{unix.SIGTERM, unix.SIGCONT}, All: true}) // one that is stopped gets SIGTERM when it goes on
+		switch {
+		case errors.Is(r.cause, ErrAsked):
+			r.warn("somebody asks for the lock: ending the command", "grace", limits.grace)
+		case v.fate == held && v.remaining > limits.grace:
+			r.warn("the command has ended and left processes: ending them", "processes", r.left)
+		default:
+			r.warn("ending the command", "err", r.cause, slog.Duration("remaining", v.remaining))
+		}
+	case kill:
+		if !r.killed {
+			r.warn("killing the command's processes")
+			r.guard.tell(order{Kill: true})
+		}
+		r.killed = true
+	}
+	r.guard.tell(order{Until: limits.guardUntil(v)})
 }
 
 // hear takes a report of the guard.
 func (r *runner) hear(g report) {
-	switch {
-	case g.Started != 0:
-		r.asked, r.group = false, g.Started
-	case g.Late:
-		r.asked = false
-	case g.Failed != 0:
-		r.asked, r.failed = false, g.Failed
-	case g.Stopped != 0:
-		r.paused, r.warned = g.Stopped, false
-		if r.suspend != 0 {
-			r.stop()
-		}
-	case g.Continued:
-		r.paused = 0
-	case g.Ended != nil:
-		r.ended, r.status, r.left, r.paused = true, *g.Ended, g.Left, 0
-		r.gone = g.Gone
-		if r.WaitDescendants && !r.gone {
-			r.Log.Info("the command has ended: its lock stays held until its descendants have ended", "processes", r.left)
-		}
-	case g.Gone:
-		r.gone = true
-	case g.Stuck != nil:
-		// They cannot be waited for either.
-		r.Log.Warn("the command's processes may not be killed, and go on without the lock", "processes", g.Stuck)
-		r.ended, r.gone = true, true
+	if g.Ended != nil {
+		r.ended, r.status, r.left = true, *g.Ended, g.Left
 	}
+	r.gone = r.gone || g.Gone
+	if g.Stuck != nil { // they cannot be waited for either
+		r.warnStuck(g.Stuck)
+		r.gone = true
+	}
+}
+
+func (r *runner) warnStuck(processes []string) {
+	r.warn("the command's processes may not be killed, and go on without the lock", "processes", processes)
 }
 
 // lonely ends what the guard has left when it was killed. The kernel has killed the command itself.
 func (r *runner) lonely() {
-	// If the command has ended before, its number can be that of others.
-	t := tree{id: r.group, ended: r.ended, others: r.guard.others, blind: lookAround() != nil}
-	r.unguarded, r.ended, r.gone, r.asked = true, true, true, false
-	r.reports = nil
 	<-r.guard.ended
-	for {
-		if t.reap(func(syscall.WaitStatus) {}); t.gone() {
-			return
-		}
+	// If the command has ended before, its number can be that of others.
+	t := tree{id: r.group, shared: r.shared, ended: r.ended, others: r.guard.others, blind: lookAround() != nil}
+	for t.reap(); !t.gone(); t.reap() {
 		if stuck := t.kill(); len(stuck) > 0 {
-			r.Log.Warn("the command's processes may not be killed, and go on without the lock", "processes", stuck)
+			r.warnStuck(stuck)
 			return
 		}
 		<-time.After(killPoll)
 	}
 }
 
-// tell has the guard send signals to the command's group, or to all descendants.
-func (r *runner) tell(all bool, signals ...syscall.Signal) {
-	r.guard.tell(order{Signals: signals, All: all})
-}
-
-// pass passes a signal on.
-func (r *runner) pass(sig syscall.Signal) {
-	if r.group == 0 && slices.Contains(early, sig) {
-		r.early = sig // in case the guard does not start the command
-	}
+// pass passes a signal on. Ctrl-C has reached a command on the terminal already.
+func (r *runner) pass(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	fore, _ := Foreground()
 	switch {
-	case r.group == 0 && !r.asked:
-	case sig == unix.SIGTSTP && orphaned():
-		// The kernel spares processes that no shell could continue.
-	case sig == unix.SIGTSTP:
-		r.suspend, r.forced = clock(), false
-		r.tell(true, sig)
+	case !ok, r.shared && fore && (sig == unix.SIGINT || sig == unix.SIGQUIT):
 	case slices.Contains(early, sig):
 		// A command usually ends at these. One that is stopped gets them when it goes on, so SIGCONT follows, as with the
 		// kill of a shell.
-		r.tell(r.ended, sig, unix.SIGCONT)
-	case sig == unix.SIGCONT:
-		r.suspend = 0
-		r.tell(true, sig)
+		r.guard.tell(order{Signals: []syscall.Signal{sig, unix.SIGCONT}, All: r.ended})
 	default:
-		r.tell(r.ended, sig)
+		r.guard.tell(order{Signals: []syscall.Signal{sig}, All: r.ended})
 	}
 }
 
-// stop stops turnstile after its command. SIGCONT is passed on to the command, so both go on together. Meanwhile nobody
-// keeps the lock, and the guard ends the command when the lease does.
-func (r *runner) stop() {
-	r.suspend, r.warned = 0, true
-	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
-}
-
-// obeyTime is how long a command may take to stop at SIGTSTP.
-const obeyTime = time.Second
-
-// settle looks after a command that is stopped, or should be. It reports whether to look again soon.
-//
-// A command in the background that reads from the terminal is stopped. If turnstile is in the
-// foreground, the terminal is given to the command. A command in the foreground is stopped by
-// Ctrl-Z. It would keep the lock without working for it, and the shell would not come back, because
-// turnstile has to go on for the lock's sake. So the command goes on as well.
-//
-// Any other command that is stopped stays so, with a warning, until somebody continues or ends it, or its terminal is
-// closed.
-func (r *runner) settle() (soon bool) {
-	reads := r.paused == unix.SIGTTIN || r.paused == unix.SIGTTOU
-	switch late := clock() - r.suspend; {
-	case r.suspend != 0 && (r.paused != 0 || r.ended || late > 2*obeyTime):
-		r.stop()
-	case r.suspend != 0 && late > obeyTime && !r.forced:
-		r.forced = true
-		r.tell(true, unix.SIGSTOP)
-	case r.suspend != 0:
-		return true
-	case r.paused == 0:
-		return false
-	case reads && r.tty.serves(r.tty.own):
-		r.tty.give(r.group)
-		r.tell(false, unix.SIGCONT)
-		r.paused = 0
-	case r.paused != unix.SIGSTOP && r.tty.serves(r.group):
-		r.Log.Warn("the command holds a lock and cannot be suspended: it goes on")
-		r.tell(false, unix.SIGCONT)
-		r.paused = 0
-	case r.tty.closed():
-		r.Log.Warn("the command was stopped, and its terminal is closed: ending it")
-		r.tell(true, unix.SIGHUP, unix.SIGCONT)
-		r.paused = 0
-	case !r.warned:
-		r.warned = true
-		r.Log.Warn("a signal has stopped the command, and it still holds the lock: SIGCONT continues it, and SIGTERM ends it",
-			"signal", unix.SignalName(r.paused))
+// Foreground reports whether the terminal of this process serves its process group. It fails if there is no terminal.
+func Foreground() (bool, error) {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false, err
 	}
-	return true
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return group == unix.Getpgrp(), err
 }

@@ -5,43 +5,34 @@ package supervise
 import (
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// Signals that end the wait for a lock, those that only matter once there is a command, and those that stay ignored if the
+// Signals that end the wait for a lock, those that only matter to the command, and those that stay ignored if the
 // caller has ignored them.
 var (
 	early       = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT}
-	later       = []syscall.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
+	later       = []syscall.Signal{unix.SIGUSR1, unix.SIGUSR2}
 	keptSignals = []syscall.Signal{unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE, unix.SIGALRM}
 )
-
-// SignalOf returns the signal with a name, such as TERM or SIGTERM, if it is one that a command can be sent for its own
-// purposes.
-func SignalOf(name string) (syscall.Signal, bool) {
-	sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
-	return sig, slices.Contains(early, sig) || sig == unix.SIGUSR1 || sig == unix.SIGUSR2
-}
-
-// OwnGroup keeps the signals of a terminal from a process.
-func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // KeepIgnored ignores the signals that the caller has told this process to ignore, so that the command does too. A program
 // calls it before it catches any signal.
 func KeepIgnored() {
-	for _, sig := range callerIgnores() {
-		signal.Ignore(sig)
+	mask := ignoredByParent()
+	for _, sig := range keptSignals {
+		if mask&(1<<(sig-1)) != 0 {
+			signal.Ignore(sig)
+		}
 	}
 }
 
 // Signals catches the signals that turnstile passes on to a command.
 type Signals struct{ c chan os.Signal }
 
-// Catch begins to catch SIGINT, SIGTERM, SIGHUP and SIGQUIT. A caller that does so before it waits for a lock
+// Catch begins to catch them. A caller that does so before it waits for a lock
 // misses none between the wait and the command. The caller must call Stop.
 //
 // From then on, no SIGPIPE ends the process either: by default the Go runtime ends a process that writes to a standard error
@@ -50,6 +41,7 @@ func Catch() *Signals {
 	catch(make(chan os.Signal, 1), unix.SIGPIPE)
 	s := &Signals{make(chan os.Signal, 64)}
 	catch(s.c, early...)
+	catch(s.c, later...)
 	return s
 }
 
@@ -65,17 +57,3 @@ func catch(c chan<- os.Signal, signals ...syscall.Signal) {
 
 // Stop ends the catching.
 func (s *Signals) Stop() { signal.Stop(s.c) }
-
-// pending returns a signal that came before there was a command.
-func (s *Signals) pending() (syscall.Signal, bool) {
-	for {
-		select {
-		case got := <-s.c:
-			if sig, ok := got.(syscall.Signal); ok && slices.Contains(early, sig) {
-				return sig, true
-			}
-		default:
-			return 0, false
-		}
-	}
-}

@@ -9,12 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-const getModes, setModes = unix.TCGETS, unix.TCSETS
 
 // clockID goes on while the machine is suspended.
 const clockID = unix.CLOCK_BOOTTIME
@@ -36,20 +33,6 @@ func dieWithParent(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeaths
 // rename gives this process a name in ps and top, which would show the name of the link that was executed.
 func rename(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
-// newAlarm returns a descriptor that can be read after a time that setAlarm sets, or -1. Other timers stand still while the
-// machine is suspended.
-func newAlarm() int {
-	fd, err := unix.TimerfdCreate(clockID, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	if err != nil {
-		return -1
-	}
-	return fd
-}
-
-func setAlarm(fd int, at time.Duration) {
-	_ = unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}, nil)
-}
-
 // lookAround returns why /proc does not show the descendants of this process. In a PID namespace without a /proc of its own,
 // the numbers there are those of another namespace, in which they stand for other processes.
 func lookAround() error {
@@ -65,10 +48,9 @@ func lookAround() error {
 
 // process is a descendant.
 type process struct {
-	pid, parent    int
-	group, session int
-	name           string
-	dead           bool // and nobody has waited for it
+	pid, parent, group int
+	name               string
+	dead               bool // and nobody has waited for it
 }
 
 func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.name) }
@@ -118,29 +100,9 @@ func processes() []process {
 	return all
 }
 
-// orphaned reports whether this process's group is orphaned, as POSIX calls it: no process of it has a parent in another
-// group of the same session. So there is no shell that could continue the group if it was stopped.
-func orphaned() bool {
-	if lookAround() != nil {
-		return false
-	}
-	known := make(map[int]process)
-	for _, p := range processes() {
-		known[p.pid] = p
-	}
-	self := known[os.Getpid()]
-	for _, p := range known {
-		parent, ok := known[p.parent]
-		if ok && p.group == self.group && parent.group != self.group && parent.session == self.session {
-			return false
-		}
-	}
-	return true
-}
-
 // parseStat reads a line of /proc/PID/stat.
 func parseStat(stat []byte) (p process, ok bool) {
-	// The name may contain anything. It ends at the last parenthesis. State, parent, group and session follow, and later the
+	// The name may contain anything. It ends at the last parenthesis. State, parent and group follow, and later the
 	// number of threads.
 	const threads = 17
 	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
@@ -157,35 +119,29 @@ func parseStat(stat []byte) (p process, ok bool) {
 		return n
 	}
 	ok = true
-	p.pid, p.parent = number(stat[:from]), number(fields[1])
-	p.group, p.session = number(fields[2]), number(fields[3])
+	p.pid, p.parent, p.group = number(stat[:from]), number(fields[1]), number(fields[2])
 	p.name = string(stat[from+1 : to])
 	// A process whose main thread has ended is a zombie here, and can work on in other threads.
 	p.dead = bytes.ContainsAny(fields[0], "ZXx") && number(fields[threads]) <= 1
 	return p, ok
 }
 
-// callerIgnores returns signals that the shell which has started this process ignores ("trap ” TERM"), and so has this
-// process ignore. The Go runtime respects that for HUP and INT only, and for the others it cannot be found out afterwards.
-// Other callers than shells can ignore a signal and not have their children do so.
-func callerIgnores() (all []syscall.Signal) {
+// ignoredByParent returns the mask of the signals that the parent of this process ignores, if the parent is a shell ("trap ” TERM")
+// or turnstile. They have their children ignore these too. The Go runtime respects that for HUP and INT only, and for the others
+// it cannot be found out afterwards. Other callers can ignore a signal and not have their children do so.
+func ignoredByParent() (mask uint64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", os.Getppid()))
 	if err != nil || lookAround() != nil {
-		return nil
+		return 0
 	}
 	fields := map[string]string{}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
 		fields[name] = strings.TrimSpace(value)
 	}
-	if !slices.Contains([]string{"sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh"}, fields["Name"]) {
-		return nil
+	shell := slices.Contains([]string{"sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh"}, fields["Name"])
+	if shell || IsHelper() {
+		mask, _ = strconv.ParseUint(fields["SigIgn"], 16, 64)
 	}
-	mask, _ := strconv.ParseUint(fields["SigIgn"], 16, 64)
-	for _, sig := range keptSignals {
-		if mask&(1<<(sig-1)) != 0 {
-			all = append(all, sig)
-		}
-	}
-	return all
+	return mask
 }

@@ -12,7 +12,8 @@ import (
 // tree is a command and its descendants, as the process sees them that has started the command, or has inherited it. The
 // process must have no children but these, and others that are known.
 type tree struct {
-	id     int  // of the command, and of its process group; 0: it was not started
+	id     int  // of the command; 0: it was not started
+	shared bool // the command is in turnstile's process group, and otherwise it leads one of its own
 	ended  bool // the command has ended
 	status syscall.WaitStatus
 
@@ -22,24 +23,19 @@ type tree struct {
 	vain      int          // how often in succession kill has found nobody
 }
 
-// reap takes the statuses of all children that have changed. It passes those of the command on.
-func (t *tree) reap(changed func(syscall.WaitStatus)) {
+// reap takes the statuses of all children that have ended.
+func (t *tree) reap() {
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED|syscall.WCONTINUED, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-			continue
 		case err != nil || pid <= 0:
 			t.childless = errors.Is(err, unix.ECHILD)
 			return
-		case pid != t.id || t.ended:
-			continue
-		}
-		if status.Exited() || status.Signaled() {
+		case pid == t.id && !t.ended:
 			t.ended, t.status = true, status
 		}
-		changed(status)
 	}
 }
 
@@ -49,33 +45,38 @@ func (t *tree) gone() bool {
 	if !t.childless && (len(t.others) == 0 || len(t.descendants()) > 0) {
 		return false
 	}
-	return adopts || t.id == 0 || errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
+	return adopts || t.shared || t.id == 0 || errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
 }
 
 // signal sends a signal to the command's group, and with all also to the descendants that have left it. It reports whether
 // any process got it, and returns those that it may not send the signal to.
 func (t *tree) signal(sig syscall.Signal, all bool) (sent bool, stuck []string) {
-	// The kernel does not give the number of a group away that has a member.
-	if t.id != 0 && (!t.ended || !adopts || t.blind) {
-		switch err := unix.Kill(-t.id, sig); {
+	send := func(pid int, name string) bool {
+		switch err := unix.Kill(pid, sig); {
 		case err == nil:
 			sent = true
-		case errors.Is(err, unix.EPERM) && (!adopts || t.blind):
-			stuck = append(stuck, "the group of the command")
+			return true
+		case errors.Is(err, unix.EPERM):
+			stuck = append(stuck, name)
 		}
+		return false
 	}
-	if !all && !t.ended {
-		return sent, stuck
+	group, reached := t.id, false
+	switch {
+	// The kernel does not give the number of a group away that has a member, but it does so with that of a process.
+	case t.id == 0, t.ended && (t.shared || adopts && !t.blind):
+	case t.shared:
+		group, _ = unix.Getpgid(t.id)
+		send(t.id, "the command")
+	default:
+		reached = send(-t.id, "the group of the command")
 	}
 	for _, d := range t.descendants() {
-		if !t.ended && d.group == t.id && sent && sig != unix.SIGKILL {
-			continue // it has got the signal
-		}
-		switch err := unix.Kill(d.pid, sig); {
-		case err == nil:
-			sent = true
-		case errors.Is(err, unix.EPERM):
-			stuck = append(stuck, d.String())
+		member := d.group == group && !t.ended
+		switch {
+		case d.pid == t.id, member && reached && sig != unix.SIGKILL: // it has got the signal
+		case all || t.ended || member:
+			send(d.pid, d.String())
 		}
 	}
 	return sent, stuck
