@@ -62,33 +62,32 @@ func free(note json.RawMessage) {
 		return
 	}
 	defer m.Close()
-	for done := 0; done < 2; {
+	for done := 0; done < 2 && ctx.Err() == nil; {
 		if e.delete(ctx, m) == nil {
 			done++
 		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return
 		}
 	}
 }
 
-// delete deletes the nodes once, the first in the queue first: others wait for it.
+// delete deletes the nodes once.
 func (e estate) delete(ctx context.Context, m *session.Manager) error {
 	s, err := m.Session(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.Sync(ctx, e.Directory)
 	}
-	if err := s.Sync(ctx, e.Directory); err != nil {
+	if err != nil {
 		return err
 	}
 	names, _, err := s.Children(ctx, e.Directory)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
-	sequence := func(name string) string { return name[max(0, len(name)-10):] }
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(sequence(a), sequence(b)) })
+	// Names end in their place in the queue: others wait for the first.
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[max(0, len(a)-10):], b[max(0, len(b)-10):]) })
 	for _, name := range names {
 		p := path.Join(e.Directory, name)
 		stat, getErr := s.Exists(ctx, p)

@@ -13,20 +13,6 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// rightsText names rights: "the rights READ and CREATE".
-func rightsText(rights int32) string {
-	var all []string
-	for i, name := range []string{"READ", "WRITE", "CREATE", "DELETE", "ADMIN"} { // in ZooKeeper's order of the bits
-		if rights&(1<<i) != 0 {
-			all = append(all, name)
-		}
-	}
-	if n := len(all); n > 1 {
-		return "the rights " + strings.Join(all[:n-1], ", ") + " and " + all[n-1]
-	}
-	return "the right " + strings.Join(all, "")
-}
-
 // connectFor connects so that the nodes of a lock get the access control list of the lock's directory, or of the nearest
 // node above. The manager can be other than nil with an error.
 func (a *App) connectFor(ctx context.Context, lock string) (*session.Manager, error) {
@@ -66,7 +52,7 @@ func (a *App) inherited(ctx context.Context, m *session.Manager, lock string) ([
 	case errors.Is(err, zk.ErrNoNode): // there is not even the chroot
 		return zk.WorldACL(zk.PermAll), nil
 	case err != nil:
-		return nil, a.refused(at, zk.PermRead, err)
+		return nil, refused(at, toRead, err)
 	}
 	// The nodes of contenders get the list of their directory as it is, even if that is open: a client that contends for the
 	// lock has to read the nodes of the others.
@@ -92,10 +78,17 @@ func (a *App) inherited(ctx context.Context, m *session.Manager, lock string) ([
 	return append(list, zk.WorldACL(zk.PermRead)...), nil
 }
 
-// refused gives an error of the servers about a node its exit status, and says in words what it means.
-func (a *App) refused(at string, rights int32, err error) error {
+// refused gives an error of the servers about a node its exit status, and says which rights the client needs there.
+func refused(at, rights string, err error) error {
 	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
-		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse a request. This client needs %s there. %s", clean(at), rightsText(rights), a.identityText()))
+		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse a request. This client needs %s there. See --auth and --auth-file: %w", clean(at), rights, err))
 	}
 	return err
 }
+
+// Rights as refused names them. Those for a change are what a semaphore and a job need, whose directory has data.
+const (
+	toRead   = "the right READ"
+	toLock   = "the rights READ, CREATE and DELETE"
+	toChange = "the rights READ, WRITE, CREATE and DELETE"
+)

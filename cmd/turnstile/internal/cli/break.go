@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,25 +33,21 @@ type breakFlags struct {
 
 func breakCommand(a *App) *cobra.Command {
 	var f breakFlags
-	cmd := onLock(&cobra.Command{
+	cmd := onPath(&cobra.Command{
 		Use:   "break PATH",
 		Short: "Ask the holder of a lock to give it up, or delete its node",
 		Long: `Ask the holder of the lock at PATH to give it up, and wait until it has. Holders that use
-turnstile hear that, and those of Curator that were made with makeRevocable. What they do
-then is up to them.
+turnstile hear that, and those of Curator that were made with makeRevocable.
 
 With --force, break deletes the holder's node instead, after you have been shown whose it
 is and have typed yes. The next contender gets the lock at once. That does not stop the
-former holder: it may be at work still, beside the next one. Break says what it will
-notice, and when. If you can, stop its process instead: then its session ends, and the
-servers delete the node.
+former holder: it may be at work still, beside the next one. If you can, stop its process
+instead: then its session ends, and the servers delete the node.
 
-A lock with several holders, such as a semaphore, needs --node, and so does a waiter. If a waiter
-holds the lock when you have typed yes, break shows it again and asks again.`,
-		Example: `  turnstile break --wait 1m /prod/locks/invoice-42
-  turnstile break --force /prod/locks/invoice-42
-  turnstile break --force --node lock-0000000007 /prod/locks/invoice-42`,
-	}, func(ctx context.Context, p string) error {
+A lock with several holders, such as a semaphore, needs --node, and so does a waiter. A waiter that
+holds the lock when you have typed yes is spared.`,
+		Example: `  turnstile break --force --node lock-0000000007 /prod/locks/invoice-42`,
+	}, false, func(ctx context.Context, p string) error {
 		switch {
 		case f.yes && !f.force:
 			return usagef("--yes is for --force: without it nothing is asked")
@@ -90,14 +87,13 @@ func (a *App) breakLock(ctx context.Context, p string, f breakFlags) error {
 	next, err := t.Read(ctx, p)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		next = &locks.Lock{}
+		a.print("Nobody holds %s now, and nobody waits.", clean(p))
 	case err != nil:
 		return a.plain(clean(p), err)
-	}
-	if len(next.Holders()) > 0 {
-		a.print("Now %s holds %s, and %s.", holderText(next), clean(p), waiting(next.Waiting(), ""))
-	} else {
+	case len(next.Holders()) == 0:
 		a.print("Nobody holds %s now, and %s.", clean(p), waiting(next.Waiting(), ""))
+	default:
+		a.print("Now %s holds %s, and %s.", holderText(next), clean(p), waiting(next.Waiting(), ""))
 	}
 	return nil
 }
@@ -155,7 +151,7 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Con
 	restore()
 	switch {
 	case ctx.Err() != nil || limited.Err() == nil:
-		return a.plain(clean(c.Path), a.refused(c.Path, zk.PermRead|zk.PermWrite, err))
+		return a.plain(clean(c.Path), refused(c.Path, "the rights READ and WRITE", err))
 	case !asked:
 		return withCode(codeConnect, errors.New("no server has confirmed the request in time"))
 	}
@@ -207,33 +203,23 @@ func (a *App) restore(ctx context.Context) error {
 	return t.Restore(ctx, locks.Contender{Contender: what})
 }
 
-// force deletes the node, after a question. It asks again if the contender has got the lock meanwhile: the operator has agreed to
-// break a waiter.
+// force deletes the node, after a question. If the contender has got the lock meanwhile, nothing is deleted: the operator has agreed
+// to break a waiter.
 func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Contender, f breakFlags) error {
-	for in := bufio.NewReader(a.In); ; {
-		a.introduce(ctx, t, l, c)
-		a.print("  %s", strings.ReplaceAll(consequence(l.Kind, c), "\n", "\n  "))
-		if !f.yes {
-			if err := a.confirm(ctx, in); err != nil {
-				return err
-			}
+	a.introduce(ctx, t, l, c)
+	a.print("  %s", strings.ReplaceAll(consequence(l.Kind, c), "\n", "\n  "))
+	if !f.yes {
+		if err := a.confirm(ctx); err != nil {
+			return err
 		}
-		now, err := t.Read(ctx, l.Path)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return a.plain(clean(l.Path), err)
-		}
-		i := -1
-		if err == nil {
-			i = slices.IndexFunc(now.Contenders, func(n locks.Contender) bool { return n.Path == c.Path && n.Token == c.Token })
-		}
-		if i < 0 || c.Holder || !now.Contenders[i].Holder {
-			break
-		}
-		if f.yes {
-			return withCode(codeNo, fmt.Errorf("%s has got the lock meanwhile. Nothing was deleted", whoCell(c)))
-		}
-		a.print("%s has got the lock meanwhile.", whoCell(c))
-		l, c = now, now.Contenders[i]
+	}
+	now, err := t.Read(ctx, l.Path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+	case err != nil:
+		return a.plain(clean(l.Path), err)
+	case !c.Holder && slices.ContainsFunc(now.Holders(), func(n locks.Contender) bool { return n.Path == c.Path && n.Token == c.Token }):
+		return withCode(codeNo, fmt.Errorf("%s has got the lock meanwhile. Nothing was deleted", whoCell(c)))
 	}
 	switch err := t.Delete(ctx, c); {
 	case err == nil:
@@ -245,17 +231,17 @@ func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.C
 	case errors.Is(err, locks.ErrReplaced):
 		return withCode(codeNo, fmt.Errorf("%s: %w. It was not deleted", clean(c.Path), err))
 	default:
-		return a.plain(clean(c.Path), a.refused(path.Dir(c.Path), zk.PermDelete, err))
+		return a.plain(clean(c.Path), refused(path.Dir(c.Path), "the right DELETE", err))
 	}
 	return nil
 }
 
 // confirm asks for a yes.
-func (a *App) confirm(ctx context.Context, in *bufio.Reader) error {
+func (a *App) confirm(ctx context.Context) error {
 	fmt.Fprint(a.Err, "Delete the node? Type yes: ")
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := in.ReadString('\n')
+		line, _ := bufio.NewReader(a.In).ReadString('\n')
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
@@ -265,7 +251,6 @@ func (a *App) confirm(ctx context.Context, in *bufio.Reader) error {
 		}
 		return withCode(codeNo, errors.New("not confirmed. Nothing was deleted"))
 	case <-ctx.Done():
-		fmt.Fprintln(a.Err)
 		return ctx.Err()
 	}
 }
@@ -290,14 +275,13 @@ func (a *App) introduce(ctx context.Context, t *locks.Tree, l *locks.Lock, c loc
 
 // deaf returns why a contender cannot hear the message of revocation, or "".
 func deaf(c locks.Contender) string {
-	switch {
+	revocable := nodedata.Of(c.Data).Revocable
+	switch client := c.Client(); {
 	case c.ByHand():
 		return fmt.Sprintf("no session owns the node %s, so that nobody can give it up", clean(c.Node()))
-	case c.Client() == locks.ClientLatch: // others find the leader by the data of its node
-		return fmt.Sprintf("%s uses %s, whose leader does not listen to requests", whoCell(c), c.Client())
-	case c.Client() == locks.ClientKazoo, c.Client() == locks.ClientZKLock:
-		return fmt.Sprintf("%s uses %s, whose locks do not listen to requests", whoCell(c), c.Client())
-	case nodedata.Of(c.Data).Revocable != nil && !*nodedata.Of(c.Data).Revocable:
+	case client != "" && client != locks.ClientOurs: // others find the leader of a latch by the data of its node
+		return fmt.Sprintf("%s uses %s, which does not listen to requests", whoCell(c), client)
+	case revocable != nil && !*revocable:
 		return whoCell(c) + " does not listen to requests: its node says so, as those of versions before 0.1.0 can"
 	}
 	return ""
@@ -305,20 +289,19 @@ func deaf(c locks.Contender) string {
 
 // consequence says what a contender whose node is deleted will notice, and when.
 func consequence(kind locks.Kind, c locks.Contender) string {
-	const ours = `If it is connected, its watch tells it within a moment: Done, Err and its contexts
+	const ours = `It uses the Go library turnstile.
+If it is connected, its watch tells it within a moment: Done, Err and its contexts
 report the loss. If it is cut off or stopped, its lease clock tells it when it looks, at
 the latest when its session timeout (10s by default) is over. Until then it may be at work.`
-	const others = `Nothing tells it. It goes on with its work beside the next holder, so stop its process
-first if you can.`
-	switch {
+	switch client := c.Client(); {
 	case c.ByHand():
 		return "No client owns the node: deleting it takes the lock from nobody."
 	case !c.Holder && kind != locks.Conflict:
 		return "It waits, and loses its place in the queue.\nClients of this module join the queue again at its end."
-	case c.Client() == locks.ClientOurs:
-		return "It uses the Go library turnstile.\n" + ours
-	case c.Client() == "":
-		return "If it uses the Go library turnstile:\n" + ours + "\nIf it uses Apache Curator or another library:\n" + others
+	case client == locks.ClientOurs:
+		return ours
+	default:
+		return "It uses " + cmp.Or(client, "another library, such as Apache Curator") + `. Nothing tells it. It goes on with its work
+beside the next holder, so stop its process first if you can.`
 	}
-	return "It uses " + c.Client() + ", which does not watch its own node.\n" + others
 }

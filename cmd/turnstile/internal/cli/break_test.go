@@ -62,28 +62,6 @@ func TestBreakAsks(t *testing.T) {
 	})
 }
 
-// A holder that does not give the lock up keeps it.
-func TestBreakInVain(t *testing.T) {
-	servers(t, func(t *testing.T, w *world) {
-		l := w.acquire(t, "l")
-		w.call(t.Context(), "break", "--wait", "2s", w.top+"/l").want(t, codeBusy, "still holds "+w.top+"/l after 2s", "--force")
-		if err := l.Err(); err != nil {
-			t.Errorf("the lease has ended: %v", err)
-		}
-	})
-}
-
-// Curator's LeaderLatch hears no request, and others find the leader by the data of its node. So it is not asked.
-func TestBreakSparesLatch(t *testing.T) {
-	w := newWorld(t, servedInProcess(t), "/test")
-	const node, address = "latch/" + uuidA + "latch-0000000000", "10.0.0.7:8080"
-	w.own(t, node, address)
-	w.call(t.Context(), "break", "/test/latch").want(t, codeFailed, "LeaderLatch", "--force deletes the node")
-	if data, stat, err := w.admin.Get("/test/" + node); err != nil || string(data) != address || stat.Version > 0 {
-		t.Errorf("%q, %+v, %v", data, stat, err)
-	}
-}
-
 // With --force, the node is deleted after a yes, and its holder is told.
 func TestBreakForce(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
@@ -164,12 +142,15 @@ func TestBreakReplaced(t *testing.T) {
 	}
 }
 
-// A holder whose node says that it does not listen is not asked: the message would replace its name.
-func TestBreakDeaf(t *testing.T) {
+// A holder that hears no request is not asked: the message would replace its name, by which others find the leader of a latch.
+func TestBreakSparesTheDeaf(t *testing.T) {
 	w := newWorld(t, servedInProcess(t), "/test")
-	w.own(t, "l/"+uuidA+"lock-0000000000", `{"id":"web-3/4711","revocable":false}`)
-	w.call(t.Context(), "break", "/test/l").want(t, codeFailed, "web-3/4711 does not listen to requests", "--force deletes the node")
-	if data, _, err := w.admin.Get("/test/l/" + uuidA + "lock-0000000000"); err != nil || string(data) == queue.RevokeMessage {
-		t.Errorf("%q, %v", data, err)
+	for node, data := range map[string]string{"latch-": "10.0.0.7:8080", "lock-": `{"id":"web-3/4711","revocable":false}`} {
+		p := node + "/" + uuidA + node + "0000000000"
+		w.own(t, p, data)
+		w.call(t.Context(), "break", "/test/"+node).want(t, codeFailed, "does not listen to requests", "--force deletes the node")
+		if got, stat, err := w.admin.Get("/test/" + p); err != nil || string(got) != data || stat.Version > 0 {
+			t.Errorf("%q, %+v, %v", got, stat, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ rights to them.
 
 The exit status is 0 if all is well, 1 if there are warnings, and 2 if no lock can be had.`,
 		Example: `  turnstile check --zk zk1,zk2,zk3 --timeout 20s /prod/locks`,
-	}, a.check)
+	}, true, a.check)
 }
 
 func (a *App) check(ctx context.Context, p string) error {
@@ -74,7 +75,7 @@ func (a *App) check(ctx context.Context, p string) error {
 func (a *App) printReport(r *ensemble.Report) {
 	t := newTable("SERVER", "VERSION", "ROLE", "READ", "p99", "WRITE", "p99", "TIMEOUT")
 	for _, s := range r.Servers {
-		cells := []string{clean(s.Name), dash(clean(s.Version)), dash(clean(s.Role))}
+		cells := []string{clean(s.Name), cmp.Or(clean(s.Version), "-"), cmp.Or(clean(s.Role), "-")}
 		if !s.Usable() {
 			t.row(append(cells, "not usable")...)
 			continue

@@ -11,7 +11,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/authority"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // anyCommand is a command that connects.
@@ -48,23 +47,6 @@ func TestConnectErrors(t *testing.T) {
 			got.want(t, codeConnect, append(c.texts, "within "+bound)...)
 		})
 	}
-}
-
-// A server that takes connections and never answers is told from one that refuses them.
-func TestConnectSilence(t *testing.T) {
-	t.Parallel()
-	proxy := testserver.Proxy(t)
-	proxy.Blackhole(zktest.Both)
-	// On a busy machine no handshake may have begun after a short time.
-	var got result
-	for _, bound := range []string{"300ms", "3s", "20s"} {
-		got = call(t.Context(), nil, anyCommand(t, "--zk", proxy.Addr(), "--connect-timeout", bound)...)
-		t.Log(got.err)
-		if strings.Contains(got.err, "answer") {
-			break
-		}
-	}
-	got.want(t, codeConnect, proxy.Addr(), "answer")
 }
 
 // Identities come from the command line, the environment or a file. Without one, or with a wrong

@@ -199,25 +199,3 @@ func (a *App) connect(ctx context.Context, more ...session.Option) (*session.Man
 	}
 	return nil, withCode(codeConnect, fmt.Errorf("no session with %s within %v: %w", a.connection.Servers, within, err))
 }
-
-// identityText says who this client is for the servers, without secrets, and how to be another one.
-func (a *App) identityText() string {
-	identities, _ := a.connection.identities()
-	var names []string
-	for _, i := range identities {
-		name := i.scheme
-		if name == "digest" || name == "sasl" {
-			user, _, _ := strings.Cut(i.credential, ":")
-			name += ":" + user
-		}
-		names = append(names, clean(name))
-	}
-	who := "It has no identity"
-	switch {
-	case len(names) > 0:
-		who = "Its identity is " + strings.Join(slices.Compact(names), " and ")
-	case a.connection.Cert != "":
-		who = "Its certificate is that of --cert, and it has no other identity"
-	}
-	return who + ": see --auth and --auth-file"
-}

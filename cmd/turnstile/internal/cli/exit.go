@@ -57,23 +57,35 @@ var codes = []struct {
 	{codeNoCommand, "run: the command was not found."},
 }
 
-// codeError is an error with an exit status.
+// exitCodesHelp is the help topic.
+func exitCodesHelp() string {
+	var b strings.Builder
+	b.WriteString("Turnstile ends with one of these statuses:\n\n")
+	for _, c := range codes {
+		fmt.Fprintf(&b, "  %5d  %s\n", c.code, c.meaning)
+	}
+	fmt.Fprintf(&b, "  %d+n  Signal number n has ended turnstile, or the command of run.\n", codeSignal)
+	return b.String()
+}
+
+// codeError is an error with an exit status. One without a text is only that.
 type codeError struct {
 	code int
-	err  error // nil: nothing is printed
+	err  error
 }
 
-func (e *codeError) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
+func (e *codeError) Error() string { return e.err.Error() }
 func (e *codeError) Unwrap() error { return e.err }
 
+var errSilent = errors.New("")
+
 // withCode gives an error an exit status. A nil err is an exit status without a message.
-func withCode(code int, err error) error { return &codeError{code, err} }
+func withCode(code int, err error) error {
+	if err == nil {
+		err = errSilent
+	}
+	return &codeError{code, err}
+}
 
 // usageError says that the command line is wrong.
 func usageError(err error) error { return withCode(codeUsage, err) }
@@ -92,69 +104,47 @@ func codeOf(ctx context.Context, err error) int {
 		return coded.code
 	case errors.As(context.Cause(ctx), &stopped) && (errors.Is(err, context.Canceled) || errors.As(err, &stopped)):
 		return codeSignal + int(stopped.sig)
-	case errors.Is(err, session.ErrInvalid):
-		return codeUsage
-	case errors.Is(err, queue.ErrBusy):
-		return codeBusy
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
-		return codeRefused
-	case errors.Is(err, zk.ErrNoNode):
-		return codeNotFound
-	case errors.Is(err, session.ErrLost):
-		return codeLost
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		return codeNoRoom
+	}
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{session.ErrInvalid, codeUsage}, {queue.ErrBusy, codeBusy},
+		{zk.ErrNoAuth, codeRefused}, {zk.ErrAuthFailed, codeRefused}, {zk.ErrInvalidACL, codeRefused},
+		{locks.ErrUnreachable, codeConnect}, {zk.ErrNoNode, codeNotFound}, {session.ErrLost, codeLost},
+		{syscall.EAGAIN, codeNoRoom}, {syscall.ENOMEM, codeNoRoom},
+	} {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
 	}
 	return codeFailed
 }
 
-// exitCodesHelp is the help topic.
-func exitCodesHelp() string {
-	var b strings.Builder
-	b.WriteString("Turnstile ends with one of these statuses:\n\n")
-	for _, c := range codes {
-		fmt.Fprintf(&b, "  %5d  %s\n", c.code, c.meaning)
-	}
-	fmt.Fprintf(&b, "  %d+n  Signal number n has ended turnstile, or the command of run.\n", codeSignal)
-	return b.String()
-}
-
-// noRoom says in words that the system refuses a process, a thread or memory.
-func noRoom(err error) error {
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
-		return withCode(codeNoRoom, fmt.Errorf("%w: the system has no room for another process, thread or memory. See ulimit -u, and pids.max and memory.max of the control group", err))
-	}
-	return err
-}
-
-// cannotStart gives the error of a command that cannot be started the status that env gives it.
+// cannotStart gives the error of a command or a guard that cannot be started the status that env gives it.
 func cannotStart(err error) error {
 	switch {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		return noRoom(err)
+		return withCode(codeNoRoom, fmt.Errorf("%w: the system has no room for another process, thread or memory. See ulimit -u, and pids.max and memory.max of the control group", err))
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, exec.ErrNotFound):
 		return withCode(codeNoCommand, err)
 	}
 	return withCode(codeCannotRun, err)
 }
 
-// plain returns an error of a request about a path in plain words, with its exit status.
+// plain returns an error of a request about a path in plain words.
 func (a *App) plain(path string, err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.As(err, new(*codeError)):
+		return err
 	case errors.Is(err, session.ErrTooLong):
-		return withCode(codeFailed, fmt.Errorf("%s. zkCli.sh shows it if the environment has CLIENT_JVMFLAGS=-Djute.maxbuffer=1000000000. Delete nodes that nobody needs, or name a path below", clean(err.Error())))
+		return fmt.Errorf("%s. zkCli.sh shows it if the environment has CLIENT_JVMFLAGS=-Djute.maxbuffer=1000000000. Delete nodes that nobody needs, or name a path below", clean(err.Error()))
 	case errors.Is(err, zk.ErrNoNode):
 		return withCode(codeNotFound, fmt.Errorf("%s does not exist. Either nobody has used a lock there for a while, since servers remove empty directories, or the path is wrong", path))
-	case errors.As(err, new(*codeError)):
-		return err
 	case errors.Is(err, zk.ErrNoAuth):
-		return a.refused(path, zk.PermRead, err)
+		return refused(path, toRead, err)
 	case errors.Is(err, locks.ErrUnreachable):
 		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(err.Error())))
-	case errors.Is(err, session.ErrLost):
-		return withCode(codeConnect, errors.New("the session was lost"))
 	}
 	return err
 }

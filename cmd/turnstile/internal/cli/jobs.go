@@ -24,9 +24,8 @@ how long ago the record was written, by the servers' clock.
 
 With --max-age a job is overdue if its record was written longer ago than that, whatever its
 outcome. The status is 1 if a job is overdue, or a record cannot be read.`,
-		Example: `  turnstile jobs
-  turnstile jobs --max-age 26h /jobs || mail -s "a job is overdue" ops`,
-	}, func(ctx context.Context, prefix string) error {
+		Example: `  turnstile jobs --max-age 26h /jobs || mail -s "a job is overdue" ops`,
+	}, true, func(ctx context.Context, prefix string) error {
 		if age < 0 {
 			return usagef("--max-age %v is negative", age)
 		}

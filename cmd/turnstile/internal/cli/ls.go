@@ -22,8 +22,7 @@ servers' clock. The servers do not know when it got the lock.
 
 A directory that may not be read is named, and does not end the list. Ls costs one request
 for each directory, and one for each contender.`,
-		Example: `  turnstile ls /prod/locks`,
-	}, a.ls)
+	}, true, a.ls)
 }
 
 func (a *App) ls(ctx context.Context, prefix string) error {

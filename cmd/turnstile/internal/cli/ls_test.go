@@ -3,11 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
-	"time"
 	"unicode"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 const (
@@ -71,30 +67,5 @@ func TestNoEscapeSequences(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-// Ls names the next holder if the first one leaves while it is read.
-func TestLsHolderLeaves(t *testing.T) {
-	srv := zktest.Start(t)
-	w := newWorld(t, srv.Addr(), "/test")
-	w.own(t, firstHolder, dataA)
-	w.own(t, "l/"+uuidB+"lock-0000000001", "left while it is read")
-	w.own(t, "l/"+uuidC+"lock-0000000002", dataB)
-	first := srv.HoldRequest(w.nth(1, zktest.On(zktest.OpGetData, w.top+"/"+firstHolder)))
-	second := srv.HoldRequest(w.nth(1, zktest.On(zktest.OpGetData, w.top+"/l/"+uuidB)))
-	r := w.begin(t, "", "ls", w.top)
-	<-first.Hit()
-	w.remove(t, firstHolder)
-	first.Release()
-	select {
-	case <-second.Hit():
-	case <-time.After(testserver.Patience):
-		t.Fatalf("the next holder is not read:\n%s%s", r.out, r.err)
-	}
-	w.remove(t, "l/"+uuidB+"lock-0000000001")
-	second.Release()
-	if code := r.end(t); code != 0 || !strings.Contains(r.out.String(), "web-4/17") {
-		t.Errorf("status %d: ls does not name the holder:\n%s%s", code, r.out, r.err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
@@ -94,26 +93,24 @@ func (a *App) notRun(ctx context.Context, m *session.Manager, f runFlags, job *s
 	limited, cancel := context.WithTimeout(ctx, a.connection.Connect)
 	defer cancel()
 	last, err := job.Last(limited)
-	if got == schedule.Busy && (err != nil || last.Tick.Before(f.tick)) { // it runs another tick
+	switch {
+	case got == schedule.Busy && (err != nil || last.Tick.Before(f.tick)): // it runs another tick
 		return a.busy(ctx, m, job.Path()+"/lock", queue.ErrBusy)
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("the tick %s was not run, and its record cannot be read: %w", f.tick.Format(time.RFC3339), err)
 	}
 	now := locks.NewTree(m).Now(limited, job.Path())
-	age := now.Ago(last.At)
-	var why string
-	switch tick := f.tick.Format(time.RFC3339); {
+	tick, latest, age := f.tick.Format(time.RFC3339), last.Tick.Format(time.RFC3339), now.Ago(last.At)
+	switch {
 	case got == schedule.Overtaken:
-		why = fmt.Sprintf("the tick %s was left out: %s has begun since, %s ago", tick, last.Tick.Format(time.RFC3339), age)
+		err = fmt.Errorf("the tick %s was left out: %s has begun since, %s ago", tick, latest, age)
 	case got == schedule.Done && f.period > 0 && now.Time.Sub(last.At) > f.period/2:
-		why = fmt.Sprintf("the tick %s was done %s ago, by %s, and nothing was run now: when clocks change, two local days can have one tick of %s. --once today names the local day", tick, age, last.By, f.once)
+		err = fmt.Errorf("the tick %s was done %s ago, by %s, and nothing was run now: when clocks change, two local days can have one tick of %s. --once today names the local day", tick, age, last.By, f.once)
 	case got == schedule.TriesUsedUp && f.tries > 1:
-		why = fmt.Sprintf("the tick %s was tried %d times, the last time %s ago by %s, and is not done", tick, last.Tries, age, last.By)
+		err = fmt.Errorf("the tick %s was tried %d times, the last time %s ago by %s, and is not done", tick, last.Tries, age, last.By)
 	default:
-		a.log.Info("not run", "outcome", got, "tick", f.tick,
-			slog.Group("last", "tick", last.Tick, "tries", last.Tries, "done", last.Done, "by", last.By, "ago", age))
+		a.log.Info("not run", "outcome", got, "tick", tick, "last", latest, "tries", last.Tries, "done", last.Done, "by", last.By, "ago", age)
 		return nil
 	}
-	return withCode(codeSkipped, errors.New(why))
+	return withCode(codeSkipped, err)
 }

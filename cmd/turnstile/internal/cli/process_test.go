@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -98,6 +99,19 @@ func (p *process) wait(t *testing.T, code int) {
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("%v: %v, want exit status %d; stderr: %s", p.cmd.Args[1:], p.cmd.ProcessState, code, p.stderr)
 	}
+}
+
+const guardName = "turnstile-guard"
+
+// awaitChild waits for a child whose command line begins with a name, and returns its process id.
+func (p *process) awaitChild(t *testing.T, name string) (pid int) {
+	t.Helper()
+	zktest.Eventually(t, patience, "a child "+name, func() bool {
+		out, _ := exec.Command("pgrep", "-P", strconv.Itoa(p.cmd.Process.Pid), "-f", "^"+regexp.QuoteMeta(name)).Output()
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(out)))
+		return pid != 0
+	})
+	return pid
 }
 
 // contender is how others name the process.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
@@ -28,12 +27,9 @@ then leaves the limit as it was.
 
 With --limit it only shows the limit, and how many leases are taken. With --reset it undoes
 a resize: from then on the number in the programs counts again, which is LEASES.`,
-		Example: `  turnstile resize /prod/pool 20
-  turnstile resize --limit /prod/pool
-  turnstile resize --reset /prod/pool 10`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := lockArg(args[0])
+			p, err := pathArg(args[0], false)
 			switch {
 			case err != nil:
 				return err
@@ -101,7 +97,7 @@ func (a *App) resize(ctx context.Context, p string, n int, reset bool) error {
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:
 		return withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("resize", "--limit", p)))
 	case err != nil:
-		return a.plain(clean(p), a.refused(p, zk.PermRead|zk.PermCreate|zk.PermDelete|zk.PermWrite, err))
+		return a.plain(clean(p), refused(p, toChange, err))
 	case l.Limit > 0:
 		a.print("%s: the limit is %d, it was %d.", clean(p), n, l.Limit)
 	default:

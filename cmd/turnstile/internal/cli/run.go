@@ -73,23 +73,18 @@ command has ended. The exit status is the command's: see "turnstile help exit-co
 The lock is a mutex, unless --read, --write or --slots says otherwise. All users of
 a path must use the same kind of lock, and for --slots the same limit.
 
-If the lock's lease is running out because no server answers, another client asks for the
-lock ("turnstile break"), or turnstile itself is stopped or killed, the command and all of its
-descendants are ended before another client can hold the lock. Processes that the command
-leaves are ended before the release.
+The command and all of its descendants are ended before another client can hold the lock: if no
+server answers, another client asks for the lock ("turnstile break"), or turnstile itself is
+stopped or killed. Processes that the command leaves are ended too.
 
 With --once many machines have the same line in their crontabs, and one of them runs the
-command. TICK names the run that is due: "today" or a date for once a day, in local time; a
-duration that divides the day, such as 1h, to which this machine's clock is truncated in
-UTC; or an RFC 3339 time. PATH/lock is the lock then, and PATH/last the record.
+command. TICK names the run that is due: "today" or a date, in local time; a duration that
+divides the day, such as 1h, in UTC; or an RFC 3339 time. PATH/lock is the lock then, and
+PATH/last the record.
 
 The command's environment has TURNSTILE_PATH, TURNSTILE_TICK with --once, and
-TURNSTILE_TOKEN, the fencing token: a number that is higher than that of every holder
-before. A store can refuse a lower token than it has seen.`,
-		Example: `  turnstile run --wait 10m /jobs/backup -- ./backup.sh
-  turnstile run --wait 0 --quiet --busy-status 0 /jobs/backup -- ./backup.sh
-  turnstile run --slots 4 /jobs/export -- ./export.sh
-  turnstile run --read /data/catalog -- ./report.sh
+TURNSTILE_TOKEN, the fencing token, which is higher than that of every holder before.`,
+		Example: `  turnstile run --wait 0 --quiet --busy-status 0 /jobs/backup -- ./backup.sh
   turnstile run --once today --wait 6h /jobs/report -- ./report.sh`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd, args); err != nil {
@@ -99,7 +94,7 @@ before. A store can refuse a lower token than it has seen.`,
 			var coded *codeError
 			if errors.As(err, &coded) && coded.code == codeBusy {
 				if coded = (&codeError{f.busyStatus, coded}); f.quiet {
-					coded.err = nil
+					coded.err = errSilent
 				}
 				return coded
 			}
@@ -160,16 +155,6 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (err error) {
 	return nil
 }
 
-// needs returns the rights that the lock needs in its directory. The first contender of a semaphore writes its limit there, and
-// the record of a job is written, with the same list.
-func (f *runFlags) needs() int32 {
-	needs := int32(zk.PermRead | zk.PermCreate | zk.PermDelete)
-	if f.slots > 0 || f.once != "" {
-		needs |= zk.PermWrite
-	}
-	return needs
-}
-
 var errNoGuard = errors.New("the guard of the command was killed while turnstile waited")
 
 // run is the whole command.
@@ -183,7 +168,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	defer signals.Stop()
 	guard, err := supervise.StartGuard(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
-		return noRoom(err)
+		return cannotStart(err)
 	}
 	defer guard.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -209,10 +194,10 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	if m != nil {
 		defer a.close(m)
 	}
-	if err != nil {
-		return a.notAcquired(ctx, m, f, path, err)
+	var s *session.Session
+	if err == nil {
+		s, err = m.Session(limited)
 	}
-	s, err := m.Session(limited)
 	if err != nil {
 		return a.notAcquired(ctx, m, f, path, err)
 	}
@@ -239,15 +224,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	if f.once != "" {
 		return a.runOnce(ctx, limited, m, f, path, work)
 	}
-	lock, err := lockAt(m, path, f)
-	if err != nil {
-		return err
-	}
-	acquire := lock.Acquire
-	if f.wait == 0 {
-		acquire = lock.TryAcquire
-	}
-	lease, err := acquire(limited)
+	lease, err := acquire(limited, m, path, f)
 	if err != nil {
 		return a.notAcquired(ctx, m, f, path, err)
 	}
@@ -255,25 +232,32 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	return work(lease)
 }
 
-// lockAt returns the lock that the flags of run ask for.
-func lockAt(m *session.Manager, path string, f runFlags) (interface {
-	Acquire(context.Context) (*queue.Lease, error)
-	TryAcquire(context.Context) (*queue.Lease, error)
-}, error,
-) {
-	switch {
-	case f.slots > 0:
-		return semaphore.New(m, path, f.slots)
-	case f.write:
-		return rwlock.New(m, path)
-	case f.read:
-		rw, err := rwlock.New(m, path)
-		if err != nil {
-			return nil, err
-		}
-		return rw.Reader(), nil
+// acquire takes the lock that the flags ask for.
+func acquire(ctx context.Context, m *session.Manager, path string, f runFlags) (*queue.Lease, error) {
+	var lock interface {
+		Acquire(context.Context) (*queue.Lease, error)
+		TryAcquire(context.Context) (*queue.Lease, error)
 	}
-	return zklock.New(m, path)
+	var err error
+	if f.slots > 0 {
+		lock, err = semaphore.New(m, path, f.slots)
+	} else if f.read || f.write {
+		var rw *rwlock.RWMutex
+		if rw, err = rwlock.New(m, path); f.read && err == nil {
+			lock = rw.Reader()
+		} else {
+			lock = rw
+		}
+	} else {
+		lock, err = zklock.New(m, path)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case f.wait == 0:
+		return lock.TryAcquire(ctx)
+	}
+	return lock.Acquire(ctx)
 }
 
 // notAcquired gives the error of an acquisition its exit status. ctx is without the bound of --wait.
@@ -286,7 +270,10 @@ func (a *App) notAcquired(ctx context.Context, m *session.Manager, f runFlags, p
 	case errors.Is(err, queue.ErrBusy):
 		return a.busy(ctx, m, path, err)
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):
-		return a.refused(path, f.needs(), err)
+		if f.slots > 0 || f.once != "" {
+			return refused(path, toChange, err)
+		}
+		return refused(path, toLock, err)
 	case !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case m == nil || m.State() != session.Connected || f.wait == 0:
@@ -308,19 +295,16 @@ func (a *App) busy(ctx context.Context, m *session.Manager, path string, err err
 
 // outcome returns the error of run for what became of the command.
 func outcome(path string, result supervise.Result, err error) error {
-	what := "the command was ended"
-	if !result.Started {
-		what = "the command was not started"
-	}
+	what := map[bool]string{true: "ended", false: "not started"}[result.Started]
 	switch {
 	case errors.Is(err, supervise.ErrStart):
 		return cannotStart(err)
 	case err != nil:
 		return err
 	case errors.Is(result.Lost, supervise.ErrAsked):
-		return withCode(codeLost, fmt.Errorf("%s: another client has asked for the lock, and %s", path, what))
+		return withCode(codeLost, fmt.Errorf("%s: another client has asked for the lock, and the command was %s", path, what))
 	case result.Lost != nil:
-		return withCode(codeLost, fmt.Errorf("%s is lost, and %s: %w", path, what, result.Lost))
+		return withCode(codeLost, fmt.Errorf("%s is lost, and the command was %s: %w", path, what, result.Lost))
 	case result.Status != 0:
 		return withCode(result.Status, nil)
 	}

@@ -103,7 +103,7 @@ func TestRunInheritsACL(t *testing.T) {
 		as(t, identity, "resize", lock, "2").want(t, codeRefused, lock+": ", "READ")
 	}
 	got := as(t, stranger, "run", lock, "--", "true")
-	if got.want(t, codeRefused, "digest:eve"); strings.Contains(got.err, stranger) {
+	if got.want(t, codeRefused); strings.Contains(got.err, stranger) {
 		t.Errorf("the error has the password: %s", got.err)
 	}
 	if !holder.running() {
@@ -131,9 +131,9 @@ func TestRunLacksRights(t *testing.T) {
 	} {
 		conn, dir := protected(t, append(rightsOfAlice(c.rights), rightsOfBob(zk.PermAll)...))
 		args := append(append([]string{"run"}, c.flags...), dir, "--", "true")
-		as(t, alice, args...).want(t, codeRefused, c.needs, dir+": ", "digest:alice")
+		as(t, alice, args...).want(t, codeRefused, c.needs, dir+": ")
 		if left := contenders(t, conn, dir); len(left) > 0 {
-			t.Errorf("%s: %q was made", rightsText(c.rights), left)
+			t.Errorf("%v: %q was made", c.rights, left)
 		}
 	}
 }

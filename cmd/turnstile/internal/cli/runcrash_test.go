@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -22,26 +23,6 @@ func patientServer(t *testing.T) (addr string, w *world) {
 func (w *world) contenders(path string) int {
 	names, _, _ := w.admin.Children(path)
 	return len(names)
-}
-
-// The lock of a turnstile that was killed is free as soon as the command and its descendants are dead, and not before.
-func TestRunKilledFreesAtOnce(t *testing.T) {
-	t.Parallel()
-	addr, w := patientServer(t)
-	const path = "/test/lock"
-	j := newJournal(t)
-	holder := start(t, addr, "run", path, "--", "sh", "-c", "setsid sh -c \""+j.loop("far")+"\" & "+j.forever("A"))
-	for _, word := range []string{"A", "a", "far"} {
-		j.await(t, word)
-	}
-	rival := start(t, addr, "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.5")
-	zktest.Eventually(t, patience, "two contenders", func() bool { return w.contenders(path) == 2 })
-	began := time.Now()
-	holder.signal(t, syscall.SIGKILL)
-	j.await(t, "B")
-	t.Logf("the next holder has worked after %v", time.Since(began))
-	rival.wait(t, 0)
-	wantLast(t, j, "B", "A", "a", "far")
 }
 
 // A waiter that was killed leaves no contender.
@@ -101,4 +82,20 @@ func TestRunKilledFreesThrough(t *testing.T) {
 		p.signal(t, syscall.SIGKILL)
 		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
 	})
+}
+
+// awaitOther waits for a contender other than some, and returns its name.
+func awaitOther(t *testing.T, w *world, path string, than ...string) string {
+	t.Helper()
+	var other string
+	zktest.Eventually(t, patience, "a contender", func() bool {
+		names, _, _ := w.admin.Children(path)
+		for _, name := range names {
+			if !slices.Contains(than, name) {
+				other = name
+			}
+		}
+		return other != ""
+	})
+	return other
 }

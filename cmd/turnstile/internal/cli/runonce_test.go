@@ -36,7 +36,7 @@ func TestRunOnce(t *testing.T) {
 		t.Errorf("stdout %q, want %q", p.stdout, want)
 	}
 	p = run(tick, 0, j.once("A"))
-	if text := p.stderr.String(); !strings.Contains(text, "msg=\"not run\" outcome=done") || !strings.Contains(text, "last.done=true") {
+	if text := p.stderr.String(); !strings.Contains(text, "msg=\"not run\" outcome=done") || !strings.Contains(text, "done=true") {
 		t.Errorf("stderr %q", text)
 	}
 	run(later, 0, "exit 0", "--try")

@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
@@ -17,17 +17,16 @@ import (
 
 func showCommand(a *App) *cobra.Command {
 	var wide bool
-	cmd := onLock(&cobra.Command{
+	cmd := onPath(&cobra.Command{
 		Use:   "show PATH",
 		Short: "Show the holders of a lock and its waiters",
 		Long: `Show the queue of the lock at PATH, in order: its holders and its waiters, and with which
 session they contend. QUEUED is the age of a contender's node, by the servers' clock. For a
 holder that is not since it got the lock: the servers do not know.
 
---wide adds SINCE, when the node was made; CLIENT, the library, as far as the node tells;
-TOKEN, the fencing token; and NODE, the name.`,
-		Example: `  turnstile show --wide /prod/locks/invoice-42`,
-	}, func(ctx context.Context, p string) error { return a.show(ctx, p, wide) })
+--wide adds CLIENT, the library, as far as the node tells; TOKEN, the fencing token; and NODE,
+the name.`,
+	}, false, func(ctx context.Context, p string) error { return a.show(ctx, p, wide) })
 	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "show more columns")
 	return cmd
 }
@@ -43,17 +42,17 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 		return nil
 	}
 	now := t.Now(ctx, p)
-	table := newTable("#", "STATE", "MODE", "LEASES", "QUEUED", "SESSION", "WHO", "LABEL", "SINCE", "CLIENT", "TOKEN", "NODE")
+	table := newTable("#", "STATE", "MODE", "LEASES", "QUEUED", "SESSION", "WHO", "LABEL", "CLIENT", "TOKEN", "NODE")
 	table.flexible = 6
 	var notes strings.Builder
 	for i, c := range l.Contenders {
-		leases, session, who := "", c.SessionText(), dash(short(c.ID, 40))
+		leases, session, who := "", c.SessionText(), cmp.Or(short(c.ID, 40), "-")
 		if c.Leases > 0 {
 			leases = fmt.Sprint(c.Leases)
 		}
 		switch {
 		case c.ByHand():
-			session, who = "none!", dash(short(c.Name(), 40))
+			session, who = "none!", cmp.Or(short(c.Name(), 40), "-")
 			fmt.Fprintf(&notes, "\nLine %d: no session owns this node. It was left by hand, and no client will ever delete it.\nTo delete it: %s\n",
 				i+1, a.again("break", "--force", "--node", c.Node(), l.Path))
 		case c.Revoked():
@@ -61,7 +60,7 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 		}
 		row := []string{fmt.Sprint(i + 1), state(l, c), c.Mode, leases, now.Ago(c.Since), session, who, short(c.Label, 40)}
 		if wide {
-			row = append(row, c.Since.Format(time.RFC3339), dash(c.Client()), fmt.Sprint(c.Token), clean(c.Node()))
+			row = append(row, cmp.Or(c.Client(), "-"), fmt.Sprint(c.Token), clean(c.Node()))
 		}
 		table.row(row...)
 	}

@@ -72,33 +72,19 @@ func press(t *testing.T, keyboard *os.File, keys string) {
 	}
 }
 
-// A command can read from the terminal that turnstile was started in, and Ctrl-C reaches it.
+// A command can read from the terminal that turnstile was started in. Ctrl-C ends it, and the script that has started turnstile.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	const script = "echo ready; read a; echo got $a; read b; echo end"
-	p, keyboard := onTerminal(t, os.Args[0], "run", testserver.Path(t), "--", "sh", "-c", script)
+	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a; echo got $a; read a'; echo status $?; "
+	p, keyboard := onTerminal(t, "bash", "-c", run+run)
 	p.awaitScreen(t, "ready")
 	press(t, keyboard, "one\n")
 	p.awaitScreen(t, "got one")
 	press(t, keyboard, "\x03")
 	p.wait(t, -1) // by the signal itself
-}
-
-// Ctrl-C ends the script that has started turnstile, too.
-func TestTerminalInterrupt(t *testing.T) {
-	t.Parallel()
-	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a'; echo status $?; "
-	p, keyboard := onTerminal(t, "bash", "-c", run+run)
-	p.awaitScreen(t, "ready")
-	press(t, keyboard, "\x03")
-	p.wait(t, -1)
 	if strings.Contains(p.stdout.String(), "status") {
 		t.Error("the script has gone on")
 	}
-	p, keyboard = onTerminal(t, "bash", "-c", "set -m; "+run)
-	p.awaitScreen(t, "ready")
-	press(t, keyboard, "\x03")
-	p.wait(t, 130)
 }
 
 // Ctrl-Z stops turnstile and its command, and both go on in the foreground.

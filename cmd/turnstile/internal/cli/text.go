@@ -44,13 +44,6 @@ func waiting(n int, other string) string {
 	return count(n, other+"contender waits", other+"contenders wait")
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 // shellWord quotes a word for a shell, if it needs that.
 func shellWord(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.:@%+=,-") == "" {
@@ -126,24 +119,14 @@ func (a *App) room() int {
 	return n
 }
 
-// onPath completes a command whose argument is a path, that of the root if it is left out.
-func onPath(cmd *cobra.Command, do func(ctx context.Context, prefix string) error) *cobra.Command {
-	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := pathArg(append(args, "/")[0])
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), p)
-	}
-	return cmd
-}
-
-// onLock completes a command whose argument is the path of a lock.
-func onLock(cmd *cobra.Command, do func(ctx context.Context, lock string) error) *cobra.Command {
+// onPath completes a command whose argument is the path of a lock, or of a directory if root, which is the root if it is left out.
+func onPath(cmd *cobra.Command, root bool, do func(ctx context.Context, path string) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
+	if root {
+		cmd.Args = cobra.MaximumNArgs(1)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := lockArg(args[0])
+		p, err := pathArg(append(args, "/")[0], root)
 		if err != nil {
 			return err
 		}
@@ -152,26 +135,20 @@ func onLock(cmd *cobra.Command, do func(ctx context.Context, lock string) error)
 	return cmd
 }
 
-// pathArg returns the path in an argument. Slashes at the end do no harm. It does no I/O.
-func pathArg(arg string) (string, error) {
+// pathArg returns the path in an argument, which may be the root if root. Slashes at the end do no harm. It does no I/O.
+func pathArg(arg string, root bool) (string, error) {
 	p := strings.TrimRight(arg, "/")
 	if p == "" && arg != "" {
 		p = "/"
 	}
-	if err := misuse.ValidatePath(p); err != nil {
+	err := misuse.ValidatePath(p)
+	switch {
+	case err != nil:
 		return "", usagef("%s", strings.TrimPrefix(err.Error(), session.ErrInvalid.Error()+": "))
-	}
-	if locks.IsSystem(p) {
+	case locks.IsSystem(p):
 		return "", usagef("%s is ZooKeeper's own: no locks are there", p)
-	}
-	return p, nil
-}
-
-// lockArg is pathArg for a lock, which cannot be at the root.
-func lockArg(arg string) (string, error) {
-	p, err := pathArg(arg)
-	if err == nil && p == "/" {
+	case p == "/" && !root:
 		return "", usagef("a lock has a directory of its own below /")
 	}
-	return p, err
+	return p, nil
 }

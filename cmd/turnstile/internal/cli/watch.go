@@ -13,7 +13,7 @@ import (
 )
 
 func watchCommand(a *App) *cobra.Command {
-	return onLock(&cobra.Command{
+	return onPath(&cobra.Command{
 		Use:   "watch PATH",
 		Short: "Print a line for each change of a lock",
 		Long: `Print a line for each change of the lock at PATH, until Ctrl-C. It begins with the holders
@@ -31,8 +31,7 @@ and the waiters that are there. The path need not exist yet.
 
 Watch looks five times a second, less often at a long queue. The time of a line is that of this
 machine when it saw the change. Contenders that come and leave between two looks are not seen.`,
-		Example: `  turnstile watch /prod/locks/invoice-42`,
-	}, a.watch)
+	}, false, a.watch)
 }
 
 func (a *App) watch(ctx context.Context, p string) error {

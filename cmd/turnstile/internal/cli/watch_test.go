@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"context"
-	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/semaphore"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Watch tells of contenders that come, hold and leave. Ctrl-C ends it.
@@ -70,36 +66,4 @@ func TestWatchSemaphore(t *testing.T) {
 		}
 		r.prints(t, "ended ")
 	})
-}
-
-// Watch goes on in another session when its own is lost, and when servers are back.
-func TestWatchLosesSession(t *testing.T) {
-	srv := zktest.Start(t)
-	w := newWorld(t, srv.Addr(), "/test")
-	w.own(t, "l/"+uuidA+"lock-0000000000", dataA)
-	r := w.begin(t, "", "watch", "/test/l")
-	r.prints(t, "holds ")
-	w.expireOthers(t, srv)
-	zktest.Eventually(t, testserver.Patience, "the log", func() bool { return strings.Contains(r.err.String(), "lost") })
-	w.own(t, "l/"+uuidB+"lock-0000000001", dataB)
-	r.prints(t, "came ")
-	srv.Refuse(true)
-	srv.Disconnect()
-	srv.Heal()
-	zktest.Eventually(t, testserver.Patience, "the delete", func() bool {
-		return w.admin.Delete("/test/l/"+uuidB+"lock-0000000001", -1) == nil
-	})
-	r.prints(t, "left ")
-}
-
-// expireOthers ends all sessions but that of the test, as the server does when they are silent.
-func (w *world) expireOthers(t *testing.T, srv *zktest.Server) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
-	defer cancel()
-	for _, id := range srv.Sessions() {
-		if id != w.admin.SessionID() {
-			_ = srv.Expire(ctx, id) // the manager's session to learn the tick may be gone already
-		}
-	}
 }

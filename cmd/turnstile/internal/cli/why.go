@@ -12,20 +12,16 @@ import (
 )
 
 func whyCommand(a *App) *cobra.Command {
-	return onLock(&cobra.Command{
+	return onPath(&cobra.Command{
 		Use:   "why PATH",
 		Short: "Say why a lock does not move, and what to do",
 		Long: `Say in three lines why the lock at PATH does not move: the holder, since when it has the lock, and
 whether its process answers; the waiters, and whether they wait in a circle; and what to do next.
 
-Whether the holder's process answers is what the servers say by the word cons: when its
-session was heard of last, and from which address. They say so if the configuration of the
-servers allows that (4lw.commands.whitelist=srvr,cons).
-
-All locks of the ensemble are read to find circles: contenders that wait for each other. A
-circle is only ever possible: the servers do not know which goroutine made a node.`,
-		Example: `  turnstile why /prod/locks/invoice-42`,
-	}, a.why)
+Servers say whether a process answers by the word cons, if their configuration allows it
+(4lw.commands.whitelist=srvr,cons). All locks of the ensemble are read to find circles. A circle
+is only ever possible: the servers do not know which goroutine made a node.`,
+	}, false, a.why)
 }
 
 func (a *App) why(ctx context.Context, p string) error {

@@ -14,13 +14,11 @@ type Clock struct {
 // Note names the difference of the clocks, if it is one that people would wonder at. Otherwise it is empty.
 func (c Clock) Note() string {
 	const most = 2 * time.Second
-	switch skew := c.Skew.Round(time.Second); {
-	case c.Skew > most:
-		return fmt.Sprintf("The clock of this machine is %s behind that of the servers, by which the ages are.", Span(skew))
-	case c.Skew < -most:
-		return fmt.Sprintf("The clock of this machine is %s ahead of that of the servers, by which the ages are.", Span(-skew))
+	if c.Skew.Abs() <= most {
+		return ""
 	}
-	return ""
+	side := map[bool]string{true: "behind that", false: "ahead of that"}[c.Skew > 0]
+	return fmt.Sprintf("The clock of this machine is %s %s of the servers, by which the ages are.", Span(c.Skew.Abs().Round(time.Second)), side)
 }
 
 // Ago returns how long ago a time of the servers was, for people.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // Lock is a directory of contenders.
@@ -107,12 +108,13 @@ func (t *Tree) Read(ctx context.Context, dir string) (l *Lock, err error) {
 	ctx, cancel := t.bounded(ctx, "the list of the children of "+dir)
 	defer cancel()
 	defer func() { err = unreachable(ctx, err) }()
-	names, stat, err := t.children(ctx, dir)
+	var names, prefixes []string
+	var stat *zk.Stat
+	err = t.do(ctx, func(s *session.Session) (err error) { names, stat, err = s.Children(ctx, dir); return err })
 	if err != nil {
 		return nil, err
 	}
 	l = &Lock{Path: dir}
-	var prefixes []string
 	l.Kind, prefixes, l.Others = classify(names)
 	// While leases in Curator's layout are held and nobody asks for more, the servers remove the empty directory of the gate. A
 	// semaphore of this library at the path of the leases has its limit there.
@@ -200,17 +202,18 @@ func (t *Tree) readLimit(ctx context.Context, l *Lock, stat *zk.Stat) error {
 	if l.Kind != Semaphore && !unused || stat.DataLength == 0 {
 		return nil
 	}
-	data, err := t.data(ctx, l.Path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	var said struct {
-		MaxLeases int  `json:"maxLeases"`
-		Default   bool `json:"default"` // the limit is the one that New was given
-	}
-	if err != nil || json.Unmarshal(data, &said) != nil || said.MaxLeases < 1 || said.MaxLeases > math.MaxInt32 {
+	return t.do(ctx, func(s *session.Session) error {
+		data, _, err := s.Get(ctx, l.Path)
+		var said struct {
+			MaxLeases int  `json:"maxLeases"`
+			Default   bool `json:"default"` // the limit is the one that New was given
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode): // all have left
+			return nil
+		case err == nil && json.Unmarshal(data, &said) == nil && said.MaxLeases > 0 && said.MaxLeases <= math.MaxInt32:
+			l.Kind, l.Limit, l.LimitSet = Semaphore, said.MaxLeases, !said.Default
+		}
 		return err
-	}
-	l.Kind, l.Limit, l.LimitSet = Semaphore, said.MaxLeases, !said.Default
-	return nil
+	})
 }

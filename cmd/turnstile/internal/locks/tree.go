@@ -67,16 +67,6 @@ func (t *Tree) do(ctx context.Context, f func(*session.Session) error) error {
 	}
 }
 
-func (t *Tree) children(ctx context.Context, path string) (names []string, stat *zk.Stat, err error) {
-	err = t.do(ctx, func(s *session.Session) (err error) { names, stat, err = s.Children(ctx, path); return err })
-	return names, stat, err
-}
-
-func (t *Tree) data(ctx context.Context, path string) (data []byte, err error) {
-	err = t.do(ctx, func(s *session.Session) (err error) { data, _, err = s.Get(ctx, path); return err })
-	return data, err
-}
-
 // Now asks the servers for their time. They tell it only with a node that was made. So Now makes a node, writes to it and deletes
 // it, in one transaction, which leaves nothing: below the root, or if that is refused, below a directory above the lock, where
 // no contenders are. If all refuse, the clock is the one here.

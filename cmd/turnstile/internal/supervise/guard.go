@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -54,7 +53,7 @@ type report struct {
 	Ended   *syscall.WaitStatus `json:",omitempty"` // the command has ended
 	Left    []string            `json:",omitempty"` // what it has left
 	Gone    bool                `json:",omitempty"` // the command has ended, and no descendant is left
-	Stuck   []string            `json:",omitempty"` // descendants that the guard may not kill, when no others are left
+	Stuck   []string            `json:",omitempty"` // what the guard cannot kill
 }
 
 // Guard is the guard as turnstile sees it. Turnstile alone has the other end of the socket. So the guard reads its end
@@ -64,7 +63,6 @@ type Guard struct {
 	pipe    *os.File
 	reports chan report   // closed after the guard's last report
 	ended   chan struct{} // closed when the guard has ended
-	others  map[int]bool  // the children that turnstile had before: a shell that has become turnstile leaves it its own
 	mu      sync.Mutex    // held while an order is written
 }
 
@@ -74,6 +72,9 @@ type Guard struct {
 // the command has to be in the session of the terminal.
 func StartGuard(streams ...*os.File) (*Guard, error) {
 	program, err := self()
+	if err == nil {
+		err = adopt()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func StartGuard(streams ...*os.File) (*Guard, error) {
 	g := &Guard{
 		pipe:    os.NewFile(uintptr(fds[0]), "guard"),
 		reports: make(chan report, 16), // more than there ever are
-		ended:   make(chan struct{}), others: children(),
+		ended:   make(chan struct{}),
 	}
 	attr := &os.ProcAttr{Files: streams, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithParent(attr.Sys, unix.SIGCONT) // a guard that is stopped when turnstile dies goes on
@@ -124,32 +125,6 @@ func StartGuard(streams ...*os.File) (*Guard, error) {
 		}
 	}()
 	return g, nil
-}
-
-// children returns the children of this process that are not dead.
-func children() map[int]bool {
-	found := make(map[int]bool)
-	if lookAround() != nil {
-		return found
-	}
-	for _, p := range descendants(nil) {
-		if p.parent == os.Getpid() {
-			found[p.pid] = true
-		}
-	}
-	return found
-}
-
-// self returns the path of this program, even if its file was replaced meanwhile.
-func self() (string, error) {
-	const linux = "/proc/self/exe"
-	if _, err := os.Stat(linux); err == nil {
-		return linux, nil
-	}
-	if path, err := os.Executable(); err == nil {
-		return path, nil
-	}
-	return exec.LookPath(os.Args[0]) // Linux without /proc
 }
 
 // Ended returns a channel that is closed when the guard has ended.

@@ -33,8 +33,8 @@ func Helper(free func(note json.RawMessage)) int {
 	KeepIgnored()
 	catch(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
-	_ = adopt() // turnstile tells of an error, as it has the same
-	k := &keeper{pipe: os.NewFile(uintptr(fd), "turnstile"), tree: tree{blind: lookAround() != nil}}
+	_ = adopt() // turnstile has done that too
+	k := &keeper{pipe: os.NewFile(uintptr(fd), "turnstile")}
 	k.run()
 	if k.alone && k.tree.gone() && k.note != nil {
 		letGo()
@@ -123,7 +123,7 @@ func (k *keeper) obey(o order) {
 		k.start(o.Start)
 	}
 	for _, sig := range o.Signals {
-		_, _ = k.tree.signal(sig, o.All)
+		k.tree.signal(sig, o.All)
 	}
 	k.kill = k.kill || o.Kill
 	k.done = k.done || o.Done
@@ -166,21 +166,16 @@ func letGo() {
 
 // tellEnd tells turnstile once that the command has ended, and once that nothing is left. Mostly that is one report.
 func (k *keeper) tellEnd() {
-	var r report
-	gone := k.tree.ended && k.tree.gone()
-	if k.tree.ended && !k.toldEnd {
-		r.Ended = &k.tree.status
-		if !gone {
-			for _, d := range k.tree.descendants() {
-				r.Left = append(r.Left, d.String())
-			}
-		}
+	gone := k.tree.gone()
+	if !k.tree.ended || k.toldEnd && gone == k.toldGone {
+		return
 	}
-	r.Gone = gone && !k.toldGone
-	if r.Ended != nil || r.Gone {
-		k.report(r)
+	r := report{Ended: &k.tree.status, Gone: gone}
+	for _, d := range descendants() {
+		r.Left = append(r.Left, d.String())
 	}
-	k.toldEnd, k.toldGone = k.tree.ended, gone
+	k.report(r)
+	k.toldEnd, k.toldGone = true, gone
 }
 
 // report writes to turnstile. All reports fit into the socket of a turnstile that is stopped.

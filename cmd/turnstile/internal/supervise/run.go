@@ -70,9 +70,6 @@ type Options struct {
 // any case.
 func Run(guard *Guard, c Command, lock Lock, signals *Signals, o Options) (Result, error) {
 	r := &runner{Options: o, lock: lock, guard: guard, signals: signals.c}
-	if err := adopt(); err != nil {
-		r.warn("processes that leave the command's process group are not found, and can outlive the lock", "err", err)
-	}
 	if err := r.ready(); err != nil || r.early != 0 || r.cause != nil {
 		return Result{Status: 128 + int(r.early), Lost: r.cause}, err
 	}
@@ -254,9 +251,8 @@ func (r *runner) step() {
 // hear takes a report of the guard.
 func (r *runner) hear(g report) {
 	if g.Ended != nil {
-		r.ended, r.status, r.left = true, *g.Ended, g.Left
+		r.ended, r.status, r.left, r.gone = true, *g.Ended, g.Left, g.Gone
 	}
-	r.gone = r.gone || g.Gone
 	if g.Stuck != nil { // they cannot be waited for either
 		r.warnStuck(g.Stuck)
 		r.gone = true
@@ -271,7 +267,7 @@ func (r *runner) warnStuck(processes []string) {
 func (r *runner) lonely() {
 	<-r.guard.ended
 	// If the command has ended before, its number can be that of others.
-	t := tree{id: r.group, shared: r.shared, ended: r.ended, others: r.guard.others, blind: lookAround() != nil}
+	t := tree{id: r.group, shared: r.shared, ended: r.ended}
 	for t.reap(); !t.gone(); t.reap() {
 		if stuck := t.kill(); len(stuck) > 0 {
 			r.warnStuck(stuck)
