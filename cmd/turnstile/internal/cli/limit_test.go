@@ -3,11 +3,9 @@ package cli
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Resize lets waiters in, and resize --limit tells the limit and the leases.
@@ -79,13 +77,4 @@ func TestResizeRefuses(t *testing.T) {
 		w.call(t.Context(), "resize", "--", "/test/pool", n).want(t, codeUsage, "is not a number of leases")
 	}
 	w.call(t.Context(), "resize", "/test/pool").want(t, codeUsage, "how many leases")
-}
-
-// The limit of a semaphore that nobody uses is known until servers remove its directory.
-func TestLimitUnused(t *testing.T) {
-	w := newWorld(t, zktest.Start(t, zktest.ContainerCheck(time.Hour)).Addr(), "/test")
-	w.plant(t, "new", "")
-	w.says(t, "resize", "/test/new", "7", "no limit was on the servers before")
-	w.says(t, "resize", "--reset", "/test/new", "5", "the limit is 5, it was 7")
-	w.says(t, "resize", "--limit", "/test/new", "semaphore, 0 of 5 leases taken, 0 holders")
 }

@@ -42,7 +42,7 @@ func (a *App) ls(ctx context.Context, prefix string) error {
 		for _, l := range found.Locks {
 			kind, since := l.Kind.Text(), "-"
 			switch {
-			case l.Kind == locks.Semaphore && l.Limit > 0:
+			case l.Limit > 0:
 				kind = fmt.Sprintf("semaphore %d/%d", l.Taken(), l.Limit)
 			case l.Kind == locks.Curator:
 				kind = fmt.Sprintf("semaphore %d (Curator)", l.Taken())

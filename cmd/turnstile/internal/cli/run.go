@@ -164,8 +164,8 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return cannotStart(err)
 	}
-	signals := supervise.Catch()
-	defer signals.Stop()
+	signals, stop := supervise.Catch()
+	defer stop()
 	guard, err := supervise.StartGuard(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		return cannotStart(err)
@@ -214,8 +214,9 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 		if err != nil {
 			return err
 		}
-		c := supervise.Command{Path: program, Args: command, Env: commandEnv(dir, token, f.tick)}
-		result, err := supervise.Run(guard, c, runLock{lease, s}, signals, supervise.Options{Grace: f.grace, Asked: lease.Revoked(), Log: a.log})
+		result, err := supervise.Run(guard, runLock{lease, s}, signals, supervise.Options{
+			Path: program, Args: command, Env: commandEnv(dir, token, f.tick), Grace: f.grace, Asked: lease.Revoked(), Log: a.log,
+		})
 		return outcome(dir, result, err)
 	}
 	if f.label != "" {
@@ -228,8 +229,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return a.notAcquired(ctx, m, f, path, err)
 	}
-	defer a.release(ctx, lease)
-	return work(lease)
+	return work(lease) // the end of the session releases the lock
 }
 
 // acquire takes the lock that the flags ask for.
@@ -353,16 +353,6 @@ func tokenAndSession(ctx context.Context, m *session.Manager, lease *queue.Lease
 		err = lost
 	}
 	return token, s, err
-}
-
-// release gives the lock up, with whatever became of ctx. Closing the manager takes 5 seconds more at most.
-func (a *App) release(ctx context.Context, l *queue.Lease) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	err := l.Release(ctx)
-	if err != nil && !errors.Is(err, session.ErrLost) && !errors.Is(err, queue.ErrReleasePending) {
-		a.log.Warn("releasing the lock", "err", err)
-	}
 }
 
 // runLock is a lease and its session. It implements supervise.Lock.

@@ -172,41 +172,31 @@ func TestRunKilledAtRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	number := func(file string) int64 {
-		text, _ := os.ReadFile(file)
-		n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		return n
-	}
-	var waits []time.Duration // from the last sign of the holder's command to the next holder
+	var waits []time.Duration // from the kill to the next holder's end
 	for n := range longtest.Pick(3, 150) {
-		dir := t.TempDir()
-		command := strings.ReplaceAll("date +%s%N > DIR/first; echo $$ > DIR/pid; (while :; do date +%s%N > DIR/child; done) & "+
-			"while :; do date +%s%N > DIR/parent; done", "DIR", dir)
-		holder := start(t, addr, "run", path, "--", "sh", "-c", command)
+		j := newJournal(t)
+		holder := start(t, addr, "run", path, "--", "sh", "-c", "echo $$ > "+string(j)+".pid; "+j.forever("A"))
 		zktest.Eventually(t, patience, "a contender", func() bool { return w.contenders(path) == 1 })
-		rival := start(t, addr, "run", path, "--", "sh", "-c", strings.ReplaceAll("date +%s%N > DIR/begin; sleep 0.1; date +%s%N > DIR/end", "DIR", dir))
+		rival := start(t, addr, "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.1; "+j.once("B"))
 		<-time.After(time.Duration(random.IntN(300)) * time.Millisecond)
 		victim := holder.cmd.Process.Pid
 		switch n % 3 {
 		case 1:
 			victim = holder.awaitChild(t, guardName)
 		case 2:
-			victim = pidOf(t, dir+"/pid")
+			victim = pidOf(t, string(j)+".pid")
 		}
+		began := time.Now()
 		_ = syscall.Kill(victim, syscall.SIGKILL)
 		<-holder.ended
 		rival.wait(t, 0)
+		waits = append(waits, time.Since(began))
 		zktest.Eventually(t, patience, "the end of all processes", func() bool {
-			out, _ := exec.Command("pgrep", "-f", dir).Output()
+			out, _ := exec.Command("pgrep", "-f", string(j)).Output()
 			return len(out) == 0
 		})
-		last := max(number(dir+"/first"), number(dir+"/child"), number(dir+"/parent"))
-		begin, end := number(dir+"/begin"), number(dir+"/end")
-		if begin == 0 || end == 0 || last > begin {
-			t.Fatalf("round %d: the holder's command worked until %d, and the next one from %d to %d", n, last, begin, end)
-		}
-		if last > 0 {
-			waits = append(waits, time.Duration(begin-last))
+		if lines := j.lines(t); strings.Trim(strings.Join(lines, ""), "Aa") != "BB" || lines[len(lines)-1] != "B" {
+			t.Fatalf("round %d: the commands have worked at once: %q", n, lines)
 		}
 	}
 	slices.Sort(waits)

@@ -7,32 +7,10 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// startUnread starts turnstile with a standard error that is a full pipe, which nobody reads.
-func startUnread(t *testing.T, args ...string) *process {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close(); w.Close() })
-	for _, size := range []int{4096, 1} {
-		_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		for err = nil; err == nil; {
-			_, err = w.Write(make([]byte, size))
-		}
-	}
-	// A shell makes pipes that block.
-	if err := syscall.SetNonblock(int(w.Fd()), false); err != nil {
-		t.Fatal(err)
-	}
-	return startWith(t, server(t), nil, w, args...)
-}
 
 // startWith starts turnstile with streams of the test's own.
 func startWith(t *testing.T, server string, stdout, stderr *os.File, args ...string) *process {
@@ -41,18 +19,6 @@ func startWith(t *testing.T, server string, stdout, stderr *os.File, args ...str
 	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	p.begin(t, server)
 	return p
-}
-
-// If nobody reads the standard error, a command whose lock is lost is told to end all the same.
-func TestRunUnreadNodeDeleted(t *testing.T) {
-	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	p := startUnread(t, "run", path, "--", "sh", "-c",
-		"exec 2>/dev/null; trap '"+j.once("term")+"; exit 0' TERM; "+j.once("A")+"; while :; do sleep 0.02; done")
-	j.await(t, "A")
-	testserver.Delete(t, path, testserver.Children(t, path)[0])
-	j.await(t, "term")
-	p.wait(t, codeLost)
 }
 
 // A pipe that nobody reads any more, as after "| head" or the end of a logger, ends neither turnstile nor its command: not

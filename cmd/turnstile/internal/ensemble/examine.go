@@ -27,7 +27,6 @@ type Report struct {
 	Path     string   // with the chroot
 	Tried    string   // the directory in which rights were tried
 	Refused  []string // what this identity may not do there
-	Old      bool     // the servers know no containers
 
 	Asked  time.Duration // the session timeout
 	Listed int           // servers in --zk
@@ -71,7 +70,7 @@ type probe struct {
 }
 
 // Examine examines the servers. All nodes that it makes are gone when it returns, or go with their sessions: they are
-// ephemeral, or containers that servers remove. It fails with ctx's error only.
+// ephemeral. It fails with ctx's error only.
 func Examine(ctx context.Context, plan Plan) (*Report, error) {
 	servers, chroot := Split(plan.Connect)
 	r := &Report{Path: "/" + strings.Trim(chroot+plan.Path, "/"), Asked: plan.Timeout, Listed: len(servers)}
@@ -198,30 +197,18 @@ func (r *Report) tryRights(ctx context.Context, s *session.Session) {
 		}
 	}
 	r.Tried = dir
-	refused := func(err error, what string) bool {
+	refused := func(err error, what string) {
 		if errors.Is(err, zk.ErrNoAuth) {
 			r.Refused = append(r.Refused, what)
 		}
-		return err != nil
 	}
 	_, _, err := s.Children(ctx, dir)
 	refused(err, "list")
 	results, err := touch(ctx, s, r.node())
 	if len(results) == 2 && errors.Is(results[1].Error, zk.ErrNoAuth) { // the create was not refused
 		refused(results[1].Error, "delete nodes in")
-	} else if refused(err, "create nodes in") {
-		return
-	}
-	container := r.node()
-	_, err = s.Create(ctx, container, nil, session.Container)
-	switch {
-	case err == nil:
-		// Servers remove a container only if it has had a child.
-		_, _ = s.Enter(ctx, session.NewNode{Dir: container, Name: "child", Fixed: true})
-		_ = s.Delete(ctx, container+"/child", -1)
-		_ = s.Delete(ctx, container, -1)
-	case !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, zk.ErrConnectionClosed) && !errors.Is(err, session.ErrLost):
-		r.Old = true
+	} else {
+		refused(err, "create nodes in")
 	}
 }
 

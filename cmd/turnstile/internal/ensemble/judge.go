@@ -18,9 +18,6 @@ func (r *Report) judge() {
 		for _, what := range r.Refused {
 			r.problem("This identity may not %s %s, which locks at %s need. Set --auth, or change the access control list.", what, r.Tried, r.Path)
 		}
-		if r.Old {
-			r.problem("The servers know no containers, which locks need: they are older than ZooKeeper 3.5.5, or not ZooKeeper. Upgrade them.")
-		}
 		r.judgeEnsemble(usable)
 		r.judgeTimes(usable)
 	}
@@ -119,9 +116,6 @@ func (r *Report) judgeTimes(usable []Server) {
 	for _, s := range usable {
 		if s.Granted != r.Asked {
 			r.warn("%s grants a session timeout of %v, not the %v asked for. minSessionTimeout and maxSessionTimeout of the server bound it.", s.Name, s.Granted, r.Asked)
-		}
-		if s.Granted != usable[0].Granted {
-			r.warn("%s and %s have different limits of session timeouts. Give all servers the same.", usable[0].Name, s.Name)
 		}
 		if s.Write.P99 > s.Granted/slowWrite {
 			r.warn("%s is slow: the slowest writes took %v (p99). Sessions of %v are lost when writes take a fifth of that time. Look at the disk of the leader.",

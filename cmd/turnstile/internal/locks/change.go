@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -92,22 +93,13 @@ func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Sessi
 // as Read does.
 func (t *Tree) WaitGone(ctx context.Context, c Contender) error {
 	for {
-		s, err := t.m.Session(ctx)
-		if err != nil {
-			return err
-		}
-		_, stat, w, err := s.Watch(ctx, c.Path)
-		switch {
-		case errors.Is(err, zk.ErrNoNode), err == nil && stat.Czxid != c.Token:
-			return nil
-		case errors.Is(err, session.ErrLost), errors.Is(err, zk.ErrConnectionClosed) && ctx.Err() == nil:
-			continue
-		case err != nil:
+		var stat *zk.Stat
+		err := t.do(ctx, func(s *session.Session) (err error) { stat, err = s.Exists(ctx, c.Path); return err })
+		if err != nil || stat == nil || stat.Czxid != c.Token {
 			return err
 		}
 		select {
-		case <-w.Done():
-		case <-s.Done():
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

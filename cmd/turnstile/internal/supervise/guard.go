@@ -3,14 +3,12 @@
 package supervise
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -40,9 +38,8 @@ type order struct {
 
 // start is an order to start the command, unless the time of Until is over. The guard answers with Started, Late or Failed.
 type start struct {
-	Path      []byte // bytes, since JSON would change what is not UTF-8
-	Args, Env [][]byte
-	Group     int // the process group; 0: a new one
+	Path, Args, Env []byte // lists have a zero byte between; as texts, JSON would change what is not UTF-8
+	Group           int    // the process group; 0: a new one
 }
 
 // report is a line from the guard to turnstile. One field is set, or Ended with Left and Gone.
@@ -168,13 +165,4 @@ func clock() time.Duration {
 		return 0
 	}
 	return time.Duration(t.Nano())
-}
-
-// texts and bytesOf convert between strings and what JSON leaves as it is.
-func texts(all [][]byte) []string {
-	return strings.Split(string(bytes.Join(all, []byte{0})), "\x00")
-}
-
-func bytesOf(all []string) [][]byte {
-	return bytes.Split([]byte(strings.Join(all, "\x00")), []byte{0})
 }

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -137,8 +138,8 @@ func (k *keeper) start(s *start) {
 		k.report(report{Late: true})
 		return
 	}
-	path, args := string(s.Path), texts(s.Args)
-	with := &syscall.ProcAttr{Files: []uintptr{0, 1, 2}, Env: texts(s.Env), Sys: attr}
+	path, args, env := string(s.Path), strings.Split(string(s.Args), "\x00"), strings.Split(string(s.Env), "\x00")
+	with := &syscall.ProcAttr{Files: []uintptr{0, 1, 2}, Env: env, Sys: attr}
 	pid, _, err := syscall.StartProcess(path, args, with)
 	if errors.Is(err, unix.ENOEXEC) { // a script without a line "#!": a shell starts it in this way
 		pid, _, err = syscall.StartProcess("/bin/sh", append([]string{"sh", path}, args[1:]...), with)

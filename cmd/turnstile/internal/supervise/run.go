@@ -8,18 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// Command is what to run.
-type Command struct {
-	Path string   // of the program
-	Args []string // the first is the program's name
-	Env  []string
-}
 
 // Lock is the lock under which a command runs.
 type Lock interface {
@@ -50,8 +44,11 @@ var (
 	errEnding = errors.New("no server has answered in time, and the lock's lease was about to end")
 )
 
-// Options of Run.
+// Options say what to run, and how.
 type Options struct {
+	Path  string   // of the program
+	Args  []string // the first is the program's name
+	Env   []string
 	Grace time.Duration   // 0: the default
 	Asked <-chan struct{} // closed when somebody asks for the lock: the command and its descendants are ended then
 	Log   *slog.Logger    // warnings tell people what happens to the command
@@ -68,12 +65,12 @@ type Options struct {
 //
 // The error matches [ErrStart] if the command could not be started. The lock stays the caller's in
 // any case.
-func Run(guard *Guard, c Command, lock Lock, signals *Signals, o Options) (Result, error) {
-	r := &runner{Options: o, lock: lock, guard: guard, signals: signals.c}
+func Run(guard *Guard, lock Lock, signals <-chan os.Signal, o Options) (Result, error) {
+	r := &runner{Options: o, lock: lock, guard: guard, signals: signals}
 	if err := r.ready(); err != nil || r.early != 0 || r.cause != nil {
 		return Result{Status: 128 + int(r.early), Lost: r.cause}, err
 	}
-	if err := r.start(c); err != nil || r.cause != nil {
+	if err := r.start(); err != nil || r.cause != nil {
 		return Result{Lost: r.cause}, err
 	}
 	for lost := lock.Done(); !r.gone; {
@@ -163,8 +160,8 @@ func (r *runner) ready() error {
 
 // start has the guard start the command. On a terminal, it is in turnstile's own process group: so it can read from the terminal,
 // and Ctrl-C and Ctrl-Z reach it as they do without turnstile.
-func (r *runner) start(c Command) error {
-	s := &start{Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env)}
+func (r *runner) start() error {
+	s := &start{Path: []byte(r.Path), Args: []byte(strings.Join(r.Args, "\x00")), Env: []byte(strings.Join(r.Env, "\x00"))}
 	if _, err := Foreground(); err == nil {
 		r.shared, s.Group = true, unix.Getpgrp()
 	}
@@ -178,7 +175,7 @@ func (r *runner) start(c Command) error {
 	}
 	switch {
 	case g.Failed != 0:
-		return fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: c.Path, Err: g.Failed})
+		return fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: r.Path, Err: g.Failed})
 	case g.Late:
 		r.cause = errEnding
 	case g.Started == 0:

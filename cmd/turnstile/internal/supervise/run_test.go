@@ -4,7 +4,6 @@ package supervise
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -60,12 +59,13 @@ func run(t *testing.T, lock Lock, o Options, args ...string) (Result, error) {
 		t.Fatal(err)
 	}
 	defer guard.Close()
-	signals := Catch()
-	defer signals.Stop()
+	signals, stop := Catch()
+	defer stop()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return Run(guard, Command{Path: args[0], Args: args, Env: os.Environ()}, lock, signals, o)
+	o.Path, o.Args, o.Env = args[0], args, os.Environ()
+	return Run(guard, lock, signals, o)
 }
 
 // Run starts no command for a lock that is lost already or asked for, nor with a grace period that does not fit. It waits until
@@ -108,37 +108,20 @@ func TestRunStarts(t *testing.T) {
 
 // A signal that came before the command does not get lost: the command does not start.
 func TestSignalBefore(t *testing.T) {
-	signals := Catch()
-	defer signals.Stop()
+	signals, stop := Catch()
+	defer stop()
 	if err := unix.Kill(unix.Getpid(), unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(signals.c) == 0; {
+	for deadline := time.Now().Add(20 * time.Second); len(signals) == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the signal does not come")
 		}
 	}
 	// There is no guard, so the attempt to start a command would panic.
-	got, err := Run(nil, Command{Path: "/nonsense"}, &fakeLock{left: always(9 * time.Second)}, signals, Options{Log: slog.New(slog.DiscardHandler)})
+	got, err := Run(nil, &fakeLock{left: always(9 * time.Second)}, signals, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil || got.Status != 128+int(unix.SIGTERM) || got.Started {
 		t.Errorf("%+v, %v: want the status of SIGTERM", got, err)
-	}
-}
-
-// An error of execve is the error of Run. A script without a first line "#!" is none.
-func TestRunCannotStart(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("exit $1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{file, file + "-nonsense", "/"} {
-		got, err := run(t, &fakeLock{left: always(9 * time.Second)}, Options{}, path, "7")
-		switch {
-		case path == file && (err != nil || got.Status != 7):
-			t.Errorf("%+v, %v: want status 7", got, err)
-		case path != file && (!errors.Is(err, ErrStart) || !strings.Contains(err.Error(), fmt.Sprintf("exec %s: ", path))):
-			t.Errorf("%s: %+v, %v: want ErrStart", path, got, err)
-		}
 	}
 }
 
@@ -173,5 +156,20 @@ func TestKeeperLate(t *testing.T) {
 		if string(text[:n]) != "{\"Late\":true}\n" || k.tree.id != 0 {
 			t.Errorf("%s: %q: want a report that it is late", what, text[:n])
 		}
+	}
+}
+
+// blocked is a standard error that nobody reads.
+type blocked chan struct{}
+
+func (b blocked) Write(p []byte) (int, error) { <-b; return len(p), nil }
+
+// A command is ended although nobody reads the warnings about it.
+func TestRunWarnsNobody(t *testing.T) {
+	b := make(blocked)
+	defer close(b)
+	got, err := run(t, &fakeLock{left: always(9 * time.Second)}, Options{Log: slog.New(slog.NewTextHandler(b, nil))}, "/bin/sh", "-c", "sleep 1000 & exit 3")
+	if err != nil || got.Status != 3 || got.Lost != nil {
+		t.Errorf("%+v, %v: want status 3", got, err)
 	}
 }

@@ -29,20 +29,17 @@ func KeepIgnored() {
 	}
 }
 
-// Signals catches the signals that turnstile passes on to a command.
-type Signals struct{ c chan os.Signal }
-
-// Catch begins to catch them. A caller that does so before it waits for a lock
-// misses none between the wait and the command. The caller must call Stop.
+// Catch begins to catch the signals that turnstile passes on to a command. A caller that does so before it waits for a lock
+// misses none between the wait and the command. The caller must call stop.
 //
 // From then on, no SIGPIPE ends the process either: by default the Go runtime ends a process that writes to a standard error
 // which nobody reads any more, and a mere warning would cost the lock.
-func Catch() *Signals {
+func Catch() (signals chan os.Signal, stop func()) {
 	catch(make(chan os.Signal, 1), unix.SIGPIPE)
-	s := &Signals{make(chan os.Signal, 64)}
-	catch(s.c, early...)
-	catch(s.c, later...)
-	return s
+	signals = make(chan os.Signal, 64)
+	catch(signals, early...)
+	catch(signals, later...)
+	return signals, func() { signal.Stop(signals) }
 }
 
 // catch leaves out signals that are ignored, as by nohup. Signals that are of no use to this process are caught and not
@@ -54,6 +51,3 @@ func catch(c chan<- os.Signal, signals ...syscall.Signal) {
 		}
 	}
 }
-
-// Stop ends the catching.
-func (s *Signals) Stop() { signal.Stop(s.c) }
