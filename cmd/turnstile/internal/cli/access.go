@@ -18,8 +18,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// If turnstile is killed, its guard deletes the contender's node when the command and its descendants are dead. So the next contender
-// need not wait until the session times out. For that, the guard knows each session before turnstile contends in it.
+// If turnstile is killed, its guard deletes the contender's node when the command and its descendants are dead. So the next
+// contender need not wait until the session times out. For that, the guard knows each session before turnstile contends in it.
 
 // estate is what a turnstile that has died leaves to its guard.
 type estate struct {

@@ -81,7 +81,8 @@ func (a *App) inherited(ctx context.Context, m *session.Manager, lock string) ([
 // refused gives an error of the servers about a node its exit status, and says which rights the client needs there.
 func refused(at, rights string, err error) error {
 	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
-		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse a request. This client needs %s there. See --auth and --auth-file: %w", clean(at), rights, err))
+		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse a request. This client needs %s there. See --auth and --auth-file: %w",
+			clean(at), rights, err))
 	}
 	return err
 }

@@ -70,7 +70,8 @@ with programs that use the Go library github.com/turnstile-go/turnstile, and Apa
 	cmd.SetErr(a.Err)
 	a.globalFlags(cmd.PersistentFlags())
 	for _, command := range []func(*App) *cobra.Command{
-		runCommand, lsCommand, showCommand, whyCommand, jobsCommand, watchCommand, breakCommand, checkCommand, resizeCommand, versionCommand,
+		runCommand, lsCommand, showCommand, whyCommand, jobsCommand, watchCommand, breakCommand, checkCommand, resizeCommand,
+		versionCommand,
 	} {
 		cmd.AddCommand(command(a))
 	}

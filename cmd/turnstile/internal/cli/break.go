@@ -160,12 +160,12 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Con
 		whoCell(c), does, clean(l.Path), locks.Span(f.wait)))
 }
 
-// restorerName is argument 0 of a process that writes the data of a contender back when break has asked it in vain, or was killed. Its
-// other arguments are those of break.
+// restorerName is argument 0 of a process that writes the data of a contender back when break has asked it in vain, or was
+// killed. Its other arguments are those of break.
 const restorerName = "turnstile-break"
 
-// restoreLater starts a process that restores the data of a contender as soon as restore is called, or this process is killed. With
-// forget it does nothing.
+// restoreLater starts a process that restores the data of a contender as soon as restore is called, or this process is
+// killed. With forget it does nothing.
 func (a *App) restoreLater(c locks.Contender) (restore, forget func()) {
 	program, err := os.Executable()
 	cmd := &exec.Cmd{Path: program, Args: append([]string{restorerName}, a.args...), Stderr: os.Stderr}
@@ -203,8 +203,8 @@ func (a *App) restore(ctx context.Context) error {
 	return t.Restore(ctx, locks.Contender{Contender: what})
 }
 
-// force deletes the node, after a question. If the contender has got the lock meanwhile, nothing is deleted: the operator has agreed
-// to break a waiter.
+// force deletes the node, after a question. If the contender has got the lock meanwhile, nothing is deleted: the operator
+// has agreed to break a waiter.
 func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Contender, f breakFlags) error {
 	a.introduce(ctx, t, l, c)
 	a.print("  %s", strings.ReplaceAll(consequence(l.Kind, c), "\n", "\n  "))

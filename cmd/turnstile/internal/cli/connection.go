@@ -19,7 +19,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// connection says how to reach the servers. Its flags have the names that users of etcdctl know. The guard of run gets it as JSON.
+// connection says how to reach the servers. Its flags have the names that users of etcdctl know. The guard of run gets it
+// as JSON.
 type connection struct {
 	Servers           string
 	Timeout, Connect  time.Duration
@@ -82,8 +83,8 @@ func (a *App) again(words ...string) string {
 // identity is one identity for the servers. The scheme sasl is proved by SASL, with DIGEST-MD5: sasl:user:password.
 type identity struct{ scheme, credential string }
 
-// identities returns the identities of all flags. Its errors do not contain credentials. Empty lines, and those that begin with #,
-// are comments. Editors of Windows put a byte order mark in front, and a carriage return behind each line.
+// identities returns the identities of all flags. Its errors do not contain credentials. Empty lines, and those that begin
+// with #, are comments. Editors of Windows put a byte order mark in front, and a carriage return behind each line.
 func (c *connection) identities() (all []identity, err error) {
 	parse := func(source, text string) error {
 		n := 0

@@ -36,7 +36,8 @@ func (a *App) ls(ctx context.Context, prefix string) error {
 	case err != nil:
 		return a.plain(prefix, err)
 	case len(found.Locks) == 0:
-		a.say("No lock at %s or below it is in use, as far as it was read (%s).", prefix, count(found.Read-len(found.Unread), "directory", "directories"))
+		a.say("No lock at %s or below it is in use, as far as it was read (%s).",
+			prefix, count(found.Read-len(found.Unread), "directory", "directories"))
 	default:
 		now, table := t.Now(ctx, found.Locks[0].Path), newTable("PATH", "KIND", "HOLDER", "QUEUED", "WAITING")
 		for _, l := range found.Locks {

@@ -52,8 +52,8 @@ a resize: from then on the number in the programs counts again, which is LEASES.
 	return cmd
 }
 
-// resize sets the limit of a semaphore, or shows it if n is 0. It refuses what is no semaphore. A directory without contenders can
-// become one.
+// resize sets the limit of a semaphore, or shows it if n is 0. It refuses what is no semaphore. A directory without
+// contenders can become one.
 func (a *App) resize(ctx context.Context, p string, n int, reset bool) error {
 	limited, cancel := context.WithTimeoutCause(ctx, a.connection.Timeout+2*a.connection.Connect, locks.ErrUnreachable)
 	defer cancel()

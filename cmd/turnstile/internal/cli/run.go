@@ -288,7 +288,8 @@ func (a *App) busy(ctx context.Context, m *session.Manager, path string, err err
 	defer cancel()
 	t := locks.NewTree(m)
 	if l, readErr := t.Read(limited, path); readErr == nil && len(l.Holders()) > 0 {
-		err = fmt.Errorf("%s is held by %s, in the queue for %s; %s", clean(path), holderText(l), t.Now(limited, path).Ago(l.Holders()[0].Since), waiting(l.Waiting(), ""))
+		age := t.Now(limited, path).Ago(l.Holders()[0].Since)
+		err = fmt.Errorf("%s is held by %s, in the queue for %s; %s", clean(path), holderText(l), age, waiting(l.Waiting(), ""))
 	}
 	return withCode(codeBusy, err)
 }
@@ -311,8 +312,8 @@ func outcome(path string, result supervise.Result, err error) error {
 	return nil
 }
 
-// find returns the path of a command's program, as env, timeout and shells find it: an element of PATH that is empty or relative
-// counts, and without the variable PATH the system's own directories do.
+// find returns the path of a command's program, as env, timeout and shells find it: an element of PATH that is empty or
+// relative counts, and without the variable PATH the system's own directories do.
 func find(name string) (string, error) {
 	if _, known := os.LookupEnv("PATH"); !known {
 		_ = os.Setenv("PATH", "/bin:/usr/bin")

@@ -50,8 +50,8 @@ var strays = map[string]string{
 	"main thread": threadEnv + `=$JOURNAL setsid ` + os.Args[0] + ` & while ! grep -qs a $JOURNAL; do sleep 0.02; done`,
 }
 
-// Whatever happens to turnstile, its guard or the servers, the command and all of its descendants have ended when the next holder's
-// command begins, also those that ignore SIGTERM and have left the command's group.
+// Whatever happens to turnstile, its guard or the servers, the command and all of its descendants have ended when the next
+// holder's command begins, also those that ignore SIGTERM and have left the command's group.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	type row struct {

@@ -138,8 +138,8 @@ func TestTickOfLocalDays(t *testing.T) {
 	}
 }
 
-// A tick that is left out is told: by the status and by a message, if a later one has begun, and if its name is that of a tick which
-// was done long ago.
+// A tick that is left out is told: by the status and by a message, if a later one has begun, and if its name is that of a
+// tick which was done long ago.
 func TestRunOnceLeftOut(t *testing.T) {
 	t.Parallel()
 	path := testserver.Path(t)

@@ -163,8 +163,8 @@ func TestRunNoRoom(t *testing.T) {
 	}
 }
 
-// A turnstile, its guard and its command are killed at random moments. No process survives, no two commands work at once, and the
-// next holder need not wait for the end of a session: these last for 20 minutes.
+// A turnstile, its guard and its command are killed at random moments. No process survives, no two commands work at once,
+// and the next holder need not wait for the end of a session: these last for 20 minutes.
 func TestRunKilledAtRandom(t *testing.T) {
 	longtest.Only(t)
 	addr, w := patientServer(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// onTerminal starts a program, such as a shell that starts turnstile, as a shell would in a terminal. What the terminal shows comes
-// into the process's stdout.
+// onTerminal starts a program, such as a shell that starts turnstile, as a shell would in a terminal. What the terminal
+// shows comes into the process's stdout.
 func onTerminal(t *testing.T, program string, args ...string) (p *process, keyboard *os.File) {
 	t.Helper()
 	keyboard, screen := openPTY(t)
@@ -72,7 +72,8 @@ func press(t *testing.T, keyboard *os.File, keys string) {
 	}
 }
 
-// A command can read from the terminal that turnstile was started in. Ctrl-C ends it, and the script that has started turnstile.
+// A command can read from the terminal that turnstile was started in. Ctrl-C ends it, and the script that has started
+// turnstile.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a; echo got $a; read a'; echo status $?; "

@@ -119,7 +119,8 @@ func (a *App) room() int {
 	return n
 }
 
-// onPath completes a command whose argument is the path of a lock, or of a directory if root, which is the root if it is left out.
+// onPath completes a command whose argument is the path of a lock, or of a directory if root, which is the root if it is
+// left out.
 func onPath(cmd *cobra.Command, root bool, do func(ctx context.Context, path string) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	if root {

@@ -130,11 +130,11 @@ type Seen struct {
 // consLine is a line of the answer to cons: the client, the session, its timeout, and when it was answered last.
 var consLine = regexp.MustCompile(`(?m)^ */(\S+?)\[.*\bsid=(0x[0-9a-f]+),.*\bto=([0-9]+),.*\blresp=([0-9]+),`)
 
-// LastSeen asks all servers for the connection of a session, by the word cons. seen is nil if none has it. asked is how many
-// servers have answered, of all.
+// LastSeen asks all servers for the connection of a session, by the word cons. seen is nil if none has it. asked is how
+// many servers have answered, of all.
 //
-// A server stamps the last answer to each client by a clock that starts with it, and has no word for that clock. So LastSeen opens a
-// session of its own first, and counts from the stamp of that.
+// A server stamps the last answer to each client by a clock that starts with it, and has no word for that clock. So
+// LastSeen opens a session of its own first, and counts from the stamp of that.
 func LastSeen(ctx context.Context, connect string, opts []session.Option, cfg *tls.Config, id int64) (seen *Seen, asked, all int) {
 	servers, _ := Split(connect)
 	targets := resolve(ctx, servers)

@@ -18,9 +18,9 @@ var (
 	ErrUnclear  = errors.New("the node is gone: it was deleted, or the contender left at the same moment")
 )
 
-// Delete deletes the node of a contender. If the node is not there any more, Delete fails with [ErrGone]. If another node is at its
-// path, Delete leaves that node there and fails with [ErrReplaced]. If one of the two is the case after the reply to a delete was
-// lost, Delete fails with [ErrUnclear]. Otherwise it fails as Read does.
+// Delete deletes the node of a contender. If the node is not there any more, Delete fails with [ErrGone]. If another node
+// is at its path, Delete leaves that node there and fails with [ErrReplaced]. If one of the two is the case after the reply
+// to a delete was lost, Delete fails with [ErrUnclear]. Otherwise it fails as Read does.
 func (t *Tree) Delete(ctx context.Context, c Contender) error {
 	sent := false
 	err := t.change(ctx, c, func(s *session.Session, stat *zk.Stat, _ []byte) error {

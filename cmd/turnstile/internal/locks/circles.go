@@ -44,8 +44,8 @@ func Circle(l *Lock, all []*Lock) []Wait {
 	return nil
 }
 
-// stuck returns the waits of contenders that may wait for each other in a circle, or wait behind one: none of them gets its lock,
-// even if all others go on and give theirs up.
+// stuck returns the waits of contenders that may wait for each other in a circle, or wait behind one: none of them gets its
+// lock, even if all others go on and give theirs up.
 func stuck(all []*Lock) (out []Wait) {
 	waits := map[int64][]Contender{} // by session: what waits, of those that may be stuck
 	for _, l := range all {
@@ -96,8 +96,8 @@ func (l *Lock) behind(i int, stays func(Contender) bool) (ahead []Contender) {
 	return ahead
 }
 
-// sameTask reports whether two contenders of one session may be those of one task. At one lock that is not so if they do not say it:
-// goroutines of one process contend for it.
+// sameTask reports whether two contenders of one session may be those of one task. At one lock that is not so if they do
+// not say it: goroutines of one process contend for it.
 func sameTask(a, b Contender) bool {
 	one, other := taskName(a), taskName(b)
 	if path.Dir(a.Path) == path.Dir(b.Path) {

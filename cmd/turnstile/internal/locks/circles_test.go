@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// queueOf builds a lock from words such as "1", "2:label", "3*2" (two leases), "4r" and "5w" (modes). They are sessions, 0 that of
-// a node that was made by hand. The first holds of them hold.
+// queueOf builds a lock from words such as "1", "2:label", "3*2" (two leases), "4r" and "5w" (modes). They are sessions, 0
+// that of a node that was made by hand. The first holds of them hold.
 func queueOf(kind Kind, path string, limit, holds int, words ...string) *Lock {
 	l := &Lock{Path: path, Kind: kind, Limit: limit}
 	for i, word := range words {

@@ -72,8 +72,8 @@ func parse(name string) (queue.Node, bool) {
 	return queue.ParseNode(name, prefixElect, prefixElectLatch)
 }
 
-// classify returns the kind of lock whose directory has these children, the prefixes of its contenders, and the children that are
-// none, sorted.
+// classify returns the kind of lock whose directory has these children, the prefixes of its contenders, and the children
+// that are none, sorted.
 func classify(names []string) (kind Kind, prefixes, others []string) {
 	var found []string
 	for _, name := range names {

@@ -168,8 +168,8 @@ func (t *Tree) contenders(ctx context.Context, dir string, rule *queue.Kind) (ou
 	return out, err
 }
 
-// readCurator reads a semaphore in Curator's layout, whose limit is not on the servers. Contenders wait for a gate, a mutex in a
-// directory of its own, and make a lease while they have it.
+// readCurator reads a semaphore in Curator's layout, whose limit is not on the servers. Contenders wait for a gate, a mutex
+// in a directory of its own, and make a lease while they have it.
 func (t *Tree) readCurator(ctx context.Context, l *Lock) (err error) {
 	l.Contenders, err = t.contenders(ctx, path.Join(l.Path, curatorLeases), rule(Mutex, []string{queue.PrefixLease}, 0))
 	if err != nil {

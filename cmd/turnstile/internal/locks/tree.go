@@ -67,9 +67,9 @@ func (t *Tree) do(ctx context.Context, f func(*session.Session) error) error {
 	}
 }
 
-// Now asks the servers for their time. They tell it only with a node that was made. So Now makes a node, writes to it and deletes
-// it, in one transaction, which leaves nothing: below the root, or if that is refused, below a directory above the lock, where
-// no contenders are. If all refuse, the clock is the one here.
+// Now asks the servers for their time. They tell it only with a node that was made. So Now makes a node, writes to it and
+// deletes it, in one transaction, which leaves nothing: below the root, or if that is refused, below a directory above the
+// lock, where no contenders are. If all refuse, the clock is the one here.
 func (t *Tree) Now(ctx context.Context, lock string) Clock {
 	ctx, cancel := t.bounded(ctx, "the time")
 	defer cancel()

@@ -1,5 +1,5 @@
-// Packagefiles writes files of a package of turnstile, which are made of the help: DIR/man and DIR/completions. .ci/packages calls
-// it, and so may other makers of packages:
+// Packagefiles writes files of a package of turnstile, which are made of the help: DIR/man and DIR/completions.
+// .ci/packages calls it, and so may other makers of packages:
 //
 //	go run ./internal/packagefiles VERSION SECONDS DIR
 //

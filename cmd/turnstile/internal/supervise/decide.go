@@ -27,9 +27,9 @@ const (
 	idlePart = 8
 )
 
-// NewLimits returns the limits for a grace period and the session timeout that the servers have granted. 0 stands for the default,
-// a fifth of the timeout. If the grace period does not fit the timeout, NewLimits fails, and returns the limits with the nearest
-// one that does: those are for a command that runs already.
+// NewLimits returns the limits for a grace period and the session timeout that the servers have granted. 0 stands for the
+// default, a fifth of the timeout. If the grace period does not fit the timeout, NewLimits fails, and returns the limits
+// with the nearest one that does: those are for a command that runs already.
 func NewLimits(grace, timeout time.Duration) (Limits, error) {
 	if grace == 0 {
 		grace = timeout / DefaultGrace

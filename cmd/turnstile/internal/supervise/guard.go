@@ -127,8 +127,8 @@ func StartGuard(streams ...*os.File) (*Guard, error) {
 // Ended returns a channel that is closed when the guard has ended.
 func (g *Guard) Ended() <-chan struct{} { return g.ended }
 
-// Note tells the guard what the function that [Helper] was given gets if turnstile dies, once the command and its descendants are
-// dead. The latest note counts. It gets through even if turnstile dies as soon as Note has returned.
+// Note tells the guard what the function that [Helper] was given gets if turnstile dies, once the command and its
+// descendants are dead. The latest note counts. It gets through even if turnstile dies as soon as Note has returned.
 func (g *Guard) Note(what json.RawMessage) { g.tell(order{Note: what}) }
 
 // tellTime bounds how long an order is written. The orders of hours fit into the socket.

@@ -19,8 +19,8 @@ import (
 // IsHelper reports whether this process is a guard. Then it must call [Helper] and nothing else.
 func IsHelper() bool { return len(os.Args) == 2 && os.Args[0] == guardName }
 
-// Helper is the whole life of a guard. It returns the exit status. Free is called with the latest note if turnstile has died, when
-// the command and its descendants are dead. It is not called if a process may be left that works under the lock.
+// Helper is the whole life of a guard. It returns the exit status. Free is called with the latest note if turnstile has
+// died, when the command and its descendants are dead. It is not called if a process may be left that works under the lock.
 func Helper(free func(note json.RawMessage)) int {
 	// The command dies with the thread that has started it: see keeper.start.
 	runtime.LockOSThread()

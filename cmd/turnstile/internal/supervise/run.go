@@ -124,8 +124,8 @@ type runner struct {
 	cause  error // of the loss
 }
 
-// ready waits until the lock is certain for long enough to start a command. The heartbeats of a session see to that soon after its
-// first lock, unless the servers answer too slowly.
+// ready waits until the lock is certain for long enough to start a command. The heartbeats of a session see to that soon
+// after its first lock, unless the servers answer too slowly.
 func (r *runner) ready() error {
 	_, first := r.lock.Remaining()
 	for late := time.After(first); ; {
@@ -158,8 +158,8 @@ func (r *runner) ready() error {
 	}
 }
 
-// start has the guard start the command. On a terminal, it is in turnstile's own process group: so it can read from the terminal,
-// and Ctrl-C and Ctrl-Z reach it as they do without turnstile.
+// start has the guard start the command. On a terminal, it is in turnstile's own process group: so it can read from the
+// terminal, and Ctrl-C and Ctrl-Z reach it as they do without turnstile.
 func (r *runner) start() error {
 	s := &start{Path: []byte(r.Path), Args: []byte(strings.Join(r.Args, "\x00")), Env: []byte(strings.Join(r.Env, "\x00"))}
 	if _, err := Foreground(); err == nil {
@@ -188,7 +188,8 @@ func (r *runner) start() error {
 	return nil
 }
 
-// look looks at the lock and the command. What it returns depends on nothing that was seen before turnstile was stopped, if it was.
+// look looks at the lock and the command. What it returns depends on nothing that was seen before turnstile was stopped, if
+// it was.
 func (r *runner) look() (Limits, view) {
 	v := view{now: clock(), told: r.told, running: !r.ended, give: r.give}
 	left, timeout := r.lock.Remaining()

@@ -19,8 +19,8 @@ const clockID = unix.CLOCK_BOOTTIME
 // adopts says that a process can become the parent of descendants whose own parent has ended.
 const adopts = true
 
-// adopt makes this process the parent of all descendants whose own parent has ended. In a PID namespace without a /proc of its own,
-// the numbers there are those of another namespace, in which they stand for other processes.
+// adopt makes this process the parent of all descendants whose own parent has ended. In a PID namespace without a /proc of
+// its own, the numbers there are those of another namespace, in which they stand for other processes.
 func adopt() error {
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
@@ -50,8 +50,8 @@ type process struct {
 
 func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.name) }
 
-// descendants returns all descendants of this process that are not dead. It looks into no more directories than it has to: there can
-// be many, and little time.
+// descendants returns all descendants of this process that are not dead. It looks into no more directories than it has to:
+// there can be many, and little time.
 func descendants() (found []process) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -99,9 +99,9 @@ func parseStat(stat []byte) (p process, ok bool) {
 	return p, true
 }
 
-// ignoredByParent returns the mask of the signals that the parent of this process ignores, if the parent is a shell ("trap ” TERM")
-// or turnstile. They have their children ignore these too. The Go runtime respects that for HUP and INT only, and for the others
-// it cannot be found out afterwards. Other callers can ignore a signal and not have their children do so.
+// ignoredByParent returns the mask of the signals that the parent of this process ignores, if the parent is a shell ("trap
+// ” TERM") or turnstile. They have their children ignore these too. The Go runtime respects that for HUP and INT only, and
+// for the others it cannot be found out afterwards. Other callers can ignore a signal and not have their children do so.
 func ignoredByParent() (mask uint64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", os.Getppid()))
 	if err != nil {
