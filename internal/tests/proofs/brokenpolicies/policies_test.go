@@ -199,7 +199,13 @@ func TestPolicies(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, exits %v", name, what, exits), func(t *testing.T) {
 					server := zktest.Start(t)
 					// There is room for one node, so that a place that is counted and not given back is noticed.
-					ours := testserver.Connect(t, server.ConnectString(), session.WithNodeLimits(1, 1<<20), session.WithLogger(slog.New(slog.DiscardHandler)))
+					var waits atomic.Int64 // as hooks count them
+					hook := session.Trace{Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+						waits.Add(1)
+						return ctx, func(session.AcquireResult) { waits.Add(-1) }
+					}}
+					ours := testserver.Connect(t, server.ConnectString(), session.WithNodeLimits(1, 1<<20), session.WithTrace(hook),
+						session.WithLogger(slog.New(slog.DiscardHandler)))
 					other := testserver.Connect(t, server.ConnectString())
 					calls := 0
 					for _, function := range functions {
@@ -217,6 +223,9 @@ func TestPolicies(t *testing.T) {
 							}
 							if struck != (w.lease == nil) {
 								t.Errorf("struck: %v, and the lease is %v", struck, w.lease)
+							}
+							if left := waits.Load(); left != 0 {
+								t.Errorf("%s, call %d: hooks count %d waits", function, n, left)
 							}
 							if w.lease != nil {
 								w.must(w.lease.Release(t.Context()))
