@@ -49,8 +49,8 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 	for _, l := range found.Locks {
 		held[l.Path] = len(l.Holders()) > 0
 	}
-	now, table, unreadable := t.Now(ctx, prefix), newTable("PATH", "LAST TICK", "OUTCOME", "TRIES", "AGO", "BY"), []error{}
-	bad, all := false, 0
+	now, table := t.Now(ctx, prefix), newTable("PATH", "LAST TICK", "OUTCOME", "TRIES", "AGO", "BY")
+	bad := false
 	for _, p := range found.Jobs {
 		job, err := schedule.New(m, p)
 		if err != nil {
@@ -60,7 +60,8 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 		outcome := "open"
 		switch {
 		case errors.Is(err, schedule.ErrRecord):
-			unreadable, bad = append(unreadable, fmt.Errorf("%s/last: %w", p, err)), true
+			a.say("%s/last: %s", clean(p), clean(err.Error()))
+			bad = true
 			table.row(clean(p), "?", "unreadable")
 			continue
 		case err != nil:
@@ -75,16 +76,12 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 		if most > 0 && now.Time.Sub(last.At) > most {
 			outcome, bad = outcome+", OVERDUE", true
 		}
-		all++
 		table.row(clean(p), last.Tick.Format(time.RFC3339), outcome, fmt.Sprint(last.Tries), now.Ago(last.At), short(last.By, 40))
 	}
-	if all+len(unreadable) == 0 {
+	if len(table.rows) == 1 {
 		a.say("There is no job at %s or below it, as far as it was read (%s).", prefix, count(found.Read, "directory", "directories"))
 	} else {
 		table.print(a.Out, a.room())
-	}
-	for _, err := range unreadable {
-		a.say("%s", clean(err.Error()))
 	}
 	a.sayClock(now)
 	a.sayUnread(found)

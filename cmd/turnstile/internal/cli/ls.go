@@ -41,7 +41,7 @@ func (a *App) ls(ctx context.Context, prefix string) error {
 	default:
 		now, table := t.Now(ctx, found.Locks[0].Path), newTable("PATH", "KIND", "HOLDER", "QUEUED", "WAITING")
 		for _, l := range found.Locks {
-			kind, since := l.Kind.Text(), "-"
+			kind, since := string(l.Kind), "-"
 			switch {
 			case l.Limit > 0:
 				kind = fmt.Sprintf("semaphore %d/%d", l.Taken(), l.Limit)

@@ -155,14 +155,6 @@ func (j journal) await(t *testing.T, line string) {
 	zktest.Eventually(t, patience, fmt.Sprintf("%q in the journal", line), func() bool { return j.last(t, line) >= 0 })
 }
 
-// goesOn waits for as many lines of a loop as take longer than a command may take to stop.
-func (j journal) goesOn(t *testing.T) {
-	t.Helper()
-	const more = 150
-	before := len(j.lines(t))
-	zktest.Eventually(t, patience, "more lines in the journal", func() bool { return len(j.lines(t)) > before+more })
-}
-
 // last returns the index of the last line that is word, or -1.
 func (j journal) last(t *testing.T, word string) int {
 	t.Helper()
@@ -204,15 +196,6 @@ func pidOf(t *testing.T, file string) int {
 	return pid
 }
 
-// gone reports whether a process has ended. A process that is dead and that nobody has waited for has
-// ended, too.
-func gone(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return true
-	}
-	return strings.Contains("Z", stateOf(pid)) && exists("/proc/self/stat")
-}
-
 // stateOf returns the state of a process as /proc shows it, such as T of one that is stopped.
 func stateOf(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -221,9 +204,4 @@ func stateOf(pid int) string {
 	}
 	_, after, _ := strings.Cut(string(stat), ") ")
 	return after[:1]
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -71,7 +71,7 @@ func (a *App) resize(ctx context.Context, p string, n int, reset bool) error {
 	case l.Kind == locks.None && len(l.Others) > 0:
 		return fmt.Errorf("%s is no semaphore: it is a directory with %s", clean(p), count(len(l.Others), "child", "children"))
 	case l.Kind != locks.Semaphore && l.Kind != locks.Curator && l.Kind != locks.None:
-		return fmt.Errorf("%s is no semaphore, but a %s", clean(p), l.Kind.Text())
+		return fmt.Errorf("%s is no semaphore, but a %s", clean(p), l.Kind)
 	case n == 0 && l.Kind == locks.None:
 		return fmt.Errorf("%s: no semaphore is in use here", clean(p))
 	case n == 0:

@@ -96,7 +96,7 @@ func (a *App) readLock(ctx context.Context, p string) (t *locks.Tree, l *locks.L
 
 // summary is a line about a lock.
 func (a *App) summary(l *locks.Lock) string {
-	text := clean(l.Path) + ": " + l.Kind.Text()
+	text := clean(l.Path) + ": " + string(l.Kind)
 	switch {
 	case l.Kind == locks.None && len(l.Others) == 0:
 		return text + "nobody holds it, nobody waits. The directory is empty"

@@ -6,32 +6,19 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// Kind is the kind of lock at a path, as far as its children tell.
+// Kind is the kind of lock at a path, as far as its children tell, in words.
 type Kind string
 
 // The kinds.
 const (
-	None      Kind = ""                  // no contenders
-	Mutex     Kind = "mutex"             // zklock, Curator, zk.Lock, kazoo
-	Election  Kind = "election"          // election, Curator's LeaderLatch
-	RWLock    Kind = "rwlock"            // rwlock, Curator, kazoo
-	Semaphore Kind = "semaphore"         // package semaphore
-	Curator   Kind = "curator-semaphore" // InterProcessSemaphoreV2, or package semaphore in its layout
-	Conflict  Kind = "conflict"          // contenders of several kinds
+	None      Kind = ""                              // no contenders
+	Mutex     Kind = "mutex"                         // zklock, Curator, zk.Lock, kazoo
+	Election  Kind = "election"                      // election, Curator's LeaderLatch
+	RWLock    Kind = "read-write lock"               // rwlock, Curator, kazoo
+	Semaphore Kind = "semaphore"                     // package semaphore
+	Curator   Kind = "semaphore in Curator's layout" // InterProcessSemaphoreV2, or package semaphore in its layout
+	Conflict  Kind = "CONFLICT"                      // contenders of several kinds
 )
-
-// Text is the kind in a sentence.
-func (k Kind) Text() string {
-	switch k {
-	case RWLock:
-		return "read-write lock"
-	case Curator:
-		return "semaphore in Curator's layout"
-	case Conflict:
-		return "CONFLICT"
-	}
-	return string(k)
-}
 
 // The directories of a semaphore in Curator's layout: a mutex as a gate, and the leases.
 const (

@@ -15,8 +15,8 @@ type Limits struct {
 // Parts of a session timeout. A healthy session is never less certain than for a third of its timeout:
 // heartbeats see to that. So a grace period of up to a quarter ends no command for nothing.
 const (
-	DefaultGrace = 5
-	longestPart  = 4
+	defaultPart = 5
+	longestPart = 4
 	// shortestPart is what a command has to get after SIGTERM, which needs some time. The reserve is for the kernel to end all
 	// processes of a group, on a machine that may be busy. The margin of the session's clock comes on top.
 	shortestPart = 20
@@ -32,7 +32,7 @@ const (
 // with the nearest one that does: those are for a command that runs already.
 func NewLimits(grace, timeout time.Duration) (Limits, error) {
 	if grace == 0 {
-		grace = timeout / DefaultGrace
+		grace = timeout / defaultPart
 	}
 	shortest, longest := timeout/shortestPart, timeout/longestPart
 	l := Limits{timeout: timeout, grace: min(max(grace, shortest), longest), reserve: timeout / reservePart}

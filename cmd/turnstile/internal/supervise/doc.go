@@ -2,7 +2,7 @@
 // is lost: see [Run].
 //
 // There are three processes or more. Turnstile holds the lock. It starts a guard, which is this program again, and the
-// guard starts the command, which leads a process group of its own:
+// guard starts the command, which leads a process group of its own, or on a terminal is in that of turnstile:
 //
 //	turnstile --- turnstile-guard --- the command --- its descendants
 //
@@ -15,6 +15,6 @@
 // turnstile is stopped. Then it kills the command and all descendants. So the promise that the command ends before the
 // lease does not depend on turnstile being able to run.
 //
-// If turnstile is gone and all of them are dead, the guard closes turnstile's session, so that the lock is free at once. The
-// guard knows the session before turnstile uses it: see [Guard.Note].
+// If turnstile is gone and all of them are dead, the guard frees the lock at once. It knows what to free before turnstile
+// contends: see [Guard.Note].
 package supervise
