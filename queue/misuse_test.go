@@ -2,23 +2,32 @@ package queue_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // A nil context, and an object that was not made by its constructor, panic with a message, before
 // anything is sent or changed.
 func TestMisuse(t *testing.T) {
-	q, proxy, _ := proxied(t, testserver.Path(t))
-	l := acquire(t, q)
-	if _, err := l.Token(patient(t)); err != nil { // the last request before the misuse
-		t.Fatal(err)
+	proxy := testserver.Proxy(t)
+	q, err := queue.New(testserver.Connect(t, proxy.Addr()), testserver.Path(t))
+	expect.NoError(t, err)
+	acquire := func() *queue.Lease {
+		l, err := q.Acquire(expect.Patient(t), ask)
+		expect.NoError(t, err)
+		return l
 	}
-	releasing := acquire(t, client(t, testserver.Path(t))).StartRelease(patient(t), true)
+	releasing := acquire().StartRelease(expect.Patient(t), true)
+	l := acquire()
+	_, err = l.Token(expect.Patient(t)) // the last request before the misuse
+	expect.NoError(t, err)
 	proxy.ResetRequests()
 	misusetest.Check(t, misusetest.Package{
 		Name: "queue",
@@ -43,8 +52,7 @@ func TestMisuse(t *testing.T) {
 			"WithOwner": func(ctx context.Context) { queue.WithOwner(ctx) },
 		},
 	})
-	if n := proxy.Count(inDir(q.Path())); n > 0 || l.Err() != nil {
+	if n := proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, q.Path()) }); n > 0 || l.Err() != nil {
 		t.Errorf("%d requests, and the lease says %v", n, l.Err())
 	}
-	release(t, l)
 }
