@@ -2,19 +2,14 @@ package zklock_test
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -124,69 +119,4 @@ func TestKeyedForgets(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Goroutines take locks of all kinds at random, one by one and two at a time, keep places and give them back, while another
-// process comes all the time. Half of the room is enough for what is in use and what is being given up, so no call is refused.
-func TestRandomAtLimit(t *testing.T) {
-	for _, workers := range []int{1, 3} {
-		for seed, keeps := range []time.Duration{2 * time.Millisecond, 50 * time.Millisecond, time.Minute} {
-			run(t, func(w *world) {
-				keep := zklock.WithLazyRelease(keeps)
-				singles, multis := differentLocks(t, w.Connect(session.WithNodeLimits(2*3*workers, 1<<20)), keep)
-				others, _ := differentLocks(t, w.Connect(), keep)
-				work := func(locks []randomLock, worker int) {
-					rng := rand.New(rand.NewPCG(uint64(seed), uint64(worker)))
-					for range longtest.Pick(40, 2000) {
-						release, err := locks[rng.IntN(len(locks))](w.Context(), rng.IntN(3) == 0)
-						if err == nil {
-							err = release(w.Context())
-						}
-						if err != nil && !errors.Is(err, queue.ErrBusy) {
-							t.Errorf("%d workers, seed %d: %v", workers, seed, err)
-						}
-						time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Millisecond))))
-					}
-				}
-				w.Delay(time.Millisecond)
-				var all sync.WaitGroup
-				all.Go(func() { work(others, 0) })
-				for i := range workers {
-					all.Go(func() { work(append(singles, multis...), i+1) })
-				}
-				all.Wait()
-				w.Delay(0)
-			})
-		}
-	}
-}
-
-// randomLock takes a lock, or tries to, and returns what gives it back.
-type randomLock func(ctx context.Context, try bool) (release func(context.Context) error, err error)
-
-func asRandom[L interface{ Release(context.Context) error }](l interface {
-	Acquire(context.Context) (L, error)
-	TryAcquire(context.Context) (L, error)
-}) randomLock {
-	return func(ctx context.Context, try bool) (func(context.Context) error, error) {
-		take := l.Acquire
-		if try {
-			take = l.TryAcquire
-		}
-		held, err := take(ctx)
-		return held.Release, err
-	}
-}
-
-func differentLocks(t *testing.T, m *session.Manager, keep zklock.Option) (singles, multis []randomLock) {
-	t.Helper()
-	a, b, c := newMutex(t, m, "/a", keep), newMutex(t, m, "/b", keep, zklock.WithLocalHandover(2)), newMutex(t, m, "/c")
-	rw, s := newRW(t, m, "/r", rwlock.WithLazyRelease(time.Minute)), newSem(t, m, "/s", 2)
-	for _, one := range []zklock.ContextLocker{a, b, c, rw, rw.Reader(), s} {
-		singles = append(singles, asRandom[*queue.Lease](one))
-	}
-	for _, two := range [][]zklock.ContextLocker{{a, b}, {a, c}, {c, s}, {a, rw}, {rw.Reader(), s}, {b, rw.Reader()}} {
-		multis = append(multis, asRandom[*zklock.MultiLease](newMulti(t, two...)))
-	}
-	return singles, multis
 }

@@ -306,32 +306,32 @@ func TestWhenIdle(t *testing.T) {
 		if !p.WhenIdle(func() { t.Error("told of the present") }) {
 			t.Fatal("not idle")
 		}
-		becomesIdle := func(what string) {
+		becomesIdle := func(what string, ends func()) {
 			t.Helper()
 			told := make(chan struct{})
 			if p.WhenIdle(func() { close(told) }) {
 				t.Errorf("%s: idle already", what)
 				return
 			}
-			bubble.Receive(w.World, what, told)
+			ends()
+			w.Await(told)
 			if !p.WhenIdle(nil) {
 				t.Errorf("%s: not idle", what)
 			}
 		}
+		byTime := func() {}
 		w.giveBack(p.hold())
-		becomesIdle("a kept turn")
+		becomesIdle("a kept turn", byTime)
 		other := w.hands(1)
 		theirs, mine := other.hold(), p.begin()
-		mine.cancel()
-		becomesIdle("a call that has ended")
-		mine.gives()
+		becomesIdle("a call that has ended", mine.gives)
 		w.giveBack(theirs)
 		w.nodes(0)
 		w.giveBack(p.hold())
 		p.is(keeping)
 		w.giveBack(other.hold()) // it was kept for nothing
 		p.is(idle)
-		becomesIdle("what was learned")
+		becomesIdle("what was learned", byTime)
 	})
 }
 
