@@ -3,8 +3,6 @@ package session_test
 import (
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/saslserver"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -22,25 +21,12 @@ import (
 // saslUsers are the users of the servers in these tests.
 var saslUsers = map[string]string{"shop": "secret", "other": `qu"o\te`, "müller": "ÿé", "łukasz": "語"}
 
-const jaasServer = `Server {
-  org.apache.zookeeper.server.auth.DigestLoginModule required
-%s;
-};
-`
-
 // realSASL starts a real server with these users. require has it refuse other clients.
 func realSASL(t *testing.T, require bool) *zktest.Ensemble {
 	t.Helper()
-	var users []string
-	for user, password := range saslUsers {
-		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(password)
-		users = append(users, fmt.Sprintf("  user_%s=\"%s\"", user, quoted))
-	}
-	file := filepath.Join(t.TempDir(), "jaas.conf")
-	must(t, os.WriteFile(file, fmt.Appendf(nil, jaasServer, strings.Join(users, "\n")), 0o600))
-	return zktest.StartReal(t, zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
-		zktest.Property("fips-mode", "false"), zktest.Environ("JAVA_TOOL_OPTIONS", fmt.Sprintf("-Dfile.encoding=UTF-8 -Djava.security.auth.login.config=%s "+
-			"-Dzookeeper.sessionRequireClientSASLAuth=%t", file, require)))
+	opts, err := saslserver.Options(t.TempDir(), saslUsers)
+	must(t, err)
+	return zktest.StartReal(t, append(opts, zktest.Property("sessionRequireClientSASLAuth", fmt.Sprint(require)))...)
 }
 
 func inProcessSASL(t *testing.T, require bool) *zktest.Server {

@@ -84,7 +84,7 @@ type outcome struct {
 func newSite(t *trial, c contestant, seed uint64, p pace, reach func(worker int) []int, opts ...zktest.RealOption) *site {
 	t.Helper()
 	s := &site{trial: t, contestant: c, pace: p, results: make([]outcome, len(c.subjects)), base: make(map[lifeID]counts)}
-	knows, err := saslserver.Options(t.TempDir(), user, password)
+	knows, err := saslserver.Options(t.TempDir(), map[string]string{user: password})
 	t.must(err)
 	s.ensemble = zktest.StartReal(t, append(append(knows, zktest.Servers(voters), zktest.TickTime(p.tick), zktest.ContainerCheck(2*p.tick)), opts...)...)
 	settings := settings{Seed: seed, Timeout: p.timeout}
