@@ -74,19 +74,22 @@ func hit(f *zktest.Fault) bool {
 // What each fault does to a create. The faults of a Server are those of a proxy in front of it.
 func TestFaults(t *testing.T) {
 	type faults func(*zktest.Server, zktest.Match) *zktest.Fault
+	cutBefore, cutAfter := (*zktest.Server).CutBefore, (*zktest.Server).CutAfterCommit
+	holdRequest, holdReply := (*zktest.Server).HoldRequest, (*zktest.Server).HoldReply
 	release := func(_ *zktest.Server, f *zktest.Fault) { f.Release() }
+	disconnect := func(srv *zktest.Server, _ *zktest.Fault) { srv.Disconnect() }
 	for name, c := range map[string]struct {
 		later, first faults // later strikes when first has ended
 		done         bool   // when the first has struck
 		then         func(*zktest.Server, *zktest.Fault)
 		want         error
 	}{
-		"cut before":              {nil, (*zktest.Server).CutBefore, false, nil, zk.ErrConnectionClosed},
-		"cut after commit":        {nil, (*zktest.Server).CutAfterCommit, true, nil, zk.ErrConnectionClosed},
-		"request held":            {nil, (*zktest.Server).HoldRequest, false, release, nil},
-		"reply held":              {nil, (*zktest.Server).HoldReply, true, release, nil},
-		"held, then cut":          {(*zktest.Server).CutAfterCommit, (*zktest.Server).HoldReply, true, release, zk.ErrConnectionClosed},
-		"held, then disconnected": {nil, (*zktest.Server).HoldRequest, false, func(srv *zktest.Server, _ *zktest.Fault) { srv.Disconnect() }, zk.ErrConnectionClosed},
+		"cut before":              {nil, cutBefore, false, nil, zk.ErrConnectionClosed},
+		"cut after commit":        {nil, cutAfter, true, nil, zk.ErrConnectionClosed},
+		"request held":            {nil, holdRequest, false, release, nil},
+		"reply held":              {nil, holdReply, true, release, nil},
+		"held, then cut":          {cutAfter, holdReply, true, release, zk.ErrConnectionClosed},
+		"held, then disconnected": {nil, holdRequest, false, disconnect, zk.ErrConnectionClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

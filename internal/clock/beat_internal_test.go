@@ -209,7 +209,9 @@ func TestIdlePings(t *testing.T) {
 		want  []Duty
 	}
 	for what, steps := range map[string][]step{
-		"idle": {{4, false, []Duty{Ping}}, {5, false, nil}, {6, false, nil}, {7, false, []Duty{Sync}}, {8, false, nil}, {11, false, []Duty{Ping}}},
+		"idle": {
+			{4, false, []Duty{Ping}}, {5, false, nil}, {6, false, nil}, {7, false, []Duty{Sync}}, {8, false, nil}, {11, false, []Duty{Ping}},
+		},
 		"after owning": {
 			{1.5, true, []Duty{Ping}}, {3, false, nil}, {3.4, false, []Duty{Ping}}, {3.5, false, nil},
 		},

@@ -260,8 +260,8 @@ func TestTrailIsBounded(t *testing.T) {
 // What answers show. A follower can give some of them alone.
 func TestShows(t *testing.T) {
 	codes := []int32{codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty,
-		codec.CodeNoAuth, codec.CodeInvalidACL, codec.CodeThrottled, codec.CodeNotReadOnly, codec.CodeSessionExpired, codec.CodeSessionMoved,
-		codec.CodeUnimplemented, codec.CodeConnectionLoss, codec.CodeRuntimeInconsistency, codec.CodeBadArguments, 1}
+		codec.CodeNoAuth, codec.CodeInvalidACL, codec.CodeThrottled, codec.CodeNotReadOnly, codec.CodeSessionExpired,
+		codec.CodeSessionMoved, codec.CodeUnimplemented, codec.CodeConnectionLoss, codec.CodeRuntimeInconsistency, codec.CodeBadArguments, 1}
 	const agreed = 5 // of codes, those first
 	for op, want := range map[int32]evidence{
 		codec.OpSync: evidenceLeader, codec.OpCreate: evidenceQuorum, codec.OpCreate2: evidenceQuorum,

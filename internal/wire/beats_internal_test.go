@@ -10,7 +10,8 @@ import (
 
 // TestBeatsAreNotHeldBack sends heartbeats while none is answered.
 func TestBeatsAreNotHeldBack(t *testing.T) {
-	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) { // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
+	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) {
+		// a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
 		if ops := b.ops(); len(ops) != 1 || ops[0] != codec.OpMulti {
 			t.Errorf("%v with the greeting, want a write", ops)
 		}

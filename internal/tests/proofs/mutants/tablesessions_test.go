@@ -32,12 +32,14 @@ var sessions = []mutant{
 	{
 		"a read counts as a request through the leader",
 		"a server that has been cut off answers it alone",
-		one("clock", "(*trail).takes", put(argument("t.answered", "evidenceNone"), "true")), by("clock", "TestAnswerProvesWhatItsRequestDid"),
+		one("clock", "(*trail).takes", put(argument("t.answered", "evidenceNone"), "true")),
+		by("clock", "TestAnswerProvesWhatItsRequestDid"),
 	},
 	{
 		"a refusal counts that a server gives alone",
 		"no leader has seen the request",
-		one("clock", "(*trail).takes", put(argument("shows", "code"), "codec.CodeOK")), by("clock", "TestAnswerProvesWhatItsRequestDid"),
+		one("clock", "(*trail).takes", put(argument("shows", "code"), "codec.CodeOK")),
+		by("clock", "TestAnswerProvesWhatItsRequestDid"),
 	},
 	{
 		"a handshake counts from its answer",
