@@ -51,7 +51,7 @@ func free(note json.RawMessage) {
 	if json.Unmarshal(note, &e) != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), e.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), min(e.Timeout, time.Minute))
 	defer cancel()
 	opts, err := e.Connection.options(slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -175,7 +175,7 @@ func TestRunKilledAtRandom(t *testing.T) {
 	var waits []time.Duration // from the kill to the next holder's end
 	for n := range longtest.Pick(3, 150) {
 		j := newJournal(t)
-		holder := start(t, addr, "run", path, "--", "sh", "-c", "echo $$ > "+string(j)+".pid; "+j.forever("A"))
+		holder := start(t, addr, "run", path, "--", "sh", "-c", "echo $$ > "+string(j)+".pid; ("+j.loop("a")+") & "+j.loop("A"))
 		zktest.Eventually(t, patience, "a contender", func() bool { return w.contenders(path) == 1 })
 		rival := start(t, addr, "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.1; "+j.once("B"))
 		<-time.After(time.Duration(random.IntN(300)) * time.Millisecond)

@@ -21,8 +21,8 @@ const (
 	// processes of a group, on a machine that may be busy. The margin of the session's clock comes on top.
 	shortestPart = 20
 	reservePart  = 40
-	// idlePart is how often turnstile looks at the lock while all is well. Each look moves the guard's deadline, so a
-	// turnstile that is stopped has nearly all of the lease to go on in. It also looks once a second: a server can grant
+	// idlePart is how often turnstile moves the guard's deadline while all is well. So a turnstile that is stopped has
+	// nearly all of the lease to go on in. It also looks once a second: a server can grant
 	// a shorter timeout than the one before it.
 	idlePart = 8
 )

@@ -122,6 +122,8 @@ type runner struct {
 	told   time.Duration // when the command got SIGTERM
 	killed bool
 	cause  error // of the loss
+
+	until, toldUntil time.Duration // the guard's deadline, and when it was told
 }
 
 // ready waits until the lock is certain for long enough to start a command. The heartbeats of a session see to that soon
@@ -243,7 +245,10 @@ func (r *runner) step() {
 		}
 		r.killed = true
 	}
-	r.guard.tell(order{Until: limits.guardUntil(v)})
+	if until := limits.guardUntil(v); until < r.until || v.now-r.toldUntil >= limits.timeout/idlePart {
+		r.until, r.toldUntil = until, v.now
+		r.guard.tell(order{Until: until})
+	}
 }
 
 // hear takes a report of the guard.
