@@ -183,7 +183,8 @@ func makeDir(ctx context.Context, s *session.Session, at string) error {
 	return err
 }
 
-// pause holds up the requests of a kind whose context is from mark, until goOn is closed: as a goroutine that gets no processor.
+// pause holds up the requests of a kind whose context is from mark, until goOn is closed: as a goroutine that gets no
+// processor.
 type pause struct {
 	op   string
 	goOn chan struct{}
@@ -194,10 +195,11 @@ func newPause(op string) *pause { return &pause{op, make(chan struct{})} }
 func (p *pause) mark(ctx context.Context) context.Context { return context.WithValue(ctx, p, true) }
 
 func (p *pause) hooks() session.Option {
-	return session.WithTrace(session.Trace{Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+	request := func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
 		if i.Op == p.op && ctx.Value(p) != nil {
 			<-p.goOn
 		}
 		return ctx, nil
-	}})
+	}
+	return session.WithTrace(session.Trace{Request: request})
 }

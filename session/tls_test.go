@@ -85,11 +85,13 @@ func TestTLSRefused(t *testing.T) {
 		why    any    // the type of the error, or nil
 		says   string // what the error says
 	}{
-		"another authority":       {front, theirs.Pool, nil, &unknown, "unknown authority"},
-		"another name":            {"127.0.0.1:" + port, ours.Pool, nil, &name, "127.0.0.1"},
-		"TLS to a plain port":     {plain, ours.Pool, nil, nil, "TLS handshake with " + plain},
-		"no certificate":          {front, ours.Pool, nil, nil, "remote error: tls: "},
-		"a certificate by others": {front, ours.Pool, []tls.Certificate{theirs.Issue(t, "client", later)}, nil, "remote error: tls: "},
+		"another authority":   {front, theirs.Pool, nil, &unknown, "unknown authority"},
+		"another name":        {"127.0.0.1:" + port, ours.Pool, nil, &name, "127.0.0.1"},
+		"TLS to a plain port": {plain, ours.Pool, nil, nil, "TLS handshake with " + plain},
+		"no certificate":      {front, ours.Pool, nil, nil, "remote error: tls: "},
+		"a certificate by others": {
+			front, ours.Pool, []tls.Certificate{theirs.Issue(t, "client", later)}, nil, "remote error: tls: ",
+		},
 		"a certificate that has ended": {
 			front, ours.Pool, []tls.Certificate{ours.Issue(t, "client", time.Now().Add(-time.Hour))}, nil, "remote error: tls: ",
 		},

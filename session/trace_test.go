@@ -94,7 +94,8 @@ func TestTraceRequests(t *testing.T) {
 		}
 		got = append(got, strings.Join([]string{c.Op, c.Path, outcome}, " "))
 	}
-	want := []string{"create /d/n ok", "getChildren /d ok", "getChildren /d failed", "getChildren /d ok", "multi / failed", "getData /d/n ok",
+	want := []string{"create /d/n ok", "getChildren /d ok", "getChildren /d failed", "getChildren /d ok",
+		"multi / failed", "getData /d/n ok",
 		"delete /d/n failed", "delete /d/n failed"} // the second finds no node
 	if !slices.Equal(got, want) {
 		t.Errorf("requests\n%v, want\n%v", got, want)

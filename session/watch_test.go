@@ -291,9 +291,10 @@ func TestWatchThatAnotherSets(t *testing.T) {
 			ends          func(e *env, cancel context.CancelFunc)
 			first, second error
 		}{
-			"it goes on":               {nil, nil, nil},
-			"the call is cancelled":    {func(_ *env, cancel context.CancelFunc) { cancel() }, nil, context.Canceled},
-			"the manager is closed":    {func(e *env, _ context.CancelFunc) { must(e.t, e.m.Close()) }, session.ErrClosed, session.ErrClosed},
+			"it goes on":            {nil, nil, nil},
+			"the call is cancelled": {func(_ *env, cancel context.CancelFunc) { cancel() }, nil, context.Canceled},
+			"the manager is closed": {func(e *env, _ context.CancelFunc) { must(e.t, e.m.Close()) },
+				session.ErrClosed, session.ErrClosed},
 			"its connection has ended": {nil, nil, nil},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
