@@ -135,14 +135,14 @@ func TestRemovalSparesOwnNewNode(t *testing.T) {
 	for _, found := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			slow := session.WithBackoff(time.Hour, time.Hour) // a wait that is drawn from it is hardly ever short
-			e, srv := virtualEntry(t, slow)
+			e := newEnv(t, slow)
 			if found {
-				srv.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
+				e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
 			}
 			n, err := e.s.Enter(t.Context(), e.form(true))
 			e.want(n, err)
-			f := srv.CutAfterCommit(zktest.On(zktest.OpDelete, e.d+"/"))
-			look := srv.CutBefore(zktest.On(zktest.OpExists, n.Path)) // the session looks at once what stands there, and then waits
+			f := e.CutAfterCommit(zktest.On(zktest.OpDelete, e.d+"/"))
+			look := e.CutBefore(zktest.On(zktest.OpExists, n.Path)) // the session looks at once what stands there, and then waits
 			r := n.Remove(t.Context())
 			<-f.Hit()
 			<-look.Hit()

@@ -53,28 +53,22 @@ type env struct {
 	s     *session.Session
 	other *session.Session
 	d     string // the directory; its parent is there
-	log   *logText
-	cases int // how many there were of anew
+	cases int    // how many there were of anew
 }
 
-// virtualEntry is an entering with a server in the process, in a bubble.
-func virtualEntry(t *testing.T, opts ...session.Option) (*env, *zktest.Server) {
+// newEnv starts the server, and connects both clients. It is called in a bubble.
+func newEnv(t *testing.T, opts ...session.Option) *env {
 	t.Helper()
-	srv, e := zktest.Start(t), &env{t: t, d: "/p/d", log: new(logText)}
-	e.Server = srv
-	opts = append(opts, session.WithLogger(slog.New(slog.NewTextHandler(e.log, nil))))
-	e.m, e.s = virtually(t, "h:1", srv.Dialer(), opts...)
-	_, e.other = virtually(t, "h:1", srv.Dialer())
+	e := &env{Server: zktest.Start(t), t: t, d: "/p/d"}
+	e.m, e.s = virtually(t, "h:1", e.Dialer(), opts...)
+	_, e.other = virtually(t, "h:1", e.Dialer())
 	must(t, makeDir(t.Context(), e.other, e.d))
-	return e, srv
+	return e
 }
 
 // inBubble runs a test in a bubble of its own.
 func inBubble(t *testing.T, f func(*testing.T, *env), opts ...session.Option) {
-	synctest.Test(t, func(t *testing.T) {
-		e, _ := virtualEntry(t, opts...)
-		f(t, e)
-	})
+	synctest.Test(t, func(t *testing.T) { f(t, newEnv(t, opts...)) })
 }
 
 // dir makes a directory for the test, and returns it.

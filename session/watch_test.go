@@ -300,7 +300,7 @@ func TestWatchThatAnotherSets(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					before, sets := newPause("sync"), newPause("getData")
-					e, srv := virtualEntry(t, before.hooks(), sets.hooks())
+					e := newEnv(t, before.hooks(), sets.hooks())
 					first, second := make(chan error, 1), make(chan error, 1)
 					go func() {
 						_, err := e.s.List(before.mark(sets.mark(t.Context())), e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
@@ -308,7 +308,7 @@ func TestWatchThatAnotherSets(t *testing.T) {
 					}()
 					synctest.Wait()
 					if what == "its connection has ended" {
-						srv.Disconnect()
+						e.Disconnect()
 						must(t, e.s.Sync(t.Context(), "/")) // there is another connection
 					}
 					close(before.goOn)

@@ -42,15 +42,15 @@ func (e *env) makes(names ...string) (paths []string) {
 func TestWatchNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hooks atomic.Int64
-		e, srv := virtualEntry(t, session.WithTrace(session.Trace{Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+		e := newEnv(t, session.WithTrace(session.Trace{Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
 			if i.Op == "getData" {
 				hooks.Add(1)
 			}
 			return ctx, nil
 		}}))
 		paths := append(e.makes("b", "a", "c"), e.d)
-		srv.ResetRequests()
-		held := srv.HoldReply(zktest.On(zktest.OpGetData, paths[0]))
+		e.ResetRequests()
+		held := e.HoldReply(zktest.On(zktest.OpGetData, paths[0]))
 		var got []*session.Watch
 		var err error
 		done := make(chan struct{})
@@ -66,7 +66,7 @@ func TestWatchNodes(t *testing.T) {
 		for _, p := range paths {
 			want = append(want, fmt.Sprint(zktest.OpGetData, " ", p))
 		}
-		if all := sent(srv.Requests()); !slices.Equal(all, want) {
+		if all := sent(e.Requests()); !slices.Equal(all, want) {
 			t.Errorf("%q, want %q", all, want)
 		}
 		held.Release()
@@ -86,7 +86,7 @@ func TestWatchNodes(t *testing.T) {
 		if !slices.Equal(again, got) || hooks.Load() != 4 {
 			t.Errorf("%v after %v; %d requests", again, got, hooks.Load())
 		}
-		must(t, srv.DeleteNode(paths[2]))
+		must(t, e.DeleteNode(paths[2]))
 		wantEvent(t, got[2], session.WatchDeleted)
 		if got[0].Event() != session.WatchPending {
 			t.Error("a node that stands is gone")
