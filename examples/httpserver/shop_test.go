@@ -83,11 +83,24 @@ func (l *logText) String() string {
 	return l.b.String()
 }
 
-func left(t *testing.T, s stock) int {
+// wantLeft wants so many of ten apples.
+func wantLeft(t *testing.T, s stock, want int) {
 	t.Helper()
 	n, err := s.left(t.Context(), "apple")
 	must(t, err)
-	return n
+	if n != want {
+		t.Errorf("%d left of 10, want %d", n, want)
+	}
+}
+
+// refuses wants a purchase to be answered with 503, and the cause in the log.
+func (s *shop) refuses(t *testing.T, url string, cause error) {
+	t.Helper()
+	log := s.logged()
+	_, err := buy(patient(t), url, "apple")
+	if !errors.Is(err, errTryAgain) || !strings.Contains(log.String(), cause.Error()) {
+		t.Errorf("the answer is %v, and the log has\n%s", err, log)
+	}
 }
 
 func TestSoldOut(t *testing.T) {
@@ -115,9 +128,10 @@ func TestSoldOut(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(sold) != 10 || soldOut != 20 || left(t, s) != 0 {
-		t.Errorf("of 10 apples, %d sold, %d times sold out, %d left", len(sold), soldOut, left(t, s))
+	if len(sold) != 10 || soldOut != 20 {
+		t.Errorf("of 10 apples, %d sold, %d times sold out", len(sold), soldOut)
 	}
+	wantLeft(t, s, 0)
 	must(t, oneByOne(sold))
 }
 
@@ -126,7 +140,6 @@ func TestLostLock(t *testing.T) {
 	ctx := patient(t)
 	server, s := zktest.Start(t), newStock(t)
 	shop, url := open(t, server, s)
-	log := shop.logged()
 	shop.reserve = func(held context.Context, _ string) error {
 		session, err := shop.m.Session(ctx)
 		if err != nil {
@@ -142,13 +155,8 @@ func TestLostLock(t *testing.T) {
 			return errors.New("the request goes on without its lock")
 		}
 	}
-	_, err := buy(ctx, url, "apple")
-	if !errors.Is(err, errTryAgain) || !strings.Contains(log.String(), session.ErrLost.Error()) {
-		t.Errorf("the answer is %v, and the log has\n%s", err, log)
-	}
-	if n := left(t, s); n != 10 {
-		t.Errorf("%d left of 10", n)
-	}
+	shop.refuses(t, url, session.ErrLost)
+	wantLeft(t, s, 10)
 	shop.reserve = func(context.Context, string) error { return nil }
 	r, err := buy(ctx, url, "apple")
 	must(t, err)
@@ -157,44 +165,27 @@ func TestLostLock(t *testing.T) {
 	}
 }
 
-// A holder that does not know of its loss, as after a long pause, goes on to write while another
-// process holds the lock. The row refuses its token from the moment the next holder has entered.
+// A holder whose lock has expired, and that does not know of it, still writes if the next holder has not been here: the next
+// one bases its write on that. From the moment the next holder has entered, the row refuses the former one's token.
 func TestStaleHolder(t *testing.T) {
-	ctx := patient(t)
-	s := newStock(t)
-	const stale, next = 41, 42
-	_, err := s.enter(ctx, "apple", stale)
-	must(t, err)
-	_, err = s.enter(ctx, "apple", next)
-	must(t, err)
-	if _, err := s.take(ctx, "apple", stale); !errors.Is(err, fence.ErrStale) {
-		t.Errorf("a write with token %d after %d has entered: %v", stale, next, err)
-	}
-	if _, err := s.enter(ctx, "apple", stale); !errors.Is(err, fence.ErrStale) {
-		t.Errorf("token %d enters after %d: %v", stale, next, err)
-	}
-	_, err = s.take(ctx, "apple", next)
-	must(t, err)
-	if n := left(t, s); n != 9 {
-		t.Errorf("%d left of 10 after one deduction", n)
-	}
-}
-
-// A holder whose lock expires before it writes still writes if the next holder has not been here. The next one bases
-// its write on that, and so no deduction is lost.
-func TestFormerHolderFirst(t *testing.T) {
 	ctx := patient(t)
 	s := newStock(t)
 	const former, next = 41, 42
 	_, err := s.enter(ctx, "apple", former)
 	must(t, err)
-	for _, token := range []int64{former, next} {
-		_, err := s.take(ctx, "apple", token)
-		must(t, err)
+	_, err = s.take(ctx, "apple", former)
+	must(t, err)
+	_, err = s.enter(ctx, "apple", next)
+	must(t, err)
+	if _, err := s.take(ctx, "apple", former); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a write with token %d after %d has entered: %v", former, next, err)
 	}
-	if n := left(t, s); n != 8 {
-		t.Errorf("%d left of 10 after two deductions", n)
+	if _, err := s.enter(ctx, "apple", former); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("token %d enters after %d: %v", former, next, err)
 	}
+	_, err = s.take(ctx, "apple", next)
+	must(t, err)
+	wantLeft(t, s, 8)
 }
 
 // A client that goes away gives up its place in the queue.
@@ -229,9 +220,7 @@ func TestClientGone(t *testing.T) {
 		t.Errorf("the client got %v", err)
 	}
 	must(t, lease.Release(ctx))
-	if n := left(t, s); n != 10 {
-		t.Errorf("%d left of 10", n)
-	}
+	wantLeft(t, s, 10)
 }
 
 // A request that has waited for long enough is answered 503, however long the holder takes, and leaves the queue.
@@ -243,10 +232,7 @@ func TestMaxWait(t *testing.T) {
 	must(t, err)
 	defer lease.Release(ctx)
 	shop.wait = time.Millisecond
-	log := shop.logged()
-	if _, err := buy(ctx, url, "apple"); !errors.Is(err, errTryAgain) || !strings.Contains(log.String(), queue.ErrMaxWait.Error()) {
-		t.Errorf("the answer is %v, and the log has\n%s", err, log)
-	}
+	shop.refuses(t, url, queue.ErrMaxWait)
 	zktest.Eventually(t, testserver.Patience, "the request to leave the queue", func() bool {
 		all, err := shop.locks.Contenders(ctx, "apple")
 		must(t, err)
@@ -256,9 +242,7 @@ func TestMaxWait(t *testing.T) {
 	shop.wait = time.Minute
 	_, err = buy(ctx, url, "apple")
 	must(t, err)
-	if n := left(t, s); n != 9 {
-		t.Errorf("%d left of 10 after one deduction", n)
-	}
+	wantLeft(t, s, 9)
 }
 
 // When too many requests hold or wait for locks, a further one is answered 503 at once, with
@@ -267,7 +251,6 @@ func TestOverload(t *testing.T) {
 	ctx := patient(t)
 	server, s := zktest.Start(t), newStock(t)
 	shop, url := open(t, server, s, session.WithNodeLimits(1, 1<<20))
-	log := shop.logged()
 	busy, goOn := make(chan struct{}), make(chan struct{})
 	shop.reserve = func(context.Context, string) error {
 		close(busy)
@@ -280,15 +263,10 @@ func TestOverload(t *testing.T) {
 		first <- err
 	}()
 	<-busy
-	_, err := buy(ctx, url, "apple")
-	if !errors.Is(err, errTryAgain) || !strings.Contains(log.String(), session.ErrTooManyNodes.Error()) {
-		t.Errorf("the answer is %v, and the log has\n%s", err, log)
-	}
+	shop.refuses(t, url, session.ErrTooManyNodes)
 	close(goOn)
 	must(t, <-first)
-	if n := left(t, s); n != 9 {
-		t.Errorf("%d left of 10 after one deduction", n)
-	}
+	wantLeft(t, s, 9)
 }
 
 func TestSIGTERM(t *testing.T) {

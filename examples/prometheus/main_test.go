@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -70,43 +69,4 @@ func page(t *testing.T) (read func() (string, error), hooks session.Trace) {
 		text, err := io.ReadAll(answer.Body)
 		return string(text), err
 	}, otelzk.New(otelzk.WithMeterProvider(meters))
-}
-
-// Prometheus reads each counter with the value 0 before the first event: the counters of the session before there is a
-// session, and those of a kind of lock while its first call is under way.
-func TestCountersBeginAtZero(t *testing.T) {
-	read, hooks := page(t)
-	zero(t, scrape(t, read), `zklock_session_transitions_total{zklock_session_state="%"}`, "connecting", "connected", "suspended", "lost", "closed")
-	_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "read"})
-	before := scrape(t, read)
-	zero(t, before, `zklock_losses_total{error_type="%",zklock_kind="read"}`,
-		"session_expired", "session_uncertain", "session_replaced", "session_suspended", "node_deleted", "lost")
-	zero(t, before, `zklock_acquisitions_total{zklock_kind="read",zklock_outcome="%"}`, "acquired", "busy", "settled", "canceled", "timeout", "failed")
-	zero(t, before, `zklock_releases_total{zklock_kind="read",zklock_outcome="%"}`, "released", "late", "lost", "failed")
-	end(session.AcquireResult{})
-
-	// Whatever else ends in _total has been 0 once too.
-	began := make(map[string]bool)
-	for _, sample := range before {
-		began[regexp.MustCompile(`^[^ ]+`).FindString(sample)] = true
-	}
-	for _, sample := range scrape(t, read) {
-		if series := regexp.MustCompile(`^[^ ]+`).FindString(sample); strings.Contains(series, "_total{") && !began[series] {
-			t.Errorf("%s was not there before", series)
-		}
-	}
-}
-
-// zero requires a sample of 0 for each value of a label, which takes the place of the percent sign.
-func zero(t *testing.T, samples []string, series string, values ...string) {
-	t.Helper()
-	for _, v := range values {
-		want, found := strings.Replace(series, "%", v, 1)+" 0", false
-		for _, s := range samples {
-			found = found || s == want
-		}
-		if !found {
-			t.Errorf("no %s", want)
-		}
-	}
 }

@@ -70,7 +70,7 @@ func TestSIGTERM(t *testing.T) {
 // At a shutdown the replica first says that it is not ready, and finishes the request under way while it leads. Then it
 // gives up all locks, and another replica has them at once, although the session timeout is a minute.
 func TestShutdown(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second) // less than the session timeout
 	defer cancel()
 	c := config{
 		zk: zktest.Start(t, zktest.MaxSessionTimeout(time.Minute)).ConnectString(), db: filepath.Join(t.TempDir(), "orders.db"),

@@ -31,31 +31,22 @@ const (
 	key    = "7e9f6a3c-0000-4000-8000-000000000001"
 )
 
-// storage is the one that the replicas share, such as Redis.
-type storage struct{ sync.Map }
+// storage is the one that the replicas share, such as Redis. The middleware calls these two methods.
+type storage struct {
+	fiber.Storage
+	answers sync.Map
+}
 
 func (s *storage) GetWithContext(_ context.Context, key string) ([]byte, error) {
-	answer, _ := s.Load(key)
+	answer, _ := s.answers.Load(key)
 	b, _ := answer.([]byte)
 	return b, nil
 }
 
 func (s *storage) SetWithContext(_ context.Context, key string, answer []byte, _ time.Duration) error {
-	s.Store(key, answer)
+	s.answers.Store(key, answer)
 	return nil
 }
-func (s *storage) DeleteWithContext(_ context.Context, key string) error {
-	s.Map.Delete(key)
-	return nil
-}
-func (s *storage) ResetWithContext(context.Context) error { s.Clear(); return nil }
-func (s *storage) Get(key string) ([]byte, error)         { return s.GetWithContext(context.Background(), key) }
-func (s *storage) Set(key string, answer []byte, exp time.Duration) error {
-	return s.SetWithContext(context.Background(), key, answer, exp)
-}
-func (s *storage) Delete(key string) error { return s.DeleteWithContext(context.Background(), key) }
-func (s *storage) Reset() error            { return s.ResetWithContext(context.Background()) }
-func (s *storage) Close() error            { return nil }
 
 // locks returns the locks of a replica.
 func locks(t *testing.T, p *ensemble.Process) *zklock.Keyed {

@@ -85,34 +85,31 @@ func (u unlocker) Unlock(ctx context.Context) error {
 	return u.lease.Release(context.WithoutCancel(ctx)) // that of the job ends with the scheduler
 }
 
-// A lock as gocron's Locker runs a short job once for each replica, if their timers differ by more than the job takes.
-func TestLockerRunsShortJobTwice(t *testing.T) {
-	const replicas = 2
-	runs := 0
-	for i := range replicas {
-		r := start(t)
-		locks := ensemble.Must(zklock.NewKeyed(r.Manager, "/plain"))
-		r.schedule(t, func(context.Context) error { runs++; return nil }, gocron.WithDistributedLocker(locker{locks}))
-		r.fire(time.Duration(i) * splay)
-		ensemble.OK(t, ensemble.Wait(t, r.ended, "the task has run"))
-		r.Free(t, locks.Path("report")) // long before the next timer, 20 ms later
-	}
-	if runs != replicas {
-		t.Errorf("%d runs at one tick of %d replicas: is the lock enough now?", runs, replicas)
-	}
-}
-
-func TestOnceRunsShortJobOnce(t *testing.T) {
-	runs := 0
-	for i := range 3 {
-		r := start(t)
-		job := ensemble.Must(schedule.New(r.Manager, "/once"))
-		r.schedule(t, adapter.Once(job, every, r.clock.Now, func(context.Context) error { runs++; return nil }))
-		r.fire(time.Duration(i) * splay)
-		ensemble.OK(t, ensemble.Wait(t, r.ended, "the task has been called"))
-	}
-	if runs != 1 {
-		t.Errorf("%d runs at one tick", runs)
+// A lock as gocron's Locker runs a short job once for each replica, if their timers differ by more than the job takes. Once
+// runs it once.
+func TestShortJob(t *testing.T) {
+	for name, once := range map[string]bool{"Locker": false, "Once": true} {
+		t.Run(name, func(t *testing.T) {
+			const replicas = 3
+			runs, want := 0, replicas
+			job := func(context.Context) error { runs++; return nil }
+			for i := range replicas {
+				r := start(t)
+				locks := ensemble.Must(zklock.NewKeyed(r.Manager, "/plain"))
+				if once {
+					want = 1
+					r.schedule(t, adapter.Once(ensemble.Must(schedule.New(r.Manager, "/once")), every, r.clock.Now, job))
+				} else {
+					r.schedule(t, job, gocron.WithDistributedLocker(locker{locks}))
+				}
+				r.fire(time.Duration(i) * splay)
+				ensemble.OK(t, ensemble.Wait(t, r.ended, "the task has been called"))
+				r.Free(t, locks.Path("report")) // long before the next timer, 20 ms later
+			}
+			if runs != want {
+				t.Errorf("%d runs at one tick of %d replicas, want %d", runs, replicas, want)
+			}
+		})
 	}
 }
 
