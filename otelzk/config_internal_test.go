@@ -14,9 +14,14 @@ import (
 // refusing is a meter that refuses all instruments.
 type refusing struct{ metricnoop.MeterProvider }
 
-func (refusing) Meter(string, ...metric.MeterOption) metric.Meter { return refusingMeter{} }
+func (refusing) Meter(string, ...metric.MeterOption) metric.Meter {
+	return refusingMeter{its: new(int)}
+}
 
-type refusingMeter struct{ metricnoop.Meter }
+type refusingMeter struct {
+	metricnoop.Meter
+	its *int // managers of one meter share their instruments
+}
 
 var errRefused = errors.New("refused")
 

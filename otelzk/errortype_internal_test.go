@@ -58,36 +58,3 @@ func TestErrorType(t *testing.T) {
 		}
 	}
 }
-
-func TestEndings(t *testing.T) {
-	lost := fmt.Errorf("%w: %w", session.ErrLost, typed("session_uncertain"))
-	pending := fmt.Errorf("%w: %w", queue.ErrReleasePending, context.DeadlineExceeded)
-	type acquired = session.AcquireResult
-	for _, c := range []struct {
-		what                       string
-		got                        ending
-		outcome, errorType, status string
-	}{
-		{"acquired", acquireEnding(acquired{}), outcomeAcquired, "", ""},
-		{"busy", acquireEnding(acquired{Busy: true}), outcomeBusy, "", ""},
-		{"cancelled", acquireEnding(acquired{Err: context.Canceled}), outcomeCanceled, "", ""},
-		{"timed out", acquireEnding(acquired{Err: context.DeadlineExceeded}), outcomeTimeout, "", ""},
-		{"closed", acquireEnding(acquired{Err: session.ErrClosed}), outcomeFailed, "closed", ""},
-		{"refused", acquireEnding(acquired{Err: zk.ErrNoAuth}), outcomeFailed, "NOAUTH", ""},
-		{"released", releaseEnding(nil), outcomeReleased, "", ""},
-		{"given up by Close", releaseEnding(session.ErrClosed), outcomeReleased, "", ""},
-		{"pending", releaseEnding(pending), outcomePending, "", ""},
-		{"lost", releaseEnding(lost), outcomeLost, "session_uncertain", ""},
-		{"release refused", releaseEnding(zk.ErrNoAuth), outcomeFailed, "NOAUTH", ""},
-		{"answered", requestEnding("create", nil), "", "", ""},
-		{"refused", requestEnding("create", zk.ErrNoAuth), "", "NOAUTH", "NOAUTH"},
-		{"routine refusal", requestEnding("create", zk.ErrNodeExists), "", "", "NODEEXISTS"},
-		{"request cancelled", requestEnding("create", context.Canceled), outcomeCanceled, "", ""},
-		{"request lost", requestEnding("create", lost), "", "session_uncertain", ""},
-		{"request too late", requestEnding("create", context.DeadlineExceeded), "", "timeout", ""},
-	} {
-		if c.got.outcome != c.outcome || c.got.errorType != c.errorType || c.got.status != c.status || (c.got.err != nil) != (c.errorType != "") {
-			t.Errorf("%s: %+v", c.what, c.got)
-		}
-	}
-}

@@ -362,10 +362,14 @@ var scenes = []scene{
 		a.Hold(t.Context(), session.HoldInfo{Kind: "election", Name: "is over", Path: "/c"})(nil)
 	}},
 
-	{name: "endings of calls", leave: func(sdktrace.ReadOnlySpan) bool { return true }, play: func(t *world, c *client) {
-		hooks := otelzk.New(c.opts...)
-		_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
-		end(session.AcquireResult{Err: zk.ErrNoAuth})
+	{name: "endings of calls", play: func(t *world, c *client) {
+		hooks, of := otelzk.New(c.opts...), session.HoldInfo{Kind: "mutex"}
+		for _, r := range []session.AcquireResult{
+			{}, {Busy: true}, {Err: context.Canceled}, {Err: context.DeadlineExceeded}, {Err: session.ErrClosed}, {Err: zk.ErrNoAuth},
+		} {
+			_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
+			end(r)
+		}
 		for _, r := range []struct {
 			took time.Duration
 			err  error
@@ -373,9 +377,17 @@ var scenes = []scene{
 			{time.Second, nil}, {2 * time.Second, nil}, {0, queue.ErrReleasePending}, {0, session.ErrLost},
 			{0, zk.ErrNoAuth}, {0, context.Canceled}, {0, session.ErrClosed},
 		} {
-			_, end := hooks.Release(t.Context(), t.Context(), session.HoldInfo{Kind: "mutex"})
+			_, end := hooks.Release(t.Context(), t.Context(), of)
 			pass(r.took)
 			end(r.err)
+		}
+		for _, err := range []error{
+			nil, zk.ErrNoAuth, zk.ErrNodeExists, context.Canceled, context.DeadlineExceeded, session.ErrLost,
+		} {
+			for _, op := range []string{"create", "sync"} {
+				_, end := hooks.Request(t.Context(), session.RequestInfo{Op: op, Chroot: "/", Server: "zk1:2181"})
+				end(err)
+			}
 		}
 	}},
 
