@@ -12,6 +12,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -110,6 +112,11 @@ func TestErrorTexts(t *testing.T) {
 		says(sem.Resize(ctx, 4), "resize /a: session manager closed")
 		says(sem.ResetLimit(ctx), "reset the limit of /a: session manager closed")
 		says(sem.Lock(ctx), "acquire /a: session manager closed")
+	})
+	run(t, func(w world) {
+		w.Make(dir, "", zk.PermAll&^zk.PermRead)
+		_, err := w.sem(1).Limit(w.Context())
+		w.Want("Limit where the directory may not be read", err, zk.ErrNoAuth)
 	})
 }
 
