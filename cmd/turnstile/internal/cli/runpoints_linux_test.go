@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -172,12 +173,12 @@ func TestRunKilledAtRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	var waits []time.Duration // from the kill to the next holder's end
+	var waits []time.Duration // from the end of the last process, which has the output too, to the next holder
 	for n := range longtest.Pick(3, 150) {
 		j := newJournal(t)
 		holder := start(t, addr, "run", path, "--", "sh", "-c", "echo $$ > "+string(j)+".pid; ("+j.loop("a")+") & "+j.loop("A"))
 		zktest.Eventually(t, patience, "a contender", func() bool { return w.contenders(path) == 1 })
-		rival := start(t, addr, "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.1; "+j.once("B"))
+		rival := start(t, addr, "run", path, "--", "sh", "-c", j.once("B")+"; date +%s%N > "+string(j)+".next; sleep 0.1; "+j.once("B"))
 		<-time.After(time.Duration(random.IntN(300)) * time.Millisecond)
 		victim := holder.cmd.Process.Pid
 		switch n % 3 {
@@ -186,11 +187,16 @@ func TestRunKilledAtRandom(t *testing.T) {
 		case 2:
 			victim = pidOf(t, string(j)+".pid")
 		}
-		began := time.Now()
 		_ = syscall.Kill(victim, syscall.SIGKILL)
 		<-holder.ended
+		ended := time.Now()
 		rival.wait(t, 0)
-		waits = append(waits, time.Since(began))
+		next, err := os.ReadFile(string(j) + ".next")
+		nanos, bad := strconv.ParseInt(strings.TrimSpace(string(next)), 10, 64)
+		if err = errors.Join(err, bad); err != nil {
+			t.Fatal(err)
+		}
+		waits = append(waits, time.Unix(0, nanos).Sub(ended))
 		zktest.Eventually(t, patience, "the end of all processes", func() bool {
 			out, _ := exec.Command("pgrep", "-f", string(j)).Output()
 			return len(out) == 0
