@@ -25,8 +25,8 @@ func (e *Election) hold(ctx context.Context, lease *queue.Lease, f func(context.
 	return f(inside)
 }
 
-// confirmTime bounds the wait for the servers to confirm that a lease is released. It is a variable for tests.
-var confirmTime = time.Second
+// confirmTime bounds the wait for the servers to confirm that a lease is released.
+const confirmTime = time.Second
 
 // release gives a lease up. It waits no longer than ctx allows, and for no connection: if there is none, or if it breaks,
 // the release is certain all the same. It returns why the lease was lost, or the servers' refusal.

@@ -222,7 +222,7 @@ func TestEnterInvalid(t *testing.T) {
 func TestDirectoryIsMadeOnce(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, e *env) {
-			const calls = 50 // fit the window
+			const calls = 50          // fit the window
 			e.Delay(time.Millisecond) // so all calls are on their way before the directory is made
 			held := e.HoldReply(zktest.On(zktest.OpCreateContainer, "/p/new/dir"))
 			first, cancel := context.WithCancel(t.Context())

@@ -84,13 +84,6 @@ func (k oneKey) Lock(ctx context.Context) error            { return k.Keyed.Lock
 func (k oneKey) TryLock(ctx context.Context) (bool, error) { return k.Keyed.TryLock(ctx, "a") }
 func (k oneKey) Unlock() error                             { return k.Keyed.Unlock("a") }
 
-// background runs f in a goroutine, and sends its error.
-func background(f func() error) <-chan error {
-	ch := make(chan error, 1)
-	go func() { ch <- f() }()
-	return ch
-}
-
 // ofLocks matches the requests for locks. Heartbeats are pings, and requests at the root.
 func ofLocks(r zktest.Request) bool { return len(r.Path) > 1 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
-	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -275,13 +274,16 @@ func (a *App) introduce(ctx context.Context, t *locks.Tree, l *locks.Lock, c loc
 
 // deaf returns why a contender cannot hear the message of revocation, or "".
 func deaf(c locks.Contender) string {
-	revocable := nodedata.Of(c.Data).Revocable
+	var data struct {
+		Revocable *bool `json:"revocable"`
+	}
+	_ = json.Unmarshal(c.Data, &data) // of other programs, too
 	switch client := c.Client(); {
 	case c.ByHand():
 		return fmt.Sprintf("no session owns the node %s, so that nobody can give it up", clean(c.Node()))
 	case client != "" && client != locks.ClientOurs: // others find the leader of a latch by the data of its node
 		return fmt.Sprintf("%s uses %s, which does not listen to requests", whoCell(c), client)
-	case revocable != nil && !*revocable:
+	case data.Revocable != nil && !*data.Revocable:
 		return whoCell(c) + " does not listen to requests: its node says so, as those of versions before 0.1.0 can"
 	}
 	return ""
