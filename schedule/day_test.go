@@ -34,7 +34,7 @@ func TestDay(t *testing.T) {
 }
 
 // TestHours is some hours of such a day.
-func TestHours(t *testing.T) { letPass(t, 4*time.Hour) }
+func TestHours(t *testing.T) { letPass(t, 90*time.Minute) }
 
 func letPass(t *testing.T, long time.Duration) {
 	for what, c := range map[string]struct {
