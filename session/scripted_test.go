@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -74,7 +75,7 @@ func TestAnotherSessionAnswers(t *testing.T) {
 			}
 		}}))
 		close(known)
-		c := <-lost
+		c := expect.Receive(t, "the loss", lost)
 		wantErr(t, "change", c.Err, session.ErrLost)
 		if c.Session != 0x77 || !strings.Contains(c.Err.Error(), "another session") {
 			t.Errorf("lost %x: %v", c.Session, c.Err)
