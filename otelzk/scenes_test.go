@@ -29,7 +29,8 @@ import (
 
 var write = flag.Bool("write", false, "write testdata/scenes.txt anew")
 
-// scene is something that happens, and testdata/scenes.txt has all spans and metrics of a client to whom it happens.
+// scene is a short play of one client and its servers, for example a lock that is lost. The test writes down every span and
+// every metric of that client, and compares them with testdata/scenes.txt.
 type scene struct {
 	name  string
 	play  func(t *world, c *client)

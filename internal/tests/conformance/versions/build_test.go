@@ -85,14 +85,10 @@ func build(dir string) (program string, err error) {
 	if err := extract(ctx, strings.TrimSpace(string(commit)), module); err != nil {
 		return "", err
 	}
-	source, err := os.ReadFile(filepath.Join("driver", "driver.go"))
-	if err == nil {
-		err = os.RemoveAll(filepath.Join(module, driverDir)) // it has one of its own
+	if err := os.RemoveAll(filepath.Join(module, driverDir)); err != nil { // it has one of its own
+		return "", err
 	}
-	if err == nil {
-		err = write(filepath.Join(module, driverDir, "driver.go"), bytes.NewReader(source))
-	}
-	if err != nil {
+	if err := os.CopyFS(filepath.Join(module, driverDir), os.DirFS("driver")); err != nil {
 		return "", err
 	}
 	if err := write(filepath.Join(module, driverDir, "main", "main.go"), strings.NewReader(mainProgram)); err != nil {
