@@ -99,7 +99,8 @@ func isEnd(err, end error) bool {
 	case *endError:
 		return isEnd(e.end, end) && isEnd(e.work, end)
 	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !isEnd(err, end) })
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !isEnd(err, end) })
 	case interface{ Unwrap() error }:
 		return isEnd(e.Unwrap(), end)
 	}

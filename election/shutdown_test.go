@@ -20,6 +20,12 @@ var shutdowns = map[string]struct {
 	"closed":    {func(m *session.Manager, _ context.CancelFunc) { _ = m.Close() }, session.ErrClosed},
 }
 
+// noParts is an error as types have it that collect others: it can wrap several, and wraps none.
+type noParts struct{ error }
+
+func (noParts) Unwrap() []error        { return nil }
+func (n noParts) Is(target error) bool { return target == n.error }
+
 // A shutdown that was asked for is no error. An error of the leader's function is one.
 func TestShutdown(t *testing.T) {
 	for how, down := range shutdowns {
@@ -32,6 +38,7 @@ func TestShutdown(t *testing.T) {
 			"the cause of its end":    {func(ctx context.Context) error { return context.Cause(ctx) }, nil},
 			"an error":                {func(context.Context) error { return errWork }, []error{errWork, down.end}},
 			"an error beside its end": {func(ctx context.Context) error { return errors.Join(ctx.Err(), errWork) }, []error{errWork, down.end}},
+			"an error of no parts":    {func(context.Context) error { return noParts{errWork} }, []error{errWork, down.end}},
 		} {
 			for _, opts := range [][]election.Option{nil, {election.WithTermEnd(func(err error) error { return err })}} {
 				inBubble(t, func(t *world) {
