@@ -108,7 +108,9 @@ func (c *catchUp) run(ctx context.Context) (Outcome, error) {
 		var lost error // of the lock
 		outcome, err := c.inTurn(ctx, wait, c.tick, func(inside context.Context, lease *queue.Lease) (Outcome, error) {
 			outcome, err := c.runAll(inside, wait, lease)
-			lost = lease.Err()
+			if lost = lease.Err(); lost == nil && errors.Is(err, errNodeGone) {
+				lost = errNodeGone // the lease does not know yet
+			}
 			return outcome, err
 		})
 		var over *settled

@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
@@ -287,4 +288,31 @@ func TestCatchUpMaxWait(t *testing.T) {
 		}))
 		t.wantRan(0, 1, 2, 3)
 	})
+}
+
+// The guard of a record can find the lock's node gone before the lease knows. Run and CatchUp wait for another turn.
+func TestGuardKnowsBeforeTheLease(t *testing.T) {
+	for _, how := range []string{"Run", "CatchUp"} {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, func(t *world) {
+				admin, deleted := t.session(), false
+				j := t.jobOf(t.connect(session.WithTrace(session.Trace{Hold: func(context.Context, session.HoldInfo) func(error) {
+					if !deleted {
+						deleted = true
+						names, _, err := admin.Children(t.Context(), path+"/lock")
+						must(t, err)
+						must(t, admin.Delete(t.Context(), path+"/lock/"+names[0], -1))
+						time.Sleep(time.Millisecond) // less than a holder takes to watch its node
+					}
+					return nil
+				}})))
+				if how == "Run" {
+					t.is(schedule.Ran)(j.Run(t.Context(), noon, t.at(0)))
+				} else {
+					t.is(schedule.Ran)(j.CatchUp(t.Context(), noon, hourly, t.work))
+				}
+				t.wantRan(0)
+			})
+		})
+	}
 }

@@ -224,10 +224,12 @@ func (j *Job) write(ctx context.Context, lease *queue.Lease, e entry, version in
 	set := &zk.SetDataRequest{Path: j.recordPath(), Data: e.encode(), Version: version}
 	results, err := s.Multi(ctx, lease.Guard(), set)
 	if errors.Is(err, zk.ErrNoNode) && len(results) > 0 && errors.Is(results[0].Error, zk.ErrNoNode) {
-		return fmt.Errorf("the node of the lock is gone: %w", session.ErrLost)
+		return errNodeGone
 	}
 	return err
 }
+
+var errNodeGone = fmt.Errorf("the node of the lock is gone: %w", session.ErrLost)
 
 // replyLost reports whether a write may have been carried out, while its session and its caller are there to look.
 func replyLost(ctx context.Context, err error) bool {
