@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,10 +89,12 @@ func (q *Queue) StartAcquiring(
 	}
 	var tell func(session.AcquireResult)
 	if hook := q.m.Trace().Acquire; hook != nil {
-		ctx, tell = hook(ctx, session.AcquireInfo{
+		var next context.Context
+		next, tell = hook(ctx, session.AcquireInfo{
 			Kind: r.Kind.Name, Name: r.Name, Chroot: q.m.Chroot(), Path: q.dir, Try: try, Weight: r.Weight,
 			Local: r.Shared, Label: labelOf(ctx),
 		})
+		ctx = cmp.Or(next, ctx)
 	}
 	return ctx, func(l *Lease, effort Effort, err error) (*Lease, error) {
 		told := session.AcquireResult{Attempts: effort.Attempts, Position: effort.Position}

@@ -32,7 +32,9 @@ func (l *Lease) StartRelease(ctx context.Context, used bool) *Releasing {
 		return r
 	}
 	if hook := l.t.q.m.Trace().Release; hook != nil {
-		ctx, r.tell = hook(ctx, l.ctx, l.info())
+		var next context.Context
+		next, r.tell = hook(ctx, l.ctx, l.info())
+		ctx = cmp.Or(next, ctx)
 	}
 	switch {
 	case r.lost != nil:

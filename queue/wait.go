@@ -178,6 +178,7 @@ func (o *watching) follow(ctx context.Context) context.Context {
 		},
 		Holds: func() bool { return v.isFirst(i) },
 	})
+	o.within = cmp.Or(o.within, ctx)
 	return o.within
 }
 
