@@ -81,7 +81,7 @@ func (c *closer) greetedBy(to dial.Target) {
 
 func (c *closer) run() {
 	waits := c.m.cfg.waits
-	waits.Most = min(waits.Most, time.Second)
+	waits.First, waits.Most = min(waits.First, time.Second), min(waits.Most, time.Second)
 	for tries := 0; c.life.Err() == nil; {
 		c.mu.Lock()
 		if c.active = len(c.left) > 0; !c.active {
@@ -156,11 +156,11 @@ func (m *Manager) visit(ctx context.Context, first dial.Target, hello codec.Hell
 	if err != nil {
 		return out
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.cfg.timeout/3)
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.patience/3)
 	defer cancel()
 	v := wire.Visit{Hello: hello}
 	if identify {
-		v.Identities, v.SASL, v.Host, v.Limit = m.cfg.auths, m.cfg.sasl, to.Host, m.cfg.timeout/6
+		v.Identities, v.SASL, v.Host, v.Limit = m.cfg.auths, m.cfg.sasl, to.Host, m.cfg.patience/6
 	}
 	return v.Run(ctx, c)
 }

@@ -81,25 +81,25 @@ type logQueue struct {
 
 // queueHandler puts lines into a queue. The lane asks the handler behind it whether it is enabled.
 type queueHandler struct {
-	to slog.Handler
+	to func() slog.Handler // called by the lane: a handler of the program may hang in WithAttrs too
 	q  *logQueue
 }
 
 func (h queueHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h queueHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return queueHandler{h.to.WithAttrs(attrs), h.q}
+	return queueHandler{sync.OnceValue(func() slog.Handler { return h.to().WithAttrs(attrs) }), h.q}
 }
 
 func (h queueHandler) WithGroup(name string) slog.Handler {
-	return queueHandler{h.to.WithGroup(name), h.q}
+	return queueHandler{sync.OnceValue(func() slog.Handler { return h.to().WithGroup(name) }), h.q}
 }
 
 func (h queueHandler) Handle(ctx context.Context, r slog.Record) error {
 	ctx, r = context.WithoutCancel(ctx), r.Clone()
 	write := func(r slog.Record) {
-		if h.to.Enabled(ctx, r.Level) {
-			_ = h.to.Handle(ctx, r)
+		if to := h.to(); to.Enabled(ctx, r.Level) {
+			_ = to.Handle(ctx, r)
 		}
 	}
 	if !h.q.add(mostLines, func() { write(r) }) && h.q.dropped.Add(1) == 1 {

@@ -57,7 +57,7 @@ func (m *Manager) run() {
 // hurry is what is at stake during a dial: the session, or a lost one that lives on until the next one is greeted.
 func (m *Manager) hurry(s *Session) time.Duration {
 	if s.ID() == 0 && m.closer.hasWork() {
-		return m.cfg.timeout
+		return m.cfg.patience
 	}
 	return s.stake()
 }

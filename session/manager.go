@@ -94,7 +94,7 @@ func start(cfg *config) *Manager {
 	}
 	m.open, m.shut = context.WithCancel(context.Background())
 	m.dialer = dial.New(dial.Config{
-		Servers: cfg.servers, Resolve: cfg.resolve, Dial: cfg.dial, TLS: cfg.tls, Timeout: cfg.timeout, Waits: cfg.waits,
+		Servers: cfg.servers, Resolve: cfg.resolve, Dial: cfg.dial, TLS: cfg.tls, Timeout: cfg.patience, Waits: cfg.waits,
 	})
 	m.outage.cfg, m.outage.unresolved = cfg, m.dialer.Unresolved
 	m.closer.init(m)

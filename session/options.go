@@ -46,6 +46,7 @@ type config struct {
 	chroot  string
 
 	timeout, margin, tick  time.Duration // 0: not set
+	patience               time.Duration // for a handshake without a session: timeout, but no less and no more than servers need
 	maxNodes, maxNodeBytes int
 	lossOnSuspend          bool
 
@@ -89,10 +90,13 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		}
 	}
 	if c.waits.First == 0 { // a dead connection should not cause more traffic than heartbeats
-		c.waits.First, c.waits.Most = 50*time.Millisecond, min(15*time.Second, c.timeout/2)
+		c.waits.First = 50 * time.Millisecond
+		c.waits.Most = max(c.waits.First, min(15*time.Second, c.timeout/2))
 	}
+	c.patience = min(max(c.timeout, time.Second), time.Minute)
 	c.lines = new(logQueue)
-	c.log = slog.New(queueHandler{c.log.Handler(), c.lines})
+	handler := c.log.Handler()
+	c.log = slog.New(queueHandler{func() slog.Handler { return handler }, c.lines})
 	return c, errors.Join(errs...)
 }
 

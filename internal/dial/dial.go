@@ -23,7 +23,7 @@ type Config struct {
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil: net.Dialer
 	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: net.DefaultResolver, unless Dial is set
 	TLS     *tls.Config                                                       // nil: plain TCP
-	Timeout time.Duration                                                     // as asked for
+	Timeout time.Duration                                                     // of a handshake without a session
 	Waits   rounds.Backoff
 }
 

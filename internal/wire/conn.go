@@ -141,6 +141,9 @@ func (w *Conn) Greet() (g codec.Greeting, sent time.Time, err error) {
 	g, err = codec.ParseGreeting(frame)
 	w.mu.Lock()
 	w.sent, w.greeted, w.timeout = sent, clock.Now(), g.Timeout()
+	if asked := hello.TimeoutMillis; hello.Session != 0 && asked < g.TimeoutMillis { // the lease counts by the shortest grant
+		w.timeout = time.Duration(asked) * time.Millisecond
+	}
 	w.mu.Unlock()
 	if err == nil && g.Session == 0 {
 		err = ErrNoSession
