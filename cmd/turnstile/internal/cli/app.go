@@ -31,8 +31,7 @@ type App struct {
 	log        *slog.Logger // the program's and the library's; by default it has only warnings
 	connection connection
 
-	args     []string // of the command line
-	restores bool     // this process is not break, but what undoes it: see restoreLater
+	args []string // of the command line
 }
 
 // Main runs the program with the process's arguments, and returns its exit status.
@@ -45,7 +44,7 @@ func Main() int {
 	}
 	ctx, stop := signalContext(context.Background())
 	defer stop()
-	app := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, restores: os.Args[0] == restorerName}
+	app := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv}
 	return end(app.Run(ctx, os.Args[1:]))
 }
 

@@ -7,20 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"os/signal"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
-	"github.com/turnstile-go/turnstile/queue"
 )
 
 // breakFlags are the flags of break.
@@ -52,8 +47,6 @@ holds the lock when you have typed yes is spared.`,
 			return usagef("--yes is for --force: without it nothing is asked")
 		case f.wait <= 0:
 			return usagef("--wait %v is not positive", f.wait)
-		case a.restores:
-			return a.restore(ctx)
 		}
 		return a.breakLock(ctx, p, f)
 	})
@@ -127,7 +120,7 @@ func choose(l *locks.Lock, node string) (c locks.Contender, err error) {
 }
 
 // ask sends the message of revocation, and waits. The message takes the place of the node's data, in which the contender's name
-// is. If it was sent in vain, the data comes back, also if this process is killed.
+// is. If it was sent in vain, ask writes the data back, also if a signal has ended the wait.
 func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Contender, f breakFlags) error {
 	a.introduce(ctx, t, l, c)
 	if why := deaf(c); why != "" {
@@ -135,7 +128,6 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Con
 	}
 	limited, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	restore, forget := a.restoreLater(c)
 	begun, err := time.Now(), t.Ask(limited, c)
 	asked := err == nil
 	if asked {
@@ -143,11 +135,14 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Con
 		err = t.WaitGone(limited, c)
 	}
 	if err == nil || errors.Is(err, locks.ErrGone) || errors.Is(err, locks.ErrReplaced) {
-		forget()
 		a.print("%s is gone after %.1fs: it has given the lock up, or its session has ended.", whoCell(c), time.Since(begun).Seconds())
 		return nil
 	}
-	restore()
+	after, stop := context.WithTimeout(context.WithoutCancel(ctx), a.connection.Connect)
+	defer stop()
+	if err := t.Restore(after, c); err != nil && !errors.Is(err, zk.ErrNoAuth) { // without the right, it has not asked
+		a.log.Warn("the name of the contender may be lost", "err", err)
+	}
 	switch {
 	case ctx.Err() != nil || limited.Err() == nil:
 		return a.plain(clean(c.Path), refused(c.Path, "the rights READ and WRITE", err))
@@ -157,49 +152,6 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Con
 	does := map[bool]string{true: "holds", false: "waits for"}[c.Holder]
 	return withCode(codeBusy, fmt.Errorf("%s still %s %s after %s. It may not listen, or hang. --force deletes its node",
 		whoCell(c), does, clean(l.Path), locks.Span(f.wait)))
-}
-
-// restorerName is argument 0 of a process that writes the data of a contender back when break has asked it in vain, or was
-// killed. Its other arguments are those of break.
-const restorerName = "turnstile-break"
-
-// restoreLater starts a process that restores the data of a contender as soon as restore is called, or this process is
-// killed. With forget it does nothing.
-func (a *App) restoreLater(c locks.Contender) (restore, forget func()) {
-	program, err := os.Executable()
-	cmd := &exec.Cmd{Path: program, Args: append([]string{restorerName}, a.args...), Stderr: os.Stderr}
-	cmd.Env = append(os.Environ(), "TURNSTILE_ZK="+a.connection.Servers)
-	in, pipeErr := cmd.StdinPipe()
-	if err = errors.Join(err, pipeErr); err == nil {
-		if err = cmd.Start(); err == nil {
-			err = json.NewEncoder(in).Encode(c.Contender)
-		}
-	}
-	if err != nil {
-		a.log.Warn("the name of the contender is lost if it does not give the lock up", "err", err)
-		return func() {}, func() {}
-	}
-	restore = func() { _ = in.Close(); _ = cmd.Wait() }
-	return restore, func() { _ = cmd.Process.Kill(); restore() }
-}
-
-// restore is all that the process of restoreLater does.
-func (a *App) restore(ctx context.Context) error {
-	// The signals of a terminal are for break.
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	ctx = context.WithoutCancel(ctx)
-	var what queue.Contender
-	in := json.NewDecoder(a.In)
-	if err := in.Decode(&what); err != nil {
-		return err
-	}
-	_ = in.Decode(new(any)) // there is no more: it returns when break ends
-	t, m, err := a.tree(ctx)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	return t.Restore(ctx, locks.Contender{Contender: what})
 }
 
 // force deletes the node, after a question. If the contender has got the lock meanwhile, nothing is deleted: the operator

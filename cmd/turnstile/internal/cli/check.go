@@ -22,7 +22,7 @@ func checkCommand(a *App) *cobra.Command {
 each name, and tries at PATH what locks do.
 
   VERSION, ROLE  by the word srvr, where the server allows it
-  READ, WRITE    latency of one request after another: the median, and the slowest but
+  WRITE          latency of one write after another: the median, and the slowest but
                  one in a hundred
   TIMEOUT        session timeout granted for the one asked for (--timeout)
 
@@ -73,14 +73,14 @@ func (a *App) check(ctx context.Context, p string) error {
 }
 
 func (a *App) printReport(r *ensemble.Report) {
-	t := newTable("SERVER", "VERSION", "ROLE", "READ", "p99", "WRITE", "p99", "TIMEOUT")
+	t := newTable("SERVER", "VERSION", "ROLE", "WRITE", "p99", "TIMEOUT")
 	for _, s := range r.Servers {
 		cells := []string{clean(s.Name), cmp.Or(clean(s.Version), "-"), cmp.Or(clean(s.Role), "-")}
 		if !s.Usable() {
 			t.row(append(cells, "not usable")...)
 			continue
 		}
-		for _, d := range []time.Duration{s.Read.Median, s.Read.P99, s.Write.Median, s.Write.P99} {
+		for _, d := range []time.Duration{s.MedianWrite, s.P99} {
 			if d == 0 {
 				cells = append(cells, "-")
 			} else {

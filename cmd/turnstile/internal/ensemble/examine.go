@@ -39,16 +39,12 @@ type Server struct {
 	Version string
 	Role    string
 
-	Read, Write Latency
-	Granted     time.Duration // the session timeout
-	Foreign     bool          // it does not have the node that another server was given
+	Granted          time.Duration // the session timeout
+	MedianWrite, P99 time.Duration // of many writes, one after another; 0: none could be made
 }
 
 // Usable reports whether a session could be opened at the server.
 func (s Server) Usable() bool { return s.Error == "" }
-
-// Latency is that of one kind of request, or zero.
-type Latency struct{ Median, P99 time.Duration }
 
 // Plan says what to examine, and how.
 type Plan struct {
@@ -96,8 +92,9 @@ func Examine(ctx context.Context, plan Plan) (*Report, error) {
 	if len(usable) > 0 {
 		r.readConfiguration(ctx, usable[0].s)
 		r.tryRights(ctx, usable[0].s)
-		r.compare(ctx, usable)
-		each(usable, func(p *probe) { p.measure(ctx, r) })
+		if r.Tried != "" && len(r.Refused) == 0 {
+			each(usable, func(p *probe) { p.measure(ctx, r) })
+		}
 	}
 	for _, p := range probes {
 		r.Servers = append(r.Servers, p.found)
@@ -212,47 +209,19 @@ func (r *Report) tryRights(ctx context.Context, s *session.Session) {
 	}
 }
 
-// compare looks on all servers for a node that the first makes.
-func (r *Report) compare(ctx context.Context, usable []*probe) {
-	if r.Tried == "" {
-		return
-	}
-	first, node := usable[0].s, r.node()
-	if _, err := first.Enter(ctx, session.NewNode{Dir: r.Tried, Name: path.Base(node), Fixed: true}); err != nil {
-		return
-	}
-	each(usable[1:], func(p *probe) {
-		if p.s.Sync(ctx, "/") != nil {
-			return
-		}
-		stat, err := p.s.Exists(ctx, node)
-		p.found.Foreign = err == nil && stat == nil && first.Err() == nil // otherwise the node may have gone with its session
-	})
-	_ = first.Delete(ctx, node, -1)
-}
-
-// measure measures latencies.
+// measure writes many times, until an error.
 func (p *probe) measure(ctx context.Context, r *Report) {
-	p.found.Read = latency(func() error { _, err := p.s.Exists(ctx, "/"); return err })
-	if r.Tried != "" && len(r.Refused) == 0 {
-		p.found.Write = latency(func() error { _, err := touch(ctx, p.s, r.node()); return err })
-	}
-}
-
-// latency calls f many times, one after another, until an error.
-func latency(f func() error) Latency {
 	const rounds = 100
 	var all []time.Duration
 	for range rounds {
 		begun := time.Now()
-		if f() != nil {
+		if _, err := touch(ctx, p.s, r.node()); err != nil {
 			break
 		}
 		all = append(all, time.Since(begun))
 	}
-	if len(all) == 0 {
-		return Latency{}
+	if n := len(all); n > 0 {
+		slices.Sort(all)
+		p.found.MedianWrite, p.found.P99 = all[(n-1)/2], all[(n*99-1)/100]
 	}
-	slices.Sort(all)
-	return Latency{all[(len(all)-1)/2], all[(len(all)*99-1)/100]}
 }

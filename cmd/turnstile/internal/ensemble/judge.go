@@ -37,11 +37,6 @@ func (r *Report) warn(format string, args ...any) {
 }
 
 func (r *Report) judgeEnsemble(usable []Server) {
-	for _, s := range usable {
-		if s.Foreign {
-			r.problem("%s belongs to another ensemble than %s: it does not have the node that was made there. Two clients can hold the same lock.", s.Name, usable[0].Name)
-		}
-	}
 	alone := slices.ContainsFunc(usable, func(s Server) bool { return s.Role == "standalone" })
 	switch {
 	case alone || r.Voters == 1:
@@ -117,9 +112,9 @@ func (r *Report) judgeTimes(usable []Server) {
 		if s.Granted != r.Asked {
 			r.warn("%s grants a session timeout of %v, not the %v asked for. minSessionTimeout and maxSessionTimeout of the server bound it.", s.Name, s.Granted, r.Asked)
 		}
-		if s.Write.P99 > s.Granted/slowWrite {
+		if s.P99 > s.Granted/slowWrite {
 			r.warn("%s is slow: the slowest writes took %v (p99). Sessions of %v are lost when writes take a fifth of that time. Look at the disk of the leader.",
-				s.Name, s.Write.P99.Round(time.Millisecond), s.Granted)
+				s.Name, s.P99.Round(time.Millisecond), s.Granted)
 		}
 	}
 }
