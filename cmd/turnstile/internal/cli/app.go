@@ -48,10 +48,6 @@ func Main() int {
 	return end(app.Run(ctx, os.Args[1:]))
 }
 
-// Command returns the command line of the whole program to be read, and not to be run, for the manual pages and the
-// completions in packages.
-func Command() *cobra.Command { return new(App).root() }
-
 // root returns the command line of the whole program.
 func (a *App) root() *cobra.Command {
 	cmd := &cobra.Command{
