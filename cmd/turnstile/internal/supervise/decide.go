@@ -48,69 +48,32 @@ func NewLimits(grace, timeout time.Duration) (Limits, error) {
 // start is how long the lock has to be certain before the command starts. With less, the command could get SIGTERM at once.
 func (l Limits) start() time.Duration { return l.grace + l.reserve }
 
-// fate is what has become of a lock.
-type fate int
-
-const (
-	held    fate = iota
-	deleted      // its node is gone, and the session is not: somebody has deleted the node
-	expired      // its session is gone: another client may hold the lock by now
-)
-
 // view is all that a decision depends on.
 type view struct {
 	now       time.Duration // since some fixed moment, by a clock that counts suspensions
-	fate      fate
-	remaining time.Duration // how long the lock is certain; without meaning unless held
+	lost      bool          // the lock is lost
+	remaining time.Duration // how long no other client can hold the lock. If only its node was deleted, the session is there
 	running   bool          // the command runs, and not only its descendants
 	give      bool          // somebody has asked for the lock
 	told      time.Duration // when they got SIGTERM; 0: they have not
 }
 
-// action is what to do about the command and its descendants.
-type action int
-
-const (
-	watch     action = iota // nothing
-	terminate               // SIGTERM
-	kill                    // SIGKILL
-)
-
-// decide returns what to do now, and after which time to look again at the latest.
+// decide returns whether the command and its descendants get SIGTERM now, when they get SIGKILL if nothing changes, and after
+// which time to look again at the latest.
 //
-// The command and its descendants get SIGTERM when the lock's time comes to less than the grace period, when the lock's
-// node was deleted, when somebody has asked for the lock, and when the command has ended and left other processes. They
-// get SIGKILL when that is a grace period ago, when the reserve is reached, and when the session is gone. Processes
-// that were told to end are not let off if the session recovers.
-func (l Limits) decide(v view) (action, time.Duration) {
-	next := min(l.reserve, 250*time.Millisecond)
-	told := v.told != 0
-	switch {
-	case v.fate == expired, v.fate == held && v.remaining <= l.reserve, told && v.now-v.told >= l.grace:
-		return kill, next
-	case !told && (v.fate == deleted || v.remaining <= l.grace || v.give || !v.running):
-		return terminate, next
-	case told && v.fate == held:
-		next = min(next, v.remaining-l.reserve, v.told+l.grace-v.now)
-	case told:
-		next = min(next, v.told+l.grace-v.now)
-	default:
-		next = min(l.timeout/idlePart, time.Second, v.remaining-l.grace)
+// They get SIGTERM when the lock's time comes to less than the grace period, when the lock's node was deleted, when
+// somebody has asked for the lock, and when the command has ended and left other processes. They get SIGKILL when that is
+// a grace period ago, when the reserve is reached, and when the session is gone. Processes that were told to end are not let
+// off if the session recovers.
+func (l Limits) decide(v view) (end bool, kill, next time.Duration) {
+	end = v.told == 0 && (v.lost || v.remaining <= l.grace || v.give || !v.running)
+	if end {
+		v.told = v.now
 	}
-	return watch, max(next, time.Millisecond)
-}
-
-// guardUntil returns when the guard must kill the group if it hears nothing more. That is a little
-// later than turnstile would, and still before the lock's end. Once the lock is lost, the guard
-// has to act if turnstile has not done so after the grace period.
-func (l Limits) guardUntil(v view) time.Duration {
-	switch {
-	case v.fate == held:
-		return v.now + v.remaining - l.reserve/2
-	case v.fate == deleted && v.told != 0:
-		return v.told + l.grace + l.reserve/2
-	case v.fate == deleted:
-		return v.now + l.grace + l.reserve/2
+	kill, next = v.now+v.remaining-l.reserve, min(l.timeout/idlePart, time.Second, v.remaining-l.grace)
+	if v.told != 0 {
+		kill = min(kill, v.told+l.grace)
+		next = min(l.reserve, 250*time.Millisecond, kill-v.now)
 	}
-	return v.now
+	return end, kill, max(next, time.Millisecond)
 }

@@ -26,51 +26,52 @@ func TestDecideInTime(t *testing.T) {
 func inTime(t *testing.T, l Limits, lease time.Duration) {
 	t.Helper()
 	v := view{now: time.Hour, running: true}
-	end := v.now + lease
-	for {
-		v.remaining = end - v.now
-		action, wait := l.decide(v)
-		guard := l.guardUntil(v)
-		switch action {
-		case terminate:
-			if v.remaining < l.grace-time.Millisecond || v.remaining > l.grace {
-				t.Errorf("SIGTERM with %v left, grace %v", v.remaining, l.grace)
-			}
-			v.told = v.now
-		case kill:
+	for stop := v.now + lease; ; {
+		v.remaining = stop - v.now
+		end, kill, wait := l.decide(v)
+		switch {
+		case kill <= v.now:
 			if v.told == 0 {
 				t.Error("SIGKILL before SIGTERM")
 			}
 			if v.remaining < l.reserve-time.Millisecond {
 				t.Errorf("SIGKILL with %v left, reserve %v", v.remaining, l.reserve)
 			}
-			if guard <= v.now || guard >= end {
-				t.Errorf("the guard acts %v after turnstile, %v before the end", guard-v.now, end-guard)
-			}
 			return
+		case end:
+			if v.remaining < l.grace-time.Millisecond || v.remaining > l.grace {
+				t.Errorf("SIGTERM with %v left, grace %v", v.remaining, l.grace)
+			}
+			v.told = v.now
 		}
 		v.now += wait
 	}
 }
 
-// The guard's deadline never lies behind the lease's end, and comes at once if the lock is gone.
-func TestGuardUntil(t *testing.T) {
+// SIGTERM comes once, and SIGKILL a grace period later, or at once if the session is gone.
+func TestDecide(t *testing.T) {
 	l, err := NewLimits(0, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const now, s = time.Hour, time.Second
+	const now, s, reserve = time.Hour, time.Second, 250 * time.Millisecond
 	for what, c := range map[string]struct {
 		v    view
-		want time.Duration
+		end  bool
+		kill time.Duration // from now
 	}{
-		"held":             {view{now: now, remaining: 4 * s}, now + 4*s - 125*time.Millisecond},
-		"expired":          {view{now: now, fate: expired}, now},
-		"deleted":          {view{now: now, fate: deleted}, now + 2*s + 125*time.Millisecond},
-		"deleted and told": {view{now: now, fate: deleted, told: now - s}, now + s + 125*time.Millisecond},
+		"held":             {view{remaining: 4 * s, running: true}, false, 4*s - reserve},
+		"nearly over":      {view{remaining: 2 * s, running: true}, true, 2*s - reserve},
+		"asked for":        {view{remaining: 9 * s, running: true, give: true}, true, 2 * s},
+		"processes left":   {view{remaining: 9 * s}, true, 2 * s},
+		"expired":          {view{lost: true, running: true}, true, -reserve},
+		"deleted":          {view{lost: true, remaining: 10 * s, running: true}, true, 2 * s},
+		"deleted and told": {view{lost: true, remaining: 10 * s, running: true, told: now - s}, false, s},
+		"held again":       {view{remaining: 9 * s, running: true, told: now - s}, false, s},
 	} {
-		if got := l.guardUntil(c.v); got != c.want {
-			t.Errorf("%s: %v from now, want %v", what, got-now, c.want-now)
+		c.v.now = now
+		if end, kill, _ := l.decide(c.v); end != c.end || kill != now+c.kill {
+			t.Errorf("%s: SIGTERM %v, SIGKILL in %v, want %v, %v", what, end, kill-now, c.end, c.kill)
 		}
 	}
 }

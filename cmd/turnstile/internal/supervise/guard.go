@@ -58,7 +58,7 @@ type report struct {
 type Guard struct {
 	process *os.Process
 	pipe    *os.File
-	reports chan report   // closed after the guard's last report
+	reports <-chan report // closed after the guard's last report
 	ended   chan struct{} // closed when the guard has ended
 	mu      sync.Mutex    // held while an order is written
 }
@@ -89,9 +89,8 @@ func StartGuard(streams ...*os.File) (*Guard, error) {
 	defer unix.Close(fds[1])
 	_ = unix.SetNonblock(fds[0], true) // so that deadlines work
 	g := &Guard{
-		pipe:    os.NewFile(uintptr(fds[0]), "guard"),
-		reports: make(chan report, 16), // more than there ever are
-		ended:   make(chan struct{}),
+		pipe:  os.NewFile(uintptr(fds[0]), "guard"),
+		ended: make(chan struct{}),
 	}
 	attr := &os.ProcAttr{Files: streams, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithParent(attr.Sys, unix.SIGCONT) // a guard that is stopped when turnstile dies goes on
@@ -111,17 +110,24 @@ func StartGuard(streams ...*os.File) (*Guard, error) {
 		g.pipe.Close()
 		return nil, fmt.Errorf("start the guard of the command: %w", err)
 	}
+	g.reports = lines[report](g.pipe)
+	return g, nil
+}
+
+// lines returns what the other process writes, and is closed at its end.
+func lines[T any](pipe *os.File) <-chan T {
+	out := make(chan T, 16) // more than the reports that there ever are
 	go func() {
-		defer close(g.reports)
-		for in := json.NewDecoder(g.pipe); ; {
-			var r report
-			if in.Decode(&r) != nil {
+		defer close(out)
+		for in := json.NewDecoder(pipe); ; {
+			var line T
+			if in.Decode(&line) != nil {
 				return
 			}
-			g.reports <- r
+			out <- line
 		}
 	}()
-	return g, nil
+	return out
 }
 
 // Ended returns a channel that is closed when the guard has ended.

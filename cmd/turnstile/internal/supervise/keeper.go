@@ -65,17 +65,7 @@ const (
 
 // run returns when turnstile has said so, or when turnstile has ended and nothing is left.
 func (k *keeper) run() {
-	orders := make(chan order)
-	go func() {
-		defer close(orders)
-		for in := json.NewDecoder(k.pipe); ; {
-			var o order
-			if in.Decode(&o) != nil {
-				return
-			}
-			orders <- o
-		}
-	}()
+	orders := lines[order](k.pipe)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	for late := false; ; {

@@ -70,20 +70,23 @@ func Run(guard *Guard, lock Lock, signals <-chan os.Signal, o Options) (Result, 
 	if err := r.ready(); err != nil || r.early != 0 || r.cause != nil {
 		return Result{Status: 128 + int(r.early), Lost: r.cause}, err
 	}
-	if err := r.start(); err != nil || r.cause != nil {
-		return Result{Lost: r.cause}, err
-	}
+	r.start()
 	for lost := lock.Done(); !r.gone; {
 		select {
 		case s := <-r.signals:
 			r.pass(s)
 		case <-lost:
-			lost = nil
+			if lost = nil; r.group == 0 { // the guard hangs
+				_ = guard.process.Kill()
+			}
 		case <-r.Asked:
 			r.Asked, r.give = nil, true // it is closed
 		case g, ok := <-guard.reports:
 			if !ok {
 				r.lonely()
+				if r.cause = lock.Err(); r.group == 0 && r.cause != nil {
+					return Result{Lost: r.cause}, nil
+				}
 				return Result{}, ErrUnguarded
 			}
 			r.hear(g)
@@ -95,7 +98,7 @@ func Run(guard *Guard, lock Lock, signals <-chan os.Signal, o Options) (Result, 
 	if r.status.Signaled() {
 		status = 128 + int(r.status.Signal())
 	}
-	return Result{Status: status, Started: true, Lost: r.cause}, nil
+	return Result{Status: status, Started: r.group != 0, Lost: r.cause}, r.failed
 }
 
 // warn never blocks: nobody may read the standard error, and there is a lock to look after.
@@ -122,6 +125,7 @@ type runner struct {
 	told   time.Duration // when the command got SIGTERM
 	killed bool
 	cause  error // of the loss
+	failed error // the command could not be started
 
 	until, toldUntil time.Duration // the guard's deadline, and when it was told
 }
@@ -162,32 +166,14 @@ func (r *runner) ready() error {
 
 // start has the guard start the command. On a terminal, it is in turnstile's own process group: so it can read from the
 // terminal, and Ctrl-C and Ctrl-Z reach it as they do without turnstile.
-func (r *runner) start() error {
+func (r *runner) start() {
 	s := &start{Path: []byte(r.Path), Args: []byte(strings.Join(r.Args, "\x00")), Env: []byte(strings.Join(r.Env, "\x00"))}
 	if _, err := Foreground(); err == nil {
 		r.shared, s.Group = true, unix.Getpgrp()
 	}
 	limits, v := r.look()
-	r.guard.tell(order{Until: limits.guardUntil(v), Start: s})
-	var g report
-	select {
-	case g = <-r.guard.reports:
-	case <-r.lock.Done(): // the guard hangs
-		_ = r.guard.process.Kill()
-	}
-	switch {
-	case g.Failed != 0:
-		return fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: r.Path, Err: g.Failed})
-	case g.Late:
-		r.cause = errEnding
-	case g.Started == 0:
-		r.lonely()
-		if r.cause = r.lock.Err(); r.cause == nil {
-			return ErrUnguarded
-		}
-	}
-	r.group = g.Started
-	return nil
+	_, kill, _ := limits.decide(v)
+	r.guard.tell(order{Until: kill + limits.reserve/2, Start: s})
 }
 
 // look looks at the lock and the command. What it returns depends on nothing that was seen before turnstile was stopped, if
@@ -197,13 +183,11 @@ func (r *runner) look() (Limits, view) {
 	left, timeout := r.lock.Remaining()
 	limits, _ := NewLimits(r.Grace, timeout)
 	err := r.lock.Err()
-	switch {
-	case err == nil:
+	switch v.lost = err != nil; {
+	case !v.lost:
 		v.remaining = left
 	case r.lock.Deleted():
-		v.fate = deleted
-	default:
-		v.fate = expired
+		v.remaining = timeout
 	}
 	// If the lock is lost when the end of the command is noticed, nobody knows which was first.
 	switch {
@@ -224,28 +208,29 @@ func (r *runner) step() {
 	if r.gone {
 		return
 	}
-	var action action
-	action, r.wait = limits.decide(v)
-	switch action {
-	case terminate:
-		r.told, v.told = v.now, v.now
-		r.guard.tell(order{Signals: []syscall.Signal{unix.SIGTERM, unix.SIGCONT}, All: true}) // one that is stopped gets SIGTERM when it goes on
-		switch {
-		case errors.Is(r.cause, ErrAsked):
-			r.warn("somebody asks for the lock: ending the command", "grace", limits.grace)
-		case v.fate == held && v.remaining > limits.grace:
-			r.warn("the command has ended and left processes: ending them", "processes", r.left)
-		default:
-			r.warn("ending the command", "err", r.cause, slog.Duration("remaining", v.remaining))
-		}
-	case kill:
+	end, kill, wait := limits.decide(v)
+	r.wait = wait
+	switch {
+	case kill <= v.now:
 		if !r.killed {
 			r.warn("killing the command's processes")
 			r.guard.tell(order{Kill: true})
 		}
 		r.killed = true
+	case end:
+		r.told = v.now
+		r.guard.tell(order{Signals: []syscall.Signal{unix.SIGTERM, unix.SIGCONT}, All: true}) // one that is stopped gets SIGTERM when it goes on
+		switch {
+		case errors.Is(r.cause, ErrAsked):
+			r.warn("somebody asks for the lock: ending the command", "grace", limits.grace)
+		case !v.lost && v.remaining > limits.grace:
+			r.warn("the command has ended and left processes: ending them", "processes", r.left)
+		default:
+			r.warn("ending the command", "err", r.cause, slog.Duration("remaining", kill-v.now))
+		}
 	}
-	if until := limits.guardUntil(v); until < r.until || v.now-r.toldUntil >= limits.timeout/idlePart {
+	// The guard acts a little later than turnstile, and still before the lock's end.
+	if until := kill + limits.reserve/2; until < r.until || v.now-r.toldUntil >= limits.timeout/idlePart {
 		r.until, r.toldUntil = until, v.now
 		r.guard.tell(order{Until: until})
 	}
@@ -253,10 +238,16 @@ func (r *runner) step() {
 
 // hear takes a report of the guard.
 func (r *runner) hear(g report) {
-	if g.Ended != nil {
+	switch {
+	case g.Started != 0:
+		r.group = g.Started
+	case g.Failed != 0:
+		r.failed, r.gone = fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: r.Path, Err: g.Failed}), true
+	case g.Late:
+		r.cause, r.gone = errEnding, true
+	case g.Ended != nil:
 		r.ended, r.status, r.left, r.gone = true, *g.Ended, g.Left, g.Gone
-	}
-	if g.Stuck != nil { // they cannot be waited for either
+	case g.Stuck != nil: // they cannot be waited for either
 		r.warnStuck(g.Stuck)
 		r.gone = true
 	}
