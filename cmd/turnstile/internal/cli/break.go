@@ -27,7 +27,7 @@ type breakFlags struct {
 
 func breakCommand(a *App) *cobra.Command {
 	var f breakFlags
-	cmd := onPath(&cobra.Command{
+	cmd := a.onTree(&cobra.Command{
 		Use:   "break PATH",
 		Short: "Ask the holder of a lock to give it up, or delete its node",
 		Long: `Ask the holder of the lock at PATH to give it up, and wait until it has. Holders that use
@@ -41,15 +41,16 @@ instead: then its session ends, and the servers delete the node.
 A lock with several holders, such as a semaphore, needs --node, and so does a waiter. A waiter that
 holds the lock when you have typed yes is spared.`,
 		Example: `  turnstile break --force --node lock-0000000007 /prod/locks/invoice-42`,
-	}, false, func(ctx context.Context, p string) error {
-		switch {
-		case f.yes && !f.force:
-			return usagef("--yes is for --force: without it nothing is asked")
-		case f.wait <= 0:
-			return usagef("--wait %v is not positive", f.wait)
-		}
-		return a.breakLock(ctx, p, f)
-	})
+		PreRunE: func(*cobra.Command, []string) error {
+			switch {
+			case f.yes && !f.force:
+				return usagef("--yes is for --force: without it nothing is asked")
+			case f.wait <= 0:
+				return usagef("--wait %v is not positive", f.wait)
+			}
+			return nil
+		},
+	}, false, func(ctx context.Context, t *locks.Tree, p string) error { return a.breakLock(ctx, t, p, f) })
 	flags := cmd.Flags()
 	flags.StringVar(&f.node, "node", "", "break this contender: the name of its `node`, as show --wide prints it")
 	flags.BoolVar(&f.force, "force", false, "delete the node, after a question")
@@ -58,12 +59,11 @@ holds the lock when you have typed yes is spared.`,
 	return cmd
 }
 
-func (a *App) breakLock(ctx context.Context, p string, f breakFlags) error {
-	t, l, done, err := a.readLock(ctx, p)
+func (a *App) breakLock(ctx context.Context, t *locks.Tree, p string, f breakFlags) error {
+	l, err := readLock(ctx, t, p)
 	if err != nil {
 		return err
 	}
-	defer done()
 	c, err := choose(l, f.node)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (a *App) breakLock(ctx context.Context, p string, f breakFlags) error {
 	case errors.Is(err, zk.ErrNoNode):
 		a.print("Nobody holds %s now, and nobody waits.", clean(p))
 	case err != nil:
-		return a.plain(clean(p), err)
+		return err
 	case len(next.Holders()) == 0:
 		a.print("Nobody holds %s now, and %s.", clean(p), waiting(next.Waiting(), ""))
 	default:
@@ -145,7 +145,7 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Con
 	}
 	switch {
 	case ctx.Err() != nil || limited.Err() == nil:
-		return a.plain(clean(c.Path), refused(c.Path, "the rights READ and WRITE", err))
+		return refused(c.Path, "the rights READ and WRITE", err)
 	case !asked:
 		return withCode(codeConnect, errors.New("no server has confirmed the request in time"))
 	}
@@ -168,7 +168,7 @@ func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.C
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 	case err != nil:
-		return a.plain(clean(l.Path), err)
+		return err
 	case !c.Holder && slices.ContainsFunc(now.Holders(), func(n locks.Contender) bool { return n.Path == c.Path && n.Token == c.Token }):
 		return withCode(codeNo, fmt.Errorf("%s has got the lock meanwhile. Nothing was deleted", whoCell(c)))
 	}
@@ -182,7 +182,7 @@ func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.C
 	case errors.Is(err, locks.ErrReplaced):
 		return withCode(codeNo, fmt.Errorf("%s: %w. It was not deleted", clean(c.Path), err))
 	default:
-		return a.plain(clean(c.Path), refused(path.Dir(c.Path), "the right DELETE", err))
+		return refused(path.Dir(c.Path), "the right DELETE", err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
@@ -165,13 +166,16 @@ func (c *connection) options(log *slog.Logger) ([]session.Option, error) {
 	return opts, err
 }
 
-// tree opens a session as the flags say, within --connect-timeout. The caller must close the manager.
-func (a *App) tree(ctx context.Context) (*locks.Tree, *session.Manager, error) {
-	m, err := a.connect(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return locks.NewTree(m), m, nil
+// onTree is onPath for a command that has a session.
+func (a *App) onTree(cmd *cobra.Command, root bool, do func(ctx context.Context, t *locks.Tree, path string) error) *cobra.Command {
+	return onPath(cmd, root, func(ctx context.Context, p string) error {
+		m, err := a.connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		return a.plain(clean(p), do(ctx, locks.NewTree(m), p))
+	})
 }
 
 // connect opens a session as the flags say, with more options, within --connect-timeout. An error has its exit status already.

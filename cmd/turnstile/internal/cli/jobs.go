@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/schedule"
 )
 
 func jobsCommand(a *App) *cobra.Command {
 	var age time.Duration
-	cmd := onPath(&cobra.Command{
+	cmd := a.onTree(&cobra.Command{
 		Use:   "jobs [PREFIX]",
 		Short: "List the jobs of run --once and of package schedule",
 		Long: `List the jobs at PREFIX and below it: those of "turnstile run --once" and of package schedule.
@@ -25,25 +26,21 @@ how long ago the record was written, by the servers' clock.
 With --max-age a job is overdue if its record was written longer ago than that, whatever its
 outcome. The status is 1 if a job is overdue, or a record cannot be read.`,
 		Example: `  turnstile jobs --max-age 26h /jobs || mail -s "a job is overdue" ops`,
-	}, true, func(ctx context.Context, prefix string) error {
-		if age < 0 {
-			return usagef("--max-age %v is negative", age)
-		}
-		return a.jobs(ctx, prefix, age)
-	})
+		PreRunE: func(*cobra.Command, []string) error {
+			if age < 0 {
+				return usagef("--max-age %v is negative", age)
+			}
+			return nil
+		},
+	}, true, func(ctx context.Context, t *locks.Tree, prefix string) error { return a.jobs(ctx, t, prefix, age) })
 	cmd.Flags().DurationVar(&age, "max-age", 0, "a job is overdue if its record was written longer ago")
 	return cmd
 }
 
-func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error {
-	t, m, err := a.tree(ctx)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
+func (a *App) jobs(ctx context.Context, t *locks.Tree, prefix string, most time.Duration) error {
 	found, err := t.Walk(ctx, prefix, mostDirectories)
 	if err != nil {
-		return a.plain(prefix, err)
+		return err
 	}
 	held := map[string]bool{}
 	for _, l := range found.Locks {
@@ -52,7 +49,7 @@ func (a *App) jobs(ctx context.Context, prefix string, most time.Duration) error
 	now, table := t.Now(ctx, prefix), newTable("PATH", "LAST TICK", "OUTCOME", "TRIES", "AGO", "BY")
 	bad := false
 	for _, p := range found.Jobs {
-		job, err := schedule.New(m, p)
+		job, err := schedule.New(t.Manager, p)
 		if err != nil {
 			continue // no path of a job
 		}

@@ -13,7 +13,7 @@ import (
 const mostDirectories = 50_000
 
 func lsCommand(a *App) *cobra.Command {
-	return onPath(&cobra.Command{
+	return a.onTree(&cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that are in use",
 		Long: `List the locks in use at PREFIX and below it, the whole tree without PREFIX: the kind, who
@@ -25,16 +25,11 @@ for each directory, and one for each contender.`,
 	}, true, a.ls)
 }
 
-func (a *App) ls(ctx context.Context, prefix string) error {
-	t, m, err := a.tree(ctx)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
+func (a *App) ls(ctx context.Context, t *locks.Tree, prefix string) error {
 	found, err := t.Walk(ctx, prefix, mostDirectories)
 	switch {
 	case err != nil:
-		return a.plain(prefix, err)
+		return err
 	case len(found.Locks) == 0:
 		a.say("No lock at %s or below it is in use, as far as it was read (%s).",
 			prefix, count(found.Read-len(found.Unread), "directory", "directories"))

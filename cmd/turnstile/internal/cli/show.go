@@ -17,7 +17,7 @@ import (
 
 func showCommand(a *App) *cobra.Command {
 	var wide bool
-	cmd := onPath(&cobra.Command{
+	cmd := a.onTree(&cobra.Command{
 		Use:   "show PATH",
 		Short: "Show the holders of a lock and its waiters",
 		Long: `Show the queue of the lock at PATH, in order: its holders and its waiters, and with which
@@ -26,17 +26,16 @@ holder that is not since it got the lock: the servers do not know.
 
 --wide adds CLIENT, the library, as far as the node tells; TOKEN, the fencing token; and NODE,
 the name.`,
-	}, false, func(ctx context.Context, p string) error { return a.show(ctx, p, wide) })
+	}, false, func(ctx context.Context, t *locks.Tree, p string) error { return a.show(ctx, t, p, wide) })
 	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "show more columns")
 	return cmd
 }
 
-func (a *App) show(ctx context.Context, p string, wide bool) error {
-	t, l, done, err := a.readLock(ctx, p)
+func (a *App) show(ctx context.Context, t *locks.Tree, p string, wide bool) error {
+	l, err := readLock(ctx, t, p)
 	if err != nil {
 		return err
 	}
-	defer done()
 	fmt.Fprintln(a.Out, a.summary(l))
 	if len(l.Contenders) == 0 {
 		return nil
@@ -71,14 +70,9 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 	return nil
 }
 
-// readLock connects, and reads a lock that a user has named. If the path is that of a contender, the error names the lock.
-// done ends the connection, and is nil if there is an error.
-func (a *App) readLock(ctx context.Context, p string) (t *locks.Tree, l *locks.Lock, done func(), err error) {
-	t, m, err := a.tree(ctx)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	l, err = t.Read(ctx, p)
+// readLock reads a lock that a user has named. If the path is that of a contender, the error names the lock.
+func readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
+	l, err := t.Read(ctx, p)
 	dir := path.Dir(p)
 	_, contends := queue.ParseNode(path.Base(p))
 	switch {
@@ -87,11 +81,7 @@ func (a *App) readLock(ctx context.Context, p string) (t *locks.Tree, l *locks.L
 	case err == nil && contends:
 		err = usagef("%s is the node of a contender. The lock is %s", clean(p), clean(dir))
 	}
-	if err != nil {
-		_ = m.Close()
-		return nil, nil, nil, a.plain(clean(p), err)
-	}
-	return t, l, func() { _ = m.Close() }, nil
+	return l, err
 }
 
 // summary is a line about a lock.

@@ -13,7 +13,7 @@ import (
 )
 
 func watchCommand(a *App) *cobra.Command {
-	return onPath(&cobra.Command{
+	return a.onTree(&cobra.Command{
 		Use:   "watch PATH",
 		Short: "Print a line for each change of a lock",
 		Long: `Print a line for each change of the lock at PATH, until Ctrl-C. It begins with the holders
@@ -34,12 +34,7 @@ machine when it saw the change. Contenders that come and leave between two looks
 	}, false, a.watch)
 }
 
-func (a *App) watch(ctx context.Context, p string) error {
-	t, m, err := a.tree(ctx)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
+func (a *App) watch(ctx context.Context, t *locks.Tree, p string) error {
 	t.Patience = 0 // once it has begun, it waits for servers as long as it takes, and the log says so
 	now := t.Now(ctx, p)
 	var before *locks.Lock
@@ -52,7 +47,7 @@ func (a *App) watch(ctx context.Context, p string) error {
 		case ctx.Err() != nil:
 			continue
 		case err != nil:
-			return a.plain(clean(p), err)
+			return err
 		}
 		now.Time = time.Now().Add(now.Skew)
 		a.tell(before, l, now)

@@ -12,7 +12,7 @@ import (
 )
 
 func whyCommand(a *App) *cobra.Command {
-	return onPath(&cobra.Command{
+	return a.onTree(&cobra.Command{
 		Use:   "why PATH",
 		Short: "Say why a lock does not move, and what to do",
 		Long: `Say in three lines why the lock at PATH does not move: the holder, since when it has the lock, and
@@ -24,12 +24,11 @@ is only ever possible: the servers do not know which goroutine made a node.`,
 	}, false, a.why)
 }
 
-func (a *App) why(ctx context.Context, p string) error {
-	t, l, done, err := a.readLock(ctx, p)
+func (a *App) why(ctx context.Context, t *locks.Tree, p string) error {
+	l, err := readLock(ctx, t, p)
 	if err != nil {
 		return err
 	}
-	defer done()
 	now := t.Now(ctx, p)
 	if len(l.Holders()) == 0 {
 		text := a.summary(l) + "."

@@ -66,7 +66,7 @@ func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Sessi
 	defer cancel()
 	defer func() { err = unreachable(ctx, err) }()
 	for {
-		s, err := t.m.Session(ctx)
+		s, err := t.Manager.Session(ctx)
 		if err != nil {
 			return err
 		}

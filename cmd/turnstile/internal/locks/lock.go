@@ -154,7 +154,7 @@ func (t *Tree) Read(ctx context.Context, dir string) (l *Lock, err error) {
 
 // contenders reads the contenders of a directory. There are none if it has gone.
 func (t *Tree) contenders(ctx context.Context, dir string, rule *queue.Kind) (out []Contender, err error) {
-	q, err := queue.New(t.m, dir)
+	q, err := queue.New(t.Manager, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ import (
 // at once.
 type Tree struct {
 	Patience time.Duration // how long a lock may take to be read; 0: without a limit
-	m        *session.Manager
+	Manager  *session.Manager
 }
 
 // ErrUnreachable is matched by errors that say that no server answers.
@@ -57,7 +57,7 @@ func unreachable(ctx context.Context, err error) error {
 // do makes one request, again if its session is lost.
 func (t *Tree) do(ctx context.Context, f func(*session.Session) error) error {
 	for {
-		s, err := t.m.Session(ctx)
+		s, err := t.Manager.Session(ctx)
 		if err == nil {
 			err = f(s)
 		}
