@@ -8,8 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"path"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -86,8 +84,6 @@ func (e estate) delete(ctx context.Context, m *session.Manager) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
-	// Names end in their place in the queue: others wait for the first.
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[max(0, len(a)-10):], b[max(0, len(b)-10):]) })
 	for _, name := range names {
 		p := path.Join(e.Directory, name)
 		stat, getErr := s.Exists(ctx, p)

@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -66,14 +65,13 @@ with programs that use the Go library github.com/turnstile-go/turnstile, and Apa
 	a.globalFlags(cmd.PersistentFlags())
 	for _, command := range []func(*App) *cobra.Command{
 		runCommand, lsCommand, showCommand, whyCommand, jobsCommand, watchCommand, breakCommand, checkCommand, resizeCommand,
-		versionCommand,
 	} {
 		cmd.AddCommand(command(a))
 	}
-	cmd.AddCommand(
-		&cobra.Command{Use: "exit-codes", Short: "Exit statuses of all commands", Long: exitCodesHelp()},
-		&cobra.Command{Use: "environment", Short: "Environment variables that stand for flags", Long: environmentHelp},
-	)
+	cmd.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Exit statuses of all commands", Long: exitCodesHelp()}, &cobra.Command{
+		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
+		Run: func(*cobra.Command, []string) { a.print("turnstile %s", version()) },
+	})
 	// The help of the program fits a screen. That of a command has the flags of all.
 	usual := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -93,7 +91,8 @@ with programs that use the Go library github.com/turnstile-go/turnstile, and Apa
 }
 
 const rootHelp = `
-Flags of all commands, for which there are also variables such as TURNSTILE_ZK:
+Flags of all commands. A variable, such as TURNSTILE_CONNECT_TIMEOUT, stands
+for one that is not given. TURNSTILE_AUTH has an identity on each line.
   --zk SERVERS            host:port,host:port/chroot (default: 127.0.0.1:2181)
   --auth, --auth-file     identities, as scheme:credentials
   --tls, --cacert, --cert, --key, --tls-server-name
@@ -110,7 +109,7 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.began && !errors.As(err, new(*codeError)) {
-		err = usageError(err)
+		err = withCode(codeUsage, err)
 	}
 	// A list that could not be written is no success.
 	if out.err != nil && (err == nil || err.Error() == "") {
@@ -118,15 +117,9 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	}
 	code := codeOf(ctx, err)
 	if code <= codeSignal && err != nil && err.Error() != "" {
-		hint := ""
+		a.say("turnstile: %v", err)
 		if code == codeUsage {
-			hint = "\"turnstile help COMMAND\" tells how a command is used.\n"
-		}
-		said := make(chan struct{})
-		go func() { defer close(said); fmt.Fprintf(a.Err, "turnstile: %v\n%s", err, hint) }()
-		select {
-		case <-said:
-		case <-time.After(time.Second): // nobody reads the standard error
+			a.say(`"turnstile help COMMAND" tells how a command is used.`)
 		}
 	}
 	return code
@@ -214,11 +207,4 @@ func version() string {
 		v = info.Main.Version
 	}
 	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-func versionCommand(a *App) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
-		Run: func(*cobra.Command, []string) { fmt.Fprintln(a.Out, "turnstile "+version()) },
-	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 )
 
-// breakFlags are the flags of break.
 type breakFlags struct {
 	node       string
 	force, yes bool
@@ -33,13 +32,11 @@ func breakCommand(a *App) *cobra.Command {
 		Long: `Ask the holder of the lock at PATH to give it up, and wait until it has. Holders that use
 turnstile hear that, and those of Curator that were made with makeRevocable.
 
-With --force, break deletes the holder's node instead, after you have been shown whose it
-is and have typed yes. The next contender gets the lock at once. That does not stop the
-former holder: it may be at work still, beside the next one. If you can, stop its process
-instead: then its session ends, and the servers delete the node.
+With --force, break shows the holder, and deletes its node if you type yes. The next contender gets
+the lock at once, while the former holder may still be at work. If you can, end its process instead:
+then its session ends, and the servers delete the node.
 
-A lock with several holders, such as a semaphore, needs --node, and so does a waiter. A waiter that
-holds the lock when you have typed yes is spared.`,
+A lock with several holders, such as a semaphore, needs --node, and so does a waiter.`,
 		Example: `  turnstile break --force --node lock-0000000007 /prod/locks/invoice-42`,
 		PreRunE: func(*cobra.Command, []string) error {
 			switch {
@@ -187,7 +184,6 @@ func (a *App) force(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.C
 	return nil
 }
 
-// confirm asks for a yes.
 func (a *App) confirm(ctx context.Context) error {
 	fmt.Fprint(a.Err, "Delete the node? Type yes: ")
 	answer := make(chan string, 1)

@@ -19,16 +19,9 @@ func checkCommand(a *App) *cobra.Command {
 		Use:   "check [PATH]",
 		Short: "Find out whether the servers are good for locks",
 		Long: `Find out whether the servers of --zk are good for locks. Check connects to each address of
-each name, and tries at PATH what locks do.
-
-  VERSION, ROLE  by the word srvr, where the server allows it
-  WRITE          latency of one write after another: the median, and the slowest but
-                 one in a hundred
-  TIMEOUT        session timeout granted for the one asked for (--timeout)
-
-Check makes nodes below PATH, or below the nearest directory above it that exists, and deletes
-them. Their names begin with turnstile-check-. If there are identities (--auth), only these have
-rights to them.
+each name, and tries at PATH, or at the nearest directory above it, what locks do. VERSION and ROLE
+need the word srvr, WRITE is the median latency of one write after another, and TIMEOUT the session
+timeout that was granted for --timeout. The nodes that it makes are gone when it ends.
 
 The exit status is 0 if all is well, 1 if there are warnings, and 2 if no lock can be had.`,
 		Example: `  turnstile check --zk zk1,zk2,zk3 --timeout 20s /prod/locks`,
@@ -47,7 +40,7 @@ func (a *App) check(ctx context.Context, p string) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := session.Connect(ended, a.connection.Servers, opts...); errors.Is(err, session.ErrInvalid) {
-		return usageError(err)
+		return withCode(codeUsage, err)
 	}
 	cfg, err := a.connection.tls()
 	if err != nil {

@@ -47,14 +47,6 @@ func (a *App) globalFlags(f *pflag.FlagSet) {
 	f.CountVarP(&a.verbose, "verbose", "v", "log connections; twice: everything")
 }
 
-const environmentHelp = `For each flag of all commands there is an environment variable: TURNSTILE_ and the name of
-the flag in capitals, with underscores, such as TURNSTILE_ZK for --zk and
-TURNSTILE_CONNECT_TIMEOUT for --connect-timeout. A flag on the command line has precedence.
-
-TURNSTILE_AUTH has one identity on each line, as scheme:credentials. Unlike the arguments of
-a process, its environment is hidden from other users of the machine. The command of
-"turnstile run" inherits the environment.`
-
 // environment sets the flags of all commands from the environment, except those that the command line has.
 func (a *App) environment(flags *pflag.FlagSet) error {
 	var errs []error
@@ -87,32 +79,26 @@ type identity struct{ scheme, credential string }
 // identities returns the identities of all flags. Its errors do not contain credentials. Empty lines, and those that begin
 // with #, are comments. Editors of Windows put a byte order mark in front, and a carriage return behind each line.
 func (c *connection) identities() (all []identity, err error) {
-	parse := func(source, text string) error {
-		n := 0
-		for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
-			n++
-			line = strings.TrimRight(line, "\r\n")
-			if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			scheme, credential, ok := strings.Cut(line, ":")
-			if !ok || scheme == "" || strings.ContainsAny(scheme, " \t") {
-				return usagef("%s, line %d: want scheme:credentials, such as digest:user:password", source, n)
-			}
-			all = append(all, identity{scheme, credential})
+	text := strings.Join(c.Auths, "\n")
+	if c.AuthFile != "" {
+		file, err := os.ReadFile(c.AuthFile)
+		if err != nil {
+			return nil, usagef("--auth-file: %w", err)
 		}
-		return nil
+		text += "\n" + strings.TrimPrefix(string(file), "\ufeff")
 	}
-	if err = parse("--auth", strings.Join(c.Auths, "\n")); err != nil || c.AuthFile == "" {
-		return all, err
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		scheme, credential, ok := strings.Cut(line, ":")
+		if !ok || scheme == "" || strings.ContainsAny(scheme, " \t") {
+			return nil, usagef("identity %d of --auth and --auth-file: want scheme:credentials, such as digest:user:password", len(all)+1)
+		}
+		all = append(all, identity{scheme, credential})
 	}
-	text, err := os.ReadFile(c.AuthFile)
-	if err != nil {
-		return nil, usagef("--auth-file: %w", err)
-	}
-	before := len(all)
-	err = parse("--auth-file "+c.AuthFile, string(text))
-	if err == nil && len(all) == before {
+	if c.AuthFile != "" && len(all) == 0 {
 		err = usagef("--auth-file %s: there is no identity in it", c.AuthFile)
 	}
 	return all, err
@@ -194,7 +180,7 @@ func (a *App) connect(ctx context.Context, more ...session.Option) (*session.Man
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, context.Cause(ctx)
 	case errors.Is(err, session.ErrInvalid):
-		return nil, usageError(err)
+		return nil, withCode(codeUsage, err)
 	case errors.Is(err, zk.ErrAuthFailed):
 		return nil, withCode(codeRefused, err)
 	}

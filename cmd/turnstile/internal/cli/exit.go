@@ -57,7 +57,6 @@ var codes = []struct {
 	{codeNoCommand, "run: the command was not found."},
 }
 
-// exitCodesHelp is the help topic.
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("Turnstile ends with one of these statuses:\n\n")
@@ -87,11 +86,10 @@ func withCode(code int, err error) error {
 	return &codeError{code, err}
 }
 
-// usageError says that the command line is wrong.
-func usageError(err error) error { return withCode(codeUsage, err) }
-
-// usagef is usageError with a text.
-func usagef(format string, args ...any) error { return usageError(fmt.Errorf(format, args...)) }
+// usagef says that the command line is wrong.
+func usagef(format string, args ...any) error {
+	return withCode(codeUsage, fmt.Errorf(format, args...))
+}
 
 // codeOf returns the exit status for the error of a command whose context was ctx.
 func codeOf(ctx context.Context, err error) int {

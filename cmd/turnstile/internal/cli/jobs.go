@@ -19,12 +19,10 @@ func jobsCommand(a *App) *cobra.Command {
 		Short: "List the jobs of run --once and of package schedule",
 		Long: `List the jobs at PREFIX and below it: those of "turnstile run --once" and of package schedule.
 
-OUTCOME is done, running if somebody holds the job's lock, or open if it was begun and has
-not succeeded, so it may be run again. TRIES is how often the last tick was begun, and AGO is
-how long ago the record was written, by the servers' clock.
+OUTCOME is done, running, or open if the last tick was begun and has not succeeded. TRIES is how
+often it was begun, and AGO how long ago the record was written, by the servers' clock.
 
-With --max-age a job is overdue if its record was written longer ago than that, whatever its
-outcome. The status is 1 if a job is overdue, or a record cannot be read.`,
+The status is 1 if a job is overdue (--max-age), or a record cannot be read.`,
 		Example: `  turnstile jobs --max-age 26h /jobs || mail -s "a job is overdue" ops`,
 		PreRunE: func(*cobra.Command, []string) error {
 			if age < 0 {

@@ -16,12 +16,9 @@ func lsCommand(a *App) *cobra.Command {
 	return a.onTree(&cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that are in use",
-		Long: `List the locks in use at PREFIX and below it, the whole tree without PREFIX: the kind, who
-holds it, and how many contenders wait. QUEUED is the age of the first holder's node, by the
-servers' clock. The servers do not know when it got the lock.
-
-A directory that may not be read is named, and does not end the list. Ls costs one request
-for each directory, and one for each contender.`,
+		Long: `List the locks in use at PREFIX and below it, the whole tree without PREFIX. QUEUED is the age of
+the first holder's node: the servers do not know when it got the lock. Ls costs one request for
+each directory, and one for each contender.`,
 	}, true, a.ls)
 }
 

@@ -21,12 +21,8 @@ func resizeCommand(a *App) *cobra.Command {
 		Long: `Set the number of leases of the semaphore at PATH, for all programs at once. It stays
 until the next resize, whatever number the programs were built with.
 
-If there are fewer leases than before, no holder loses one: resize waits in the queue until
-those that go are free, for as long as --timeout and --connect-timeout allow together, and
-then leaves the limit as it was.
-
-With --limit it only shows the limit, and how many leases are taken. With --reset it undoes
-a resize: from then on the number in the programs counts again, which is LEASES.`,
+No holder loses a lease: resize waits in the queue until those that go are free, for as long as
+--timeout and --connect-timeout allow together, and then leaves the limit as it was.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := pathArg(args[0], false)
@@ -82,7 +78,7 @@ func (a *App) resize(ctx context.Context, p string, n int, reset bool) error {
 	}
 	s, err := semaphore.New(m, p, n)
 	if err != nil {
-		return usageError(err)
+		return withCode(codeUsage, err)
 	}
 	if reset {
 		err = s.ResetLimit(limited)

@@ -31,7 +31,7 @@ func TestUsage(t *testing.T) {
 func TestHelpInBadEnvironment(t *testing.T) {
 	for _, env := range []string{"TURNSTILE_TIMEOUT=soon", "TURNSTILE_TLS=perhaps", "TURNSTILE_CERT=a"} {
 		for _, args := range []string{
-			"help", "--help", "-h", "help run", "run --help", "ls -h", "help environment", "completion bash", "completion fish", "__complete r",
+			"help", "--help", "-h", "help run", "run --help", "ls -h", "completion bash", "completion fish", "__complete r",
 			"__completeNoDesc r", "--version", "",
 		} {
 			got := call(t.Context(), []string{env}, strings.Fields(args)...)

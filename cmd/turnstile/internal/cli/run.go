@@ -46,7 +46,6 @@ func end(code int) int {
 	return code
 }
 
-// runFlags are the flags of run.
 type runFlags struct {
 	read, write bool
 	slots       int
@@ -67,11 +66,9 @@ func runCommand(a *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] PATH -- COMMAND [ARGUMENT...]",
 		Short: "Hold a lock while a command runs",
-		Long: `Run waits for the lock at PATH, runs a command, and releases the lock when the
-command has ended. The exit status is the command's: see "turnstile help exit-codes".
-
-The lock is a mutex, unless --read, --write or --slots says otherwise. All users of
-a path must use the same kind of lock, and for --slots the same limit.
+		Long: `Run waits for the lock at PATH, a mutex unless --read, --write or --slots says otherwise, runs a
+command, and releases the lock when the command has ended. The exit status is the command's: see
+"turnstile help exit-codes". All users of a path must use the same kind of lock.
 
 The command and all of its descendants are ended before another client can hold the lock: if no
 server answers, another client asks for the lock ("turnstile break"), or turnstile itself is
@@ -79,8 +76,7 @@ stopped or killed. Processes that the command leaves are ended too.
 
 With --once many machines have the same line in their crontabs, and one of them runs the
 command. TICK names the run that is due: "today" or a date, in local time; a duration that
-divides the day, such as 1h, in UTC; or an RFC 3339 time. PATH/lock is the lock then, and
-PATH/last the record.
+divides the day, such as 1h, in UTC; or an RFC 3339 time. PATH/lock is the lock then.
 
 The command's environment has TURNSTILE_PATH, TURNSTILE_TICK with --once, and
 TURNSTILE_TOKEN, the fencing token, which is higher than that of every holder before.`,
@@ -93,10 +89,9 @@ TURNSTILE_TOKEN, the fencing token, which is higher than that of every holder be
 			err := a.run(cmd.Context(), f, args)
 			var coded *codeError
 			if errors.As(err, &coded) && coded.code == codeBusy {
-				if coded = (&codeError{f.busyStatus, coded}); f.quiet {
-					coded.err = errSilent
+				if err = withCode(f.busyStatus, coded); f.quiet {
+					err = withCode(f.busyStatus, nil)
 				}
-				return coded
 			}
 			return err
 		},
@@ -157,7 +152,6 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (err error) {
 
 var errNoGuard = errors.New("the guard of the command was killed while turnstile waited")
 
-// run is the whole command.
 func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	path, command := args[0], args[1:]
 	program, err := find(command[0])
@@ -173,13 +167,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	defer guard.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-guard.Ended():
-			cancel(errNoGuard)
-		case <-ctx.Done():
-		}
-	}()
+	go func() { <-guard.Ended(); cancel(errNoGuard) }()
 
 	// The time of --wait is for all that comes before the command.
 	limited, end := context.WithCancel(ctx)

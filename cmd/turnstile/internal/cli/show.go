@@ -20,12 +20,9 @@ func showCommand(a *App) *cobra.Command {
 	cmd := a.onTree(&cobra.Command{
 		Use:   "show PATH",
 		Short: "Show the holders of a lock and its waiters",
-		Long: `Show the queue of the lock at PATH, in order: its holders and its waiters, and with which
-session they contend. QUEUED is the age of a contender's node, by the servers' clock. For a
-holder that is not since it got the lock: the servers do not know.
-
---wide adds CLIENT, the library, as far as the node tells; TOKEN, the fencing token; and NODE,
-the name.`,
+		Long: `Show the queue of the lock at PATH, in order. QUEUED is the age of a contender's node: the servers
+do not know when it got the lock. --wide adds the library, as far as the node tells, the fencing
+token, and the name of the node.`,
 	}, false, func(ctx context.Context, t *locks.Tree, p string) error { return a.show(ctx, t, p, wide) })
 	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "show more columns")
 	return cmd

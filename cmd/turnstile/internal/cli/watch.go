@@ -16,21 +16,19 @@ func watchCommand(a *App) *cobra.Command {
 	return a.onTree(&cobra.Command{
 		Use:   "watch PATH",
 		Short: "Print a line for each change of a lock",
-		Long: `Print a line for each change of the lock at PATH, until Ctrl-C. It begins with the holders
-and the waiters that are there. The path need not exist yet.
+		Long: `Print a line for each change of the lock at PATH, until Ctrl-C. The path need not exist yet.
 
   holds, waits  a contender that was there at the beginning
-  came          a contender came to the queue, and waits
+  came, left    a contender came to the queue, or a waiter's node is gone
   granted       a contender holds the lock now
   ended         a holder's node is gone: it has released the lock, its session has
                 ended, or its node was deleted. The servers do not say which.
-  left          a waiter's node is gone
   asked         somebody asks the holder to give the lock up
   limit         the limit of the semaphore has changed
   free          nobody contends any more
 
-Watch looks five times a second, less often at a long queue. The time of a line is that of this
-machine when it saw the change. Contenders that come and leave between two looks are not seen.`,
+Watch looks five times a second, less often at a long queue. Contenders that come and leave
+between two looks are not seen.`,
 	}, false, a.watch)
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,12 +16,12 @@ func whyCommand(a *App) *cobra.Command {
 	return a.onTree(&cobra.Command{
 		Use:   "why PATH",
 		Short: "Say why a lock does not move, and what to do",
-		Long: `Say in three lines why the lock at PATH does not move: the holder, since when it has the lock, and
-whether its process answers; the waiters, and whether they wait in a circle; and what to do next.
+		Long: `Say in three lines why the lock at PATH does not move: who holds it, and whether that process
+answers; who waits, and whether in a circle; and what to do next.
 
-Servers say whether a process answers by the word cons, if their configuration allows it
-(4lw.commands.whitelist=srvr,cons). All locks of the ensemble are read to find circles. A circle
-is only ever possible: the servers do not know which goroutine made a node.`,
+Servers say whether a process answers if their configuration allows it
+(4lw.commands.whitelist=srvr,cons). A circle is only ever possible: the servers do not know which
+goroutine made a node.`,
 	}, false, a.why)
 }
 
@@ -49,15 +50,9 @@ func (a *App) why(ctx context.Context, t *locks.Tree, p string) error {
 	if len(l.Holders()) > 1 {
 		more = fmt.Sprintf(", and so do %d more", len(l.Holders())-1)
 	}
-	fmt.Fprintf(a.Out, "Held: %s holds %s%s, queued %s ago. %s.\nWaiting: ", whoCell(holder), clean(p), more, now.Ago(holder.Since), answers)
-	if l.Waiting() == 0 {
-		fmt.Fprint(a.Out, "nobody")
-	}
-	for _, c := range l.Contenders {
-		if !c.Holder {
-			fmt.Fprintf(a.Out, "%d, the first is %s, for %s", l.Waiting(), whoCell(c), now.Ago(c.Since))
-			break
-		}
+	waiters := "nobody"
+	if i := slices.IndexFunc(l.Contenders, func(c locks.Contender) bool { return !c.Holder }); i >= 0 {
+		waiters = fmt.Sprintf("%d, the first is %s, for %s", l.Waiting(), whoCell(l.Contenders[i]), now.Ago(l.Contenders[i].Since))
 	}
 	var words []string
 	for _, w := range circle {
@@ -65,11 +60,12 @@ func (a *App) why(ctx context.Context, t *locks.Tree, p string) error {
 	}
 	switch {
 	case len(circle) > 0:
-		fmt.Fprint(a.Out, ". A circle is possible: "+strings.Join(words, "; "))
+		waiters += ". A circle is possible: " + strings.Join(words, "; ")
 	case l.Waiting() > 0:
-		fmt.Fprint(a.Out, ". No circle is seen")
+		waiters += ". No circle is seen"
 	}
-	fmt.Fprintf(a.Out, ".\nNext: %s.\n", a.next(l, holder, silent, len(circle) > 0))
+	a.print("Held: %s holds %s%s, queued %s ago. %s.", whoCell(holder), clean(p), more, now.Ago(holder.Since), answers)
+	a.print("Waiting: %s.\nNext: %s.", waiters, a.next(l, holder, silent, len(circle) > 0))
 	a.sayClock(now)
 	a.sayUnread(found)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -23,33 +24,17 @@ type target struct {
 	err     error  // why
 }
 
-// Split splits the servers of a connect string, which must be valid, and its chroot ("" if there is none).
-func Split(connect string) (servers []string, chroot string) {
-	list, chroot, _ := strings.Cut(connect, "/")
-	if chroot = strings.TrimRight(chroot, "/"); chroot != "" {
-		chroot = "/" + chroot
-	}
-	for _, s := range strings.Split(list, ",") {
-		s = strings.TrimSpace(s)
-		if _, _, err := net.SplitHostPort(s); err != nil {
-			s = net.JoinHostPort(strings.Trim(s, "[]"), "2181")
-		}
-		servers = append(servers, s)
-	}
-	return servers, chroot
-}
-
 // resolve returns all addresses of the servers.
-func resolve(ctx context.Context, servers []string) (out []target) {
+func resolve(ctx context.Context, servers []dial.Server) (out []target) {
 	seen := map[string]bool{}
 	for _, s := range servers {
-		host, port, _ := net.SplitHostPort(s)
-		ips, err := net.DefaultResolver.LookupHost(ctx, host)
+		name := net.JoinHostPort(s.Host, s.Port)
+		ips, err := net.DefaultResolver.LookupHost(ctx, s.Host)
 		if err != nil {
-			out = append(out, target{name: s, err: err})
+			out = append(out, target{name: name, err: err})
 		}
 		for _, ip := range ips {
-			if t := (target{name: s, address: net.JoinHostPort(ip, port)}); !seen[t.address] {
+			if t := (target{name: name, address: net.JoinHostPort(ip, s.Port)}); !seen[t.address] {
 				seen[t.address] = true
 				out = append(out, t)
 			}
@@ -136,7 +121,7 @@ var consLine = regexp.MustCompile(`(?m)^ */(\S+?)\[.*\bsid=(0x[0-9a-f]+),.*\bto=
 // A server stamps the last answer to each client by a clock that starts with it, and has no word for that clock. So
 // LastSeen opens a session of its own first, and counts from the stamp of that.
 func LastSeen(ctx context.Context, connect string, opts []session.Option, cfg *tls.Config, id int64) (seen *Seen, asked, all int) {
-	servers, _ := Split(connect)
+	servers, _, _ := dial.Parse(connect) // a session has shown that it is valid
 	targets := resolve(ctx, servers)
 	for _, t := range targets {
 		m, own, err := t.connect(ctx, opts)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -66,9 +67,12 @@ type probe struct {
 }
 
 // Examine examines the servers. All nodes that it makes are gone when it returns, or go with their sessions: they are
-// ephemeral. It fails with ctx's error only.
+// ephemeral. It fails with ctx's error, or if the connect string is wrong.
 func Examine(ctx context.Context, plan Plan) (*Report, error) {
-	servers, chroot := Split(plan.Connect)
+	servers, chroot, err := dial.Parse(plan.Connect)
+	if err != nil {
+		return nil, err
+	}
 	r := &Report{Path: "/" + strings.Trim(chroot+plan.Path, "/"), Asked: plan.Timeout, Listed: len(servers)}
 	limited, cancel := context.WithTimeout(ctx, plan.Within)
 	defer cancel()

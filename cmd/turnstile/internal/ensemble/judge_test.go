@@ -78,13 +78,6 @@ func TestParseServing(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
-	servers, chroot := Split("a, b:1,[::1],[::2]:7,1.2.3.4/x/y/")
-	if got := strings.Join(servers, " ") + chroot; got != "a:2181 b:1 [::1]:2181 [::2]:7 1.2.3.4:2181/x/y" {
-		t.Error(got)
-	}
-}
-
 // Of a server that hangs, whose connections the kernel accepts, check says that, and not how it has ended its own.
 func TestHungServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -58,10 +58,7 @@ type keeper struct {
 	toldEnd, toldGone bool // to turnstile
 }
 
-const (
-	killPoll = 10 * time.Millisecond // between two looks at descendants that have to die
-	forLong  = time.Hour
-)
+const killPoll = 10 * time.Millisecond // between two looks at descendants that have to die
 
 // run returns when turnstile has said so, or when turnstile has ended and nothing is left.
 func (k *keeper) run() {
@@ -80,7 +77,7 @@ func (k *keeper) run() {
 		if k.done || k.alone && (k.tree.gone() || k.stuck) {
 			return
 		}
-		wait := forLong
+		wait := time.Hour
 		switch {
 		case k.kill && !k.tree.gone(), late:
 			wait = killPoll
@@ -161,11 +158,7 @@ func (k *keeper) tellEnd() {
 	if !k.tree.ended || k.toldEnd && gone == k.toldGone {
 		return
 	}
-	r := report{Ended: &k.tree.status, Gone: gone}
-	for _, d := range descendants() {
-		r.Left = append(r.Left, d.String())
-	}
-	k.report(r)
+	k.report(report{Ended: &k.tree.status, Gone: gone, Left: left()})
 	k.toldEnd, k.toldGone = true, gone
 }
 

@@ -76,11 +76,16 @@ func (t *tree) kill() (stuck []string) {
 	if t.kills++; t.kills < mostKills {
 		return nil
 	}
-	for _, d := range descendants() {
-		stuck = append(stuck, d.String())
-	}
-	if stuck == nil {
+	if stuck = left(); stuck == nil {
 		stuck = []string{"processes that /proc does not show"}
 	}
 	return stuck
+}
+
+// left names all descendants.
+func left() (names []string) {
+	for _, d := range descendants() {
+		names = append(names, d.String())
+	}
+	return names
 }
