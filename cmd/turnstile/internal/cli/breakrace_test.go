@@ -1,13 +1,16 @@
+//go:build linux || darwin || freebsd
+
 package cli
 
 import (
 	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -44,19 +47,17 @@ func TestBreakWaiterHoldsByNow(t *testing.T) {
 	w := newWorld(t, servedInProcess(t), "/test")
 	w.own(t, firstHolder, dataA)
 	w.own(t, "l/"+uuidB+"lock-0000000001", dataB)
-	in, typed := io.Pipe()
-	out, errs := &buffer{}, &buffer{}
-	app := &App{In: in, Out: out, Err: errs, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
-	done := make(chan int, 1)
-	go func() {
-		done <- app.Run(t.Context(), []string{"break", "--force", "--node", uuidB + "lock-0000000001", w.top + "/l"})
-	}()
-	zktest.Eventually(t, testserver.Patience, "the question", func() bool { return strings.Contains(errs.String(), "Type yes") })
+	cmd := exec.Command(os.Args[0], "break", "--force", "--node", uuidB+"lock-0000000001", w.top+"/l")
+	typed, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startCommand(t, w.addr, cmd)
+	p.prints(t, "Type yes")
 	w.remove(t, firstHolder)
 	_, _ = io.WriteString(typed, "yes\n")
-	if code := <-done; code != codeNo || !strings.Contains(errs.String(), " has got the lock meanwhile. Nothing was deleted") {
-		t.Errorf("status %d: %s", code, errs)
-	}
+	p.wait(t, codeNo)
+	p.prints(t, " has got the lock meanwhile. Nothing was deleted")
 	if !w.exists(t, "l/"+uuidB+"lock-0000000001") {
 		t.Error("the node was deleted")
 	}

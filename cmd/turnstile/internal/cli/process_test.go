@@ -36,6 +36,14 @@ func start(t *testing.T, server string, args ...string) *process {
 	return startCommand(t, server, exec.Command(os.Args[0], args...))
 }
 
+// begin starts turnstile with an input.
+func (w *world) begin(t *testing.T, in string, args ...string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Stdin = strings.NewReader(in)
+	return startCommand(t, w.addr, cmd)
+}
+
 // startCommand is start with a command that runs turnstile.
 func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
 	t.Helper()
@@ -124,12 +132,14 @@ func (p *process) contender(t *testing.T) string {
 	return fmt.Sprintf("%s/%d", host, p.cmd.Process.Pid)
 }
 
-// awaitOutput waits for a text on the standard error.
-func (p *process) awaitOutput(t *testing.T, text string) {
+// prints waits for texts in the output.
+func (p *process) prints(t *testing.T, texts ...string) {
 	t.Helper()
-	zktest.Eventually(t, patience, "on the standard error: "+text, func() bool {
-		return strings.Contains(p.stderr.String(), text)
-	})
+	for _, text := range texts {
+		zktest.Eventually(t, patience, "in the output: "+text, func() bool {
+			return strings.Contains(p.stdout.String()+p.stderr.String(), text)
+		})
+	}
 }
 
 // patience is for all that has to happen in the end. It covers session timeouts.

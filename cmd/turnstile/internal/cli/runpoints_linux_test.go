@@ -54,7 +54,7 @@ func TestRunGuardKilledWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiter.wait(t, codeFailed)
-	waiter.awaitOutput(t, "the guard of the command was killed while turnstile waited")
+	waiter.prints(t, "the guard of the command was killed while turnstile waited")
 	testserver.WaitChildren(t, path, 1)
 }
 

@@ -58,13 +58,6 @@ func openPTY(t *testing.T) (keyboard, screen *os.File) {
 	return keyboard, screen
 }
 
-func (p *process) awaitScreen(t *testing.T, text string) {
-	t.Helper()
-	zktest.Eventually(t, patience, "on the screen: "+text, func() bool {
-		return strings.Contains(p.stdout.String(), text)
-	})
-}
-
 func press(t *testing.T, keyboard *os.File, keys string) {
 	t.Helper()
 	if _, err := keyboard.WriteString(keys); err != nil {
@@ -78,9 +71,9 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a; echo got $a; read a'; echo status $?; "
 	p, keyboard := onTerminal(t, "bash", "-c", run+run)
-	p.awaitScreen(t, "ready")
+	p.prints(t, "ready")
 	press(t, keyboard, "one\n")
-	p.awaitScreen(t, "got one")
+	p.prints(t, "got one")
 	press(t, keyboard, "\x03")
 	p.wait(t, -1) // by the signal itself
 	if strings.Contains(p.stdout.String(), "status") {
@@ -101,7 +94,7 @@ func TestTerminalSuspend(t *testing.T) {
 	for what, pid := range map[string]int{"turnstile": turnstile, "the command": command} {
 		zktest.Eventually(t, patience, what+" is stopped", func() bool { return strings.Contains("TD", stateOf(pid)) })
 	}
-	p.awaitScreen(t, "stopped")
+	p.prints(t, "stopped")
 	n := len(j.lines(t))
 	press(t, keyboard, "go\n")
 	zktest.Eventually(t, patience, "the command works again", func() bool { return len(j.lines(t)) > n })

@@ -1,3 +1,5 @@
+//go:build linux || darwin || freebsd
+
 package cli
 
 import (
@@ -30,9 +32,9 @@ func TestWatch(t *testing.T) {
 		w.remove(t, "l/"+uuidB+"lock-0000000001")
 		r.prints(t, "ended     web-4/17")
 		r.prints(t, "free      nobody contends")
-		r.stop(interrupted{syscall.SIGINT})
-		if code := r.end(t); code != codeSignal+int(syscall.SIGINT) || r.err.String() != "" {
-			t.Errorf("status %d, stderr %q", code, r.err)
+		r.signal(t, syscall.SIGINT)
+		if r.wait(t, codeSignal+int(syscall.SIGINT)); r.stderr.String() != "" {
+			t.Errorf("stderr %q", r.stderr)
 		}
 	})
 }

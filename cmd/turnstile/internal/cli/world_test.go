@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,46 +127,6 @@ func normal(text string) string {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
 	}
 	return text
-}
-
-// running is a call of the program that goes on.
-type running struct {
-	out, err *buffer
-	done     chan int
-	stop     context.CancelCauseFunc
-}
-
-// begin runs the program until the test ends it.
-func (w *world) begin(t *testing.T, in string, args ...string) *running {
-	t.Helper()
-	ctx, stop := context.WithCancelCause(t.Context())
-	r := &running{out: &buffer{}, err: &buffer{}, done: make(chan int, 1), stop: stop}
-	app := &App{In: strings.NewReader(in), Out: r.out, Err: r.err, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
-	go func() { r.done <- app.Run(ctx, args) }()
-	t.Cleanup(func() { stop(nil); <-r.done; close(r.done) })
-	return r
-}
-
-// end waits for the end of the program, and returns the status.
-func (r *running) end(t *testing.T) int {
-	t.Helper()
-	select {
-	case code := <-r.done:
-		r.done <- code
-		return code
-	case <-time.After(testserver.Patience):
-		t.Fatalf("turnstile has not ended; stdout:\n%s\nstderr:\n%s", r.out, r.err)
-		return 0
-	}
-}
-
-// prints waits until the program has printed one of the texts.
-func (r *running) prints(t *testing.T, texts ...string) {
-	t.Helper()
-	zktest.Eventually(t, testserver.Patience, fmt.Sprintf("%q on the standard output", texts), func() bool {
-		out := r.out.String()
-		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(out, text) })
-	})
 }
 
 // servedInProcess returns the address of an in-process server.
