@@ -44,6 +44,20 @@ func (w *world) begin(t *testing.T, in string, args ...string) *process {
 	return startCommand(t, w.addr, cmd)
 }
 
+// hold starts a run that holds a lock until it is ended.
+func hold(t *testing.T, flags ...string) *process {
+	t.Helper()
+	return holdAt(t, server(t), flags...)
+}
+
+func holdAt(t *testing.T, addr string, flags ...string) *process {
+	t.Helper()
+	j := newJournal(t)
+	p := start(t, addr, append(append([]string{"run"}, flags...), "--", "sh", "-c", j.once("A")+"; exec sleep 1000")...)
+	j.await(t, "A")
+	return p
+}
+
 // startCommand is start with a command that runs turnstile.
 func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
 	t.Helper()

@@ -81,14 +81,10 @@ func TestRunStatus(t *testing.T) {
 func TestRunBusy(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
-	holder := start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-	j.await(t, "A")
+	holder := hold(t, path)
 	try := start(t, server(t), "run", "--try", path, "--", "true")
 	try.wait(t, codeBusy)
-	if want := fmt.Sprintf("%s is held by %s, in the queue for ", path, holder.contender(t)); !strings.Contains(try.stderr.String(), want) {
-		t.Errorf("stderr %q lacks %q", try.stderr, want)
-	}
-	start(t, server(t), "run", "--wait", "3s", path, "--", "true").wait(t, codeBusy)
+	try.prints(t, fmt.Sprintf("%s is held by %s, in the queue for ", path, holder.contender(t)))
 	start(t, server(t), "run", "--slots", "2", path, "--", "true").wait(t, codeFailed)
 	if n := len(testserver.Children(t, path)); n != 1 {
 		t.Errorf("%d contenders, want the holder", n)
@@ -105,8 +101,7 @@ func TestRunBusy(t *testing.T) {
 func TestRunInterruptedWait(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
-	start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-	j.await(t, "A")
+	hold(t, path)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		waiter := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
 		testserver.WaitChildren(t, path, 2)
@@ -125,23 +120,15 @@ func TestRunInterruptedWait(t *testing.T) {
 // Readers share a lock, and a writer excludes them.
 func TestRunReadWrite(t *testing.T) {
 	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	hold := func(kind, word string) *process {
-		return start(t, server(t), "run", kind, path, "--", "sh", "-c", j.once(word)+"; exec sleep 1000")
-	}
-	one, two := hold("--read", "one"), hold("--read", "two")
-	j.await(t, "one")
-	j.await(t, "two")
+	path := testserver.Path(t)
+	one, two := hold(t, "--read", path), hold(t, "--read", path)
 	start(t, server(t), "run", "--write", "--try", path, "--", "true").wait(t, codeBusy)
 	for _, p := range []*process{one, two} {
 		p.signal(t, syscall.SIGTERM)
 		p.wait(t, 143)
 	}
-	writer := hold("--write", "writer")
-	j.await(t, "writer")
+	hold(t, "--write", path)
 	start(t, server(t), "run", "--read", "--try", path, "--", "true").wait(t, codeBusy)
-	writer.signal(t, syscall.SIGTERM)
-	writer.wait(t, 143)
 }
 
 // Signals go to all processes of the command's group, and the command decides what they do.
@@ -182,11 +169,9 @@ func TestRunSignals(t *testing.T) {
 // A semaphore has as many leases as --slots says.
 func TestRunSlots(t *testing.T) {
 	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	for _, word := range []string{"one", "two"} {
-		start(t, server(t), "run", "--slots", "2", path, "--", "sh", "-c", j.once(word)+"; exec sleep 1000")
-		j.await(t, word)
-	}
+	path := testserver.Path(t)
+	hold(t, "--slots", "2", path)
+	hold(t, "--slots", "2", path)
 	start(t, server(t), "run", "--slots", "2", "--try", path, "--", "true").wait(t, codeBusy)
 	start(t, server(t), "run", "--slots", "3", "--try", path, "--", "true").wait(t, codeFailed)
 }

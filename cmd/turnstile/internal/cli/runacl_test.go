@@ -70,15 +70,6 @@ func contenders(t *testing.T, c *zk.Conn, lock string) []string {
 	return names
 }
 
-// hold starts a run that holds a lock until it is ended.
-func hold(t *testing.T, flags ...string) *process {
-	t.Helper()
-	j := newJournal(t)
-	p := start(t, server(t), append(append([]string{"run"}, flags...), "--", "sh", "-c", j.once("A")+"; exec sleep 1000")...)
-	j.await(t, "A")
-	return p
-}
-
 // as calls turnstile with an identity.
 func as(t *testing.T, identity string, args ...string) result {
 	t.Helper()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -44,26 +46,30 @@ func TestRunKilledFreesThrough(t *testing.T) {
 	addr, w := patientServer(t)
 	secure, ca, key := startTLS(t, addr)
 	const path = "/test/lock"
-	t.Run("TLS", func(t *testing.T) {
-		j := newJournal(t)
-		p := start(t, secure, "run", "--cacert", ca, "--cert", key, "--key", key,
-			"--auth", "digest:user:secret", "/tls/lock", "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-		j.await(t, "A")
+	freed := func(t *testing.T, p *process, path string) {
+		t.Helper()
+		if n := w.contenders(path); n != 1 {
+			t.Errorf("%d contenders, want the holder", n)
+		}
 		p.signal(t, syscall.SIGKILL)
-		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders("/tls/lock") == 0 })
+		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
+	}
+	t.Run("TLS", func(t *testing.T) {
+		list := append(zk.DigestACL(zk.PermAll, "user", "secret"), zk.WorldACL(zk.PermRead)...)
+		if _, err := w.admin.Create("/tls", nil, 0, list); err != nil {
+			t.Fatal(err)
+		}
+		freed(t, holdAt(t, secure, "--cacert", ca, "--cert", key, "--key", key, "--auth", "digest:user:secret", "/tls/lock"), "/tls/lock")
 	})
 	t.Run("another server", func(t *testing.T) {
-		j := newJournal(t)
 		one, two := zktest.StartProxy(t, addr), zktest.StartProxy(t, addr)
-		p := start(t, one.Addr()+","+two.Addr(), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-		j.await(t, "A")
+		p := holdAt(t, one.Addr()+","+two.Addr(), path)
 		gone := one
 		if len(one.Requests()) == 0 || len(two.Requests()) > len(one.Requests()) {
 			gone = two
 		}
 		gone.Refuse(true)
-		p.signal(t, syscall.SIGKILL)
-		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
+		freed(t, p, path)
 	})
 	t.Run("another session", func(t *testing.T) {
 		j := newJournal(t)
@@ -71,17 +77,22 @@ func TestRunKilledFreesThrough(t *testing.T) {
 		proxy := zktest.StartProxy(t, addr)
 		p := start(t, proxy.Addr(), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
 		waiter := awaitOther(t, w, path, uuidA+"lock-0000000000")
-		for _, id := range proxy.Sessions() {
-			if err := proxy.Expire(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
-		}
+		expire(t, proxy)
 		awaitOther(t, w, path, uuidA+"lock-0000000000", waiter)
 		w.remove(t, "lock/"+uuidA+"lock-0000000000")
 		j.await(t, "A")
-		p.signal(t, syscall.SIGKILL)
-		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
+		freed(t, p, path)
 	})
+}
+
+// expire has the servers end all sessions of the proxy.
+func expire(t *testing.T, proxy *zktest.Proxy) {
+	t.Helper()
+	for _, id := range proxy.Sessions() {
+		if err := proxy.Expire(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // awaitOther waits for a contender other than some, and returns its name.

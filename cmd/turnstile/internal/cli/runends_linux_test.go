@@ -68,7 +68,7 @@ func TestRunEnds(t *testing.T) {
 		"turnstile is killed":    {event: sends(syscall.SIGKILL), code: -1},
 		"the guard is killed":    {event: sendsGuard(syscall.SIGKILL), code: codeFailed, says: "guard was killed"},
 		"a stopped guard":        {event: func(t *testing.T, h holding) { sendsGuard(syscall.SIGSTOP)(t, h); sends(syscall.SIGKILL)(t, h) }, code: -1},
-		"the session is expired": {event: expires, code: codeLost, says: "expired by the server"},
+		"the session is expired": {event: func(t *testing.T, h holding) { expire(t, h.proxy) }, code: codeLost, says: "expired by the server"},
 		"the command ends":       {script: func(j journal) string { return "(" + j.forever("A") + ") >/dev/null 2>&1 & sleep 0.2; exit 5" }, code: 5, says: "left processes"},
 		"turnstile is stopped at the start": {script: func(j journal) string {
 			return "kill -STOP $(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status); " + j.forever("A")
@@ -117,15 +117,6 @@ func TestRunEnds(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// expires has the servers end all sessions of the proxy.
-func expires(t *testing.T, h holding) {
-	for _, id := range h.proxy.Sessions() {
-		if err := h.proxy.Expire(t.Context(), id); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

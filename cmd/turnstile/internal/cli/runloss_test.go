@@ -42,9 +42,7 @@ func TestRunReleaseWithoutServers(t *testing.T) {
 	proxy.Blackhole(zktest.Both)
 	holder.signal(t, syscall.SIGTERM)
 	holder.wait(t, 3)
-	if !strings.Contains(holder.stderr.String(), "not confirmed") {
-		t.Errorf("stderr %q does not tell that the lock is not free yet", holder.stderr)
-	}
+	holder.prints(t, "not confirmed") // the lock is not free yet
 }
 
 // If somebody deletes the lock's node, the command gets SIGTERM, and SIGKILL after the grace period.
@@ -55,11 +53,7 @@ func TestRunNodeDeleted(t *testing.T) {
 	j.await(t, "a")
 	testserver.Delete(t, path, testserver.Children(t, path)[0])
 	holder.wait(t, codeLost)
-	for _, want := range []string{"its node was deleted", "ending the command", "killing"} {
-		if !strings.Contains(holder.stderr.String(), want) {
-			t.Errorf("stderr %q does not contain %q", holder.stderr, want)
-		}
-	}
+	holder.prints(t, "its node was deleted", "ending the command", "killing")
 }
 
 // A turnstile that is stopped for a moment keeps its lock and its command.

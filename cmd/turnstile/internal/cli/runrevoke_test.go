@@ -21,18 +21,12 @@ func TestRunAsked(t *testing.T) {
 		args := append(append([]string{"run"}, strings.Fields(flags)...), path, "--", "sh", "-c", script)
 		holder := start(t, server(t), args...)
 		j.await(t, "A")
-		got := call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path)
-		got.want(t, 0)
-		if want := "Nobody holds " + path + " now"; !strings.Contains(got.stdout, want) {
-			t.Errorf("%s: break prints %q, want %q", flags, got.stdout, want)
-		}
+		asks := start(t, server(t), "break", "--wait", patience.String(), path)
+		asks.wait(t, 0)
+		asks.prints(t, "Nobody holds "+path+" now")
 		holder.wait(t, codeLost)
 		j.await(t, "clean")
-		for _, want := range []string{"somebody asks for the lock", "another client has asked for the lock, and the command was ended"} {
-			if !strings.Contains(holder.stderr.String(), want) {
-				t.Errorf("%s: stderr %q lacks %q", flags, holder.stderr, want)
-			}
-		}
+		holder.prints(t, "somebody asks for the lock", "another client has asked for the lock, and the command was ended")
 		if strings.Contains(holder.stderr.String(), "killing") {
 			t.Errorf("%s: a command that ended at SIGTERM was killed: %s", flags, holder.stderr)
 		}
@@ -42,19 +36,12 @@ func TestRunAsked(t *testing.T) {
 // A waiter that is asked goes on waiting, and gives the lock up when it has it.
 func TestRunAskedWhileWaiting(t *testing.T) {
 	t.Parallel()
-	path, j := testserver.Path(t), newJournal(t)
-	first := start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
-	j.await(t, "A")
+	path := testserver.Path(t)
+	first := hold(t, path)
 	holder := testserver.Children(t, path)[0]
 	waiter := start(t, server(t), "run", path, "--", "sh", "-c", "exec sleep 1000")
-	testserver.WaitChildren(t, path, 2)
-	node := ""
-	for _, name := range testserver.Children(t, path) {
-		if name != holder {
-			node = name
-		}
-	}
 	w := newWorld(t, testserver.Server(t).Addr(0), path)
+	node := awaitOther(t, w, path, holder)
 	p := w.begin(t, "", "break", "--wait", patience.String(), "--node", node, path)
 	p.prints(t, "Asked to give the lock up")
 	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path).want(t, 0)
