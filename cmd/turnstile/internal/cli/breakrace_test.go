@@ -40,8 +40,6 @@ func TestBreakReplyLost(t *testing.T) {
 	}
 }
 
-const firstHolder = "l/" + uuidA + "lock-0000000000"
-
 // A waiter that has got the lock when the operator types yes is spared.
 func TestBreakWaiterHoldsByNow(t *testing.T) {
 	w := newWorld(t, servedInProcess(t), "/test")

@@ -37,7 +37,7 @@ func call(ctx context.Context, env []string, args ...string) result {
 func lookup(env []string) func(string) string {
 	return func(name string) string {
 		for _, e := range env {
-			if n, v, _ := strings.Cut(e, "="); n == name {
+			if v, ok := strings.CutPrefix(e, name+"="); ok {
 				return v
 			}
 		}

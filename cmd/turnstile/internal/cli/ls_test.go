@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"strings"
-	"testing"
-	"unicode"
-)
+import "testing"
 
 const (
 	uuidA = "_c_aaaaaaaa-0000-4000-8000-000000000000-"
@@ -15,6 +11,8 @@ const (
 
 	dataA = `{"id":"web-3/4711","label":"request 42","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`
 	dataB = `{"id":"web-4/17"}`
+
+	firstHolder = "l/" + uuidA + "lock-0000000000"
 )
 
 // plantLocks makes locks of all kinds, as several libraries do.
@@ -52,20 +50,4 @@ func TestLs(t *testing.T) {
 		got.want(t, 0)
 		w.golden(t, "ls", got.stdout)
 	})
-}
-
-// Texts from nodes send no escape sequences to a terminal.
-func TestNoEscapeSequences(t *testing.T) {
-	w := newWorld(t, servedInProcess(t), "/test")
-	plantLocks(t, w)
-	for _, args := range []string{"ls", "show /test/evil", "show --wide /test/evil"} {
-		got := w.call(t.Context(), strings.Fields(args)...)
-		got.want(t, 0)
-		for _, r := range got.stdout {
-			if r != '\n' && !unicode.IsPrint(r) {
-				t.Errorf("%s prints %q", args, r)
-				break
-			}
-		}
-	}
 }

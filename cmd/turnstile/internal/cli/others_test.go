@@ -1,7 +1,8 @@
+//go:build linux || darwin || freebsd
+
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -15,47 +16,19 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
-// other is a program that holds locks by another library.
-type other struct {
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-// startOther runs a program until it holds its locks. It is killed when the test ends.
-func startOther(t *testing.T, cmd *exec.Cmd) *other {
+// startOther runs a program until it holds locks, by another library. It releases them when it gets a line.
+func startOther(t *testing.T, w *world, cmd *exec.Cmd) (release func()) {
 	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	p := startCommand(t, w.addr, cmd)
+	p.prints(t, "held\n")
+	return func() {
+		_, _ = io.WriteString(in, "\n")
+		p.prints(t, "released\n")
 	}
-	if err := cmd.Start(); err != nil {
-		testserver.Missing(t, err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	o := &other{in, bufio.NewScanner(out)}
-	o.says(t, "held")
-	return o
-}
-
-// says waits for a line of the program. The context of the command bounds that.
-func (o *other) says(t *testing.T, line string) {
-	t.Helper()
-	if !o.out.Scan() || o.out.Text() != line {
-		t.Fatalf("the program says %q (%v), want %q", o.out.Text(), o.out.Err(), line)
-	}
-}
-
-// release makes the program release its locks.
-func (o *other) release(t *testing.T) {
-	t.Helper()
-	if _, err := io.WriteString(o.in, "\n"); err != nil {
-		t.Fatal(err)
-	}
-	o.says(t, "released")
 }
 
 // programTime bounds the run of another program.
@@ -73,13 +46,13 @@ func TestCuratorHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, testserver.Server(t).Addr(0), testserver.Path(t))
-	holder := startOther(t, program.Command(ctx, w.addr, w.top+"/mutex", w.top+"/semaphore"))
+	release := startOther(t, w, program.Command(ctx, w.addr, w.top+"/mutex", w.top+"/semaphore"))
 	w.says(t, "show", w.top+"/mutex", "mutex, 1 holder, 0 waiters")
 	w.says(t, "show", w.top+"/semaphore", "semaphore in Curator's layout, 1 lease taken; the limit is not on the servers, 1 holder, 0 waiters")
 	w.call(t.Context(), "break", "--wait", "2s", w.top+"/mutex").want(t, codeBusy, "It may not listen")
 	w.says(t, "break", "--force", "--yes", w.top+"/semaphore", "It uses another library, such as Apache Curator")
 	w.says(t, "break", "--force", "--yes", w.top+"/mutex", "Nobody holds "+w.top+"/mutex now")
-	holder.release(t)
+	release()
 }
 
 // python is that of the packages of Debian, which has kazoo.
@@ -93,11 +66,11 @@ func TestKazooHolder(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), programTime)
 	defer cancel()
 	w := newWorld(t, testserver.Server(t).Addr(0), testserver.Path(t))
-	holder := startOther(t, exec.CommandContext(ctx, python, "testdata/kazoo_holder.py", w.addr, w.top+"/mutex"))
+	release := startOther(t, w, exec.CommandContext(ctx, python, "testdata/kazoo_holder.py", w.addr, w.top+"/mutex"))
 	w.says(t, "show", "--wide", w.top+"/mutex", "worker-7  ")
 	w.call(t.Context(), "break", w.top+"/mutex").want(t, codeFailed, "worker-7 uses kazoo, which does not listen")
 	w.says(t, "break", "--force", "--yes", w.top+"/mutex", "It uses kazoo. Nothing tells it.")
-	holder.release(t)
+	release()
 }
 
 // An election is told from a mutex, which is held for a moment.

@@ -61,17 +61,11 @@ func holdAt(t *testing.T, addr string, flags ...string) *process {
 // startCommand is start with a command that runs turnstile.
 func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, stdout: new(buffer), stderr: new(buffer)}
-	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
-	p.cmd.WaitDelay = testserver.Patience // for the rest of the output
-	p.begin(t, server)
-	return p
-}
-
-// begin starts the process, with the streams that it has. It is killed when the test ends.
-func (p *process) begin(t *testing.T, server string) {
-	t.Helper()
-	p.ended = make(chan struct{})
+	p := &process{cmd: cmd, stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr = p.stdout, p.stderr
+	}
+	cmd.WaitDelay = testserver.Patience // for the rest of the output
 	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
 	if p.cmd.SysProcAttr == nil { // no process has the terminal of the tests
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -91,6 +85,7 @@ func (p *process) begin(t *testing.T, server string) {
 			t.Logf("turnstile %s: %v\nstdout: %s\nstderr: %s", strings.Join(p.cmd.Args[1:], " "), p.cmd.ProcessState, p.stdout, p.stderr)
 		}
 	})
+	return p
 }
 
 // running reports whether the process has not ended.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -21,9 +22,12 @@ func TestFullDisk(t *testing.T) {
 	for _, args := range []string{
 		"ls", "show " + path, "check --timeout 2s", "version", "help", "completion bash",
 	} {
-		p := startWith(t, server(t), full, nil, strings.Fields(args)...)
-		p.wait(t, codeFailed)
+		cmd := exec.Command(os.Args[0], strings.Fields(args)...)
+		cmd.Stdout = full
+		startCommand(t, server(t), cmd).wait(t, codeFailed)
 	}
 	// The status of a command is its own.
-	startWith(t, server(t), full, nil, "run", testserver.Path(t), "--", "sh", "-c", "echo a; exit 3").wait(t, 3)
+	cmd := exec.Command(os.Args[0], "run", testserver.Path(t), "--", "sh", "-c", "echo a; exit 3")
+	cmd.Stdout = full
+	startCommand(t, server(t), cmd).wait(t, 3)
 }

@@ -46,17 +46,6 @@ func protected(t *testing.T, list []zk.ACL) (c *zk.Conn, dir string) {
 	return c, dir
 }
 
-// wantACL compares the lists of nodes with one.
-func wantACL(t *testing.T, c *zk.Conn, want []zk.ACL, nodes ...string) {
-	t.Helper()
-	for _, node := range nodes {
-		got, _, err := c.GetACL(node)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", node, err, diff)
-		}
-	}
-}
-
 // contenders returns the paths of the contenders of a lock.
 func contenders(t *testing.T, c *zk.Conn, lock string) []string {
 	t.Helper()
@@ -84,7 +73,12 @@ func TestRunInheritsACL(t *testing.T) {
 	c, dir := protected(t, list)
 	lock := dir + "/deep/lock"
 	holder := hold(t, "--auth", alice, lock)
-	wantACL(t, c, list, append(contenders(t, c, lock), dir+"/deep", lock)...)
+	for _, node := range append(contenders(t, c, lock), dir+"/deep", lock) {
+		got, _, err := c.GetACL(node)
+		if diff := cmp.Diff(list, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", node, err, diff)
+		}
+	}
 
 	for _, identity := range []string{"", stranger} {
 		as(t, identity, "run", "--try", lock, "--", "true").want(t, codeRefused, lock+": ", "READ", "--auth")

@@ -90,19 +90,16 @@ func TestRunIdle(t *testing.T) {
 func TestRunFindsLikeEnv(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+	err := os.Mkdir(filepath.Join(dir, "bin"), 0o755)
+	for name, text := range map[string]string{
+		"with.sh": "#!/bin/sh\necho ran $1\n", "bin/inbin.sh": "#!/bin/sh\necho ran $1\n", "without.sh": "echo ran $1\n",
+		"lost.sh": "#!/no/such/interpreter\n",
+	} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
-	write("with.sh", "#!/bin/sh\necho ran $1\n", 0o755)
-	write("bin/inbin.sh", "#!/bin/sh\necho ran $1\n", 0o755)
-	write("without.sh", "echo ran $1\n", 0o755)
-	write("lost.sh", "#!/no/such/interpreter\n", 0o755)
-	write("plain", "text", 0o644)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	usual := os.Getenv("PATH")
 	for _, c := range []struct {
 		what, path string
@@ -122,11 +119,7 @@ func TestRunFindsLikeEnv(t *testing.T) {
 		run := func(name string, args ...string) (int, string) {
 			cmd := exec.Command(name, append(args, c.args...)...)
 			cmd.Dir = dir
-			for _, v := range os.Environ() {
-				if !strings.HasPrefix(v, "PATH=") {
-					cmd.Env = append(cmd.Env, v)
-				}
-			}
+			cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PATH=") })
 			cmd.Env = append(cmd.Env, programEnv+"=1", "TURNSTILE_ZK="+server(t))
 			if c.path != "" {
 				cmd.Env = append(cmd.Env, "PATH="+c.path)

@@ -12,15 +12,6 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// startWith starts turnstile with streams of the test's own.
-func startWith(t *testing.T, server string, stdout, stderr *os.File, args ...string) *process {
-	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], args...), stdout: new(buffer), stderr: new(buffer)}
-	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
-	p.begin(t, server)
-	return p
-}
-
 // A pipe that nobody reads any more, as after "| head" or the end of a logger, ends neither turnstile nor its command: not
 // with warnings of turnstile, and not at the end. The lock is released as always.
 func TestRunReaderGone(t *testing.T) {
@@ -32,8 +23,10 @@ func TestRunReaderGone(t *testing.T) {
 	}
 	defer w.Close()
 	proxy := testserver.Proxy(t)
-	p := startWith(t, proxy.Addr(), w, w, "run", "-vv", path, "--", "sh", "-c",
+	cmd := exec.Command(os.Args[0], "run", "-vv", path, "--", "sh", "-c",
 		"exec >/dev/null 2>&1; trap '"+j.once("usr1")+"' USR1; trap 'exit 7' TERM; "+j.once("A")+"; while :; do sleep 0.02; done")
+	cmd.Stdout, cmd.Stderr = w, w
+	p := startCommand(t, proxy.Addr(), cmd)
 	j.await(t, "A")
 	r.Close()
 	// A new connection is logged, and so is the lost one. The signal comes through only after that.

@@ -10,7 +10,7 @@ func TestShow(t *testing.T) {
 		plantLocks(t, w)
 		var all strings.Builder
 		for _, args := range []string{
-			"invoice", "config", "pool", "java", "python", "golang --wide", "stuck", "mixed", "unused", "evil --wide",
+			"invoice", "config", "pool", "java", "python", "golang --wide", "stuck", "mixed", "unused", "evil", "evil --wide",
 		} {
 			words := strings.Fields(args)
 			words[0] = w.top + "/" + words[0]

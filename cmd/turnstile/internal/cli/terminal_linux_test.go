@@ -22,11 +22,11 @@ func onTerminal(t *testing.T, program string, args ...string) (p *process, keybo
 	t.Helper()
 	keyboard, screen := openPTY(t)
 	defer screen.Close()
-	p = &process{cmd: exec.Command(program, args...), stdout: new(buffer), stderr: new(buffer)}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = screen, screen, screen
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	t.Cleanup(func() { keyboard.Close() })
-	p.begin(t, server(t))
+	p = startCommand(t, server(t), cmd)
 	go func() { _, _ = io.Copy(p.stdout, keyboard) }()
 	return p, keyboard
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
@@ -99,6 +100,9 @@ func (w *world) call(ctx context.Context, args ...string) result {
 // golden compares a text with a file in testdata, after what differs between calls has been replaced.
 func (w *world) golden(t *testing.T, file, got string) {
 	t.Helper()
+	if strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		t.Errorf("a terminal gets more than texts: %q", got)
+	}
 	got = normal(strings.NewReplacer(w.top, "/TOP", w.addr, "SERVER").Replace(got))
 	file = filepath.Join("testdata", file+".golden")
 	if *update {
