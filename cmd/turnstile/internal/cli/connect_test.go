@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/authority"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // anyCommand is a command that connects.
@@ -100,4 +102,21 @@ func startTLS(t *testing.T, target string) (addr, caFile, keyFile string) {
 	t.Helper()
 	ours := authority.New(t, "ours")
 	return ours.Front(t, target), ours.File(t), authority.KeyFile(t, ours.Issue(t, "client", time.Now().Add(time.Hour)))
+}
+
+// With the identity sasl:user:password, the command works with servers that insist on SASL.
+func TestSASL(t *testing.T) {
+	t.Parallel()
+	server := zktest.Start(t, zktest.SASLUser("shop", "se:cret"), zktest.RequireSASL())
+	run := func(flags ...string) result {
+		return call(context.Background(), []string{"TURNSTILE_ZK=" + server.Addr()}, append(append([]string{"run"}, flags...), "/locks/job", "--", "true")...)
+	}
+	file := filepath.Join(t.TempDir(), "auth")
+	if err := os.WriteFile(file, []byte("sasl:shop:se:cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("--auth-file", file).want(t, 0)
+	run("--auth", "sasl:shop:se:cret").want(t, 0)
+	run("--auth", "sasl:shop:wrong").want(t, codeRefused)
+	run("--auth", "sasl:shop:a", "--auth", "sasl:shop:b").want(t, codeUsage, "twice")
 }

@@ -167,7 +167,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	defer guard.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { <-guard.Ended(); cancel(errNoGuard) }()
+	go func() { <-guard.Ended; cancel(errNoGuard) }()
 
 	// The time of --wait is for all that comes before the command.
 	limited, end := context.WithCancel(ctx)

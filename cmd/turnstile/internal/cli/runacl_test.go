@@ -29,11 +29,7 @@ func both(rights int32) []zk.ACL { return append(rightsOfAlice(rights), rightsOf
 // protected returns a directory with a list, and a connection that has the identities of alice and bob.
 func protected(t *testing.T, list []zk.ACL) (c *zk.Conn, dir string) {
 	t.Helper()
-	c, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c = newWorld(t, testserver.Server(t).Addr(0), "/").admin
 	for _, identity := range []string{alice, bob} {
 		if err := c.AddAuth("digest", []byte(strings.TrimPrefix(identity, "digest:"))); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -71,4 +72,66 @@ func TestRunStoppedBriefly(t *testing.T) {
 	j.await(t, "usr1")
 	holder.signal(t, syscall.SIGTERM)
 	holder.wait(t, 4)
+}
+
+// A run that is asked for its lock ends the command, which has time to clean up. The lock is free then, and break says so.
+func TestRunAsked(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"", "--read", "--write", "--slots 2"} {
+		path, j := testserver.Path(t), newJournal(t)
+		script := "trap '" + j.once("clean") + "; exit 0' TERM; " + j.once("A") + "; while :; do sleep 0.02; done"
+		args := append(append([]string{"run"}, strings.Fields(flags)...), path, "--", "sh", "-c", script)
+		holder := start(t, server(t), args...)
+		j.await(t, "A")
+		asks := start(t, server(t), "break", "--wait", patience.String(), path)
+		asks.wait(t, 0)
+		asks.prints(t, "Nobody holds "+path+" now")
+		holder.wait(t, codeLost)
+		j.await(t, "clean")
+		holder.prints(t, "somebody asks for the lock", "another client has asked for the lock, and the command was ended")
+		if strings.Contains(holder.stderr.String(), "killing") {
+			t.Errorf("%s: a command that ended at SIGTERM was killed: %s", flags, holder.stderr)
+		}
+	}
+}
+
+// A waiter that is asked goes on waiting, and gives the lock up when it has it.
+func TestRunAskedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	path := testserver.Path(t)
+	first := hold(t, path)
+	holder := testserver.Children(t, path)[0]
+	waiter := start(t, server(t), "run", path, "--", "sh", "-c", "exec sleep 1000")
+	w := newWorld(t, testserver.Server(t).Addr(0), path)
+	node := awaitOther(t, w, path, holder)
+	p := w.begin(t, "", "break", "--wait", patience.String(), "--node", node, path)
+	p.prints(t, "Asked to give the lock up")
+	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path).want(t, 0)
+	first.wait(t, codeLost)
+	waiter.wait(t, codeLost)
+	p.wait(t, 0)
+}
+
+// The name of a holder that was asked in vain comes back, also if a signal ends the wait.
+func TestBreakInVainRestores(t *testing.T) {
+	w := newWorld(t, testserver.Server(t).Addr(0), testserver.Path(t))
+	const node = "l/" + uuidA + "lock-0000000000"
+	w.own(t, node, dataA)
+	data := func() string {
+		got, _, err := w.admin.Get(w.top + "/" + node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	w.call(t.Context(), "break", "--wait", "2s", w.top+"/l").want(t, codeBusy, "still ")
+	if got := data(); got != dataA {
+		t.Errorf("the data is %q after a wait", got)
+	}
+	p := start(t, w.addr, "break", w.top+"/l")
+	zktest.Eventually(t, patience, "the request", func() bool { return data() == queue.RevokeMessage })
+	p.signal(t, syscall.SIGTERM)
+	if p.wait(t, codeSignal+int(syscall.SIGTERM)); data() != dataA {
+		t.Errorf("the data is %q after a signal", data())
+	}
 }

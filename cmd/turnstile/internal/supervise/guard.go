@@ -59,7 +59,7 @@ type Guard struct {
 	process *os.Process
 	pipe    *os.File
 	reports <-chan report // closed after the guard's last report
-	ended   chan struct{} // closed when the guard has ended
+	Ended   chan struct{} // closed when the guard has ended
 	mu      sync.Mutex    // held while an order is written
 }
 
@@ -90,7 +90,7 @@ func StartGuard(streams ...*os.File) (*Guard, error) {
 	_ = unix.SetNonblock(fds[0], true) // so that deadlines work
 	g := &Guard{
 		pipe:  os.NewFile(uintptr(fds[0]), "guard"),
-		ended: make(chan struct{}),
+		Ended: make(chan struct{}),
 	}
 	attr := &os.ProcAttr{Files: streams, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithParent(attr.Sys, unix.SIGCONT) // a guard that is stopped when turnstile dies goes on
@@ -103,7 +103,7 @@ func StartGuard(streams ...*os.File) (*Guard, error) {
 		started <- err
 		if err == nil {
 			_, _ = process.Wait()
-			close(g.ended)
+			close(g.Ended)
 		}
 	}()
 	if err := <-started; err != nil {
@@ -130,9 +130,6 @@ func lines[T any](pipe *os.File) <-chan T {
 	return out
 }
 
-// Ended returns a channel that is closed when the guard has ended.
-func (g *Guard) Ended() <-chan struct{} { return g.ended }
-
 // Note tells the guard what the function that [Helper] was given gets if turnstile dies, once the command and its
 // descendants are dead. The latest note counts. It gets through even if turnstile dies as soon as Note has returned.
 func (g *Guard) Note(what json.RawMessage) { g.tell(order{Note: what}) }
@@ -157,7 +154,7 @@ func (g *Guard) Close() {
 	g.tell(order{Done: true})
 	late := time.AfterFunc(2*time.Second, func() { _ = g.process.Kill() })
 	defer late.Stop()
-	<-g.ended
+	<-g.Ended
 	g.pipe.Close()
 	for range g.reports {
 	}

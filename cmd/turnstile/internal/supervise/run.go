@@ -259,7 +259,7 @@ func (r *runner) warnStuck(processes []string) {
 
 // lonely ends what the guard has left when it was killed. The kernel has killed the command itself.
 func (r *runner) lonely() {
-	<-r.guard.ended
+	<-r.guard.Ended
 	// If the command has ended before, its number can be that of others.
 	t := tree{id: r.group, shared: r.shared, ended: r.ended}
 	for t.reap(); !t.gone(); t.reap() {
