@@ -72,23 +72,3 @@ func TestCheckServers(t *testing.T) {
 	w.check(t, codeUnusable, []string{"--zk", addr + "/chroot"}, "^PROBLEM: No server can be used")
 	w.call(t.Context(), "check", "--zk", "a,,b").want(t, codeUsage, "empty server name")
 }
-
-// The configuration of a real ensemble tells how many servers vote.
-func TestCheckRealEnsemble(t *testing.T) {
-	three := zktest.StartReal(t, zktest.Servers(3))
-	w := newWorld(t, three.Addr(0), "/test")
-	got := w.call(t.Context(), "check", "--timeout", "4s", "--zk", three.ConnectString())
-	if got.code > codeNo || !strings.Contains(got.stdout, "Ensemble: 3 servers vote\n") || !strings.Contains(got.stdout, "\nGood for locks") {
-		t.Errorf("status %d: %s", got.code, got.stdout)
-	}
-	leader, err := three.Leader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	follower := (leader + 1) % 3
-	if err := three.Stop(follower); err != nil {
-		t.Fatal(err)
-	}
-	w.check(t, codeNo, []string{"--zk", three.Addr(leader) + "," + three.Addr(follower)},
-		"^Warning: --zk names 2 of the 3 servers that vote", three.Addr(follower)+": it refuses connections")
-}

@@ -176,13 +176,13 @@ func TestRunSlots(t *testing.T) {
 	start(t, server(t), "run", "--slots", "3", "--try", path, "--", "true").wait(t, codeFailed)
 }
 
-// A run inside another one gives its command its own path and token, and no others beside them.
+// A run inside another one gives its command its own path and token, and no others beside them, and no tick.
 func TestRunNestedToken(t *testing.T) {
 	t.Parallel()
 	outer, inner := testserver.Path(t), testserver.Path(t)
-	p := start(t, server(t), "run", outer, "--", os.Args[0], "run", inner, "--", "env")
+	p := start(t, server(t), "run", "--once", tick, outer, "--", os.Args[0], "run", inner, "--", "env")
 	p.wait(t, 0)
-	if got := p.stdout.String(); strings.Count(got, "TURNSTILE_TOKEN=") != 1 || strings.Count(got, "TURNSTILE_PATH=") != 1 ||
+	if got := p.stdout.String(); strings.Contains(got, "TURNSTILE_TICK=") || strings.Count(got, "TURNSTILE_TOKEN=") != 1 || strings.Count(got, "TURNSTILE_PATH=") != 1 ||
 		!strings.Contains(got, "TURNSTILE_PATH="+inner+"\n") {
 		t.Errorf("the environment is %s", got)
 	}

@@ -25,20 +25,13 @@ type docScreen struct{ name, text string }
 // from run to run, and so do not count. -update writes the screens anew.
 func TestScreens(t *testing.T) {
 	t.Setenv("TZ", "UTC")
-	t.Run("run", func(t *testing.T) { compareScreens(t, screensOfRun(t)) })
-	t.Run("check", func(t *testing.T) { compareScreens(t, screensOfCheck(t)) })
-	t.Run("on call", func(t *testing.T) { compareScreens(t, screensOnCall(t)) })
-}
-
-func compareScreens(t *testing.T, screens []docScreen) {
-	t.Helper()
 	file := filepath.Join("..", "..", "..", "..", "docs", "command.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := string(text)
-	for _, s := range screens {
+	for _, s := range slices.Concat(screensOfRun(t), screensOfCheck(t), screensOnCall(t)) {
 		begin, end := "<!-- screen "+s.name+" -->\n\n", "\n<!-- /screen -->\n"
 		head, rest, found := strings.Cut(page, begin)
 		shown, tail, ended := strings.Cut(rest, end)
