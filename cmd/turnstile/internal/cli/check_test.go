@@ -2,7 +2,6 @@ package cli
 
 import (
 	"path"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -16,11 +15,7 @@ func (w *world) check(t *testing.T, code int, args []string, patterns ...string)
 	t.Helper()
 	got := w.call(t.Context(), append([]string{"check", "--timeout", "4s"}, args...)...)
 	got.want(t, code)
-	for _, pattern := range patterns {
-		if !regexp.MustCompile("(?m)" + pattern).MatchString(got.stdout) {
-			t.Errorf("%v: no %s in\n%s", args, pattern, got.stdout)
-		}
-	}
+	got.matches(t, patterns...)
 }
 
 // Check measures a server, and leaves nothing behind.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -54,6 +55,16 @@ func (r result) want(t *testing.T, code int, texts ...string) {
 	for _, text := range texts {
 		if !strings.Contains(r.err, text) {
 			t.Errorf("stderr %q does not contain %q", r.err, text)
+		}
+	}
+}
+
+// matches checks that stdout has lines that match.
+func (r result) matches(t *testing.T, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		if !regexp.MustCompile("(?m)" + pattern).MatchString(r.stdout) {
+			t.Errorf("no %s in\n%s", pattern, r.stdout)
 		}
 	}
 }

@@ -27,14 +27,9 @@ func TestWhy(t *testing.T) {
 	w.own(t, "stuck/"+uuidB+"lock-0000000001", dataB)
 	got := w.call(t.Context(), "why", w.top+"/l")
 	got.want(t, 0)
-	for _, pattern := range []string{
-		`(?m)^Held: web-3/4711 "request 42" holds ` + w.top + `/l, queued \d+s ago\. Its process at 127\.0\.0\.1:\d+ answers: session 0x[0-9a-f]+ was heard of \d+\.\ds ago\.$`,
-		`(?m)^Waiting: 1, the first is web-4/17, for \d+s\. No circle is seen\.$`, `(?m)^Next: see what the holder does. To ask it for the lock: turnstile break `,
-	} {
-		if !regexp.MustCompile(pattern).MatchString(got.stdout) {
-			t.Errorf("%q lacks %s", got.stdout, pattern)
-		}
-	}
+	got.matches(t,
+		`^Held: web-3/4711 "request 42" holds `+w.top+`/l, queued \d+s ago\. Its process at 127\.0\.0\.1:\d+ answers: session 0x[0-9a-f]+ was heard of \d+\.\ds ago\.$`,
+		`^Waiting: 1, the first is web-4/17, for \d+s\. No circle is seen\.$`, `^Next: see what the holder does. To ask it for the lock: turnstile break `)
 	if n := strings.Count(got.stdout, "\n"); n != 3 {
 		t.Errorf("%d lines:\n%s", n, got.stdout)
 	}
@@ -96,10 +91,8 @@ func TestWhyCircle(t *testing.T) {
 					t.Error("there was no circle")
 				}
 			}
-			for _, l := range []*queue.Lease{l, x} {
-				if err := l.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+			if err := errors.Join(l.Release(t.Context()), x.Release(t.Context())); err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -142,9 +135,7 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
-	if !regexp.MustCompile(`(?m)^/test/.*….*7890  mutex  web-3/4711 "request 42"  \d+s +0$`).MatchString(got.stdout) {
-		t.Errorf("%s", got.stdout)
-	}
+	got.matches(t, `^/test/.*….*7890  mutex  web-3/4711 "request 42"  \d+s +0$`)
 	for text, want := range map[string]string{"abcdefghij": "abc…hij", "在庫ロック在庫ロック": "在庫ロ…ロック", "abc": "abc"} {
 		if got := middle(text, 7); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -166,13 +157,8 @@ func TestJobs(t *testing.T) {
 	w.own(t, "jobs/import/lock/"+uuidA+"lock-0000000000", dataA)
 	got := w.call(t.Context(), "jobs", "/test")
 	got.want(t, 0)
-	for _, pattern := range []string{
-		`/test/jobs/report +2024-11-26T12:00:00Z +done +2 +\d+s +web-3/4711`, `/test/jobs/import .* running +1 `, `/test/jobs/export .* open +3 `,
-	} {
-		if !regexp.MustCompile(pattern).MatchString(got.stdout) {
-			t.Errorf("%q lacks %s", got.stdout, pattern)
-		}
-	}
+	got.matches(t,
+		`/test/jobs/report +2024-11-26T12:00:00Z +done +2 +\d+s +web-3/4711`, `/test/jobs/import .* running +1 `, `/test/jobs/export .* open +3 `)
 	w.call(t.Context(), "jobs", "--max-age", "1h").want(t, 0)
 	zktest.Eventually(t, testserver.Patience, "a job that is overdue", func() bool {
 		got := w.call(t.Context(), "jobs", "--max-age", "10ms")
