@@ -52,7 +52,7 @@ func (l Limits) start() time.Duration { return l.grace + l.reserve }
 type view struct {
 	now       time.Duration // since some fixed moment, by a clock that counts suspensions
 	lost      bool          // the lock is lost
-	remaining time.Duration // how long no other client can hold the lock. If only its node was deleted, the session is there
+	remaining time.Duration // of the lease; 0: the session is gone. If only the node was deleted, the session timeout
 	running   bool          // the command runs, and not only its descendants
 	give      bool          // somebody has asked for the lock
 	told      time.Duration // when they got SIGTERM; 0: they have not

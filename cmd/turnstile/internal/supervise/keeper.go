@@ -158,7 +158,7 @@ func (k *keeper) tellEnd() {
 	if !k.tree.ended || k.toldEnd && gone == k.toldGone {
 		return
 	}
-	k.report(report{Ended: &k.tree.status, Gone: gone, Left: left()})
+	k.report(report{Ended: &k.tree.status, Gone: gone, Left: leftovers()})
 	k.toldEnd, k.toldGone = true, gone
 }
 

@@ -76,14 +76,14 @@ func (t *tree) kill() (stuck []string) {
 	if t.kills++; t.kills < mostKills {
 		return nil
 	}
-	if stuck = left(); stuck == nil {
+	if stuck = leftovers(); stuck == nil {
 		stuck = []string{"processes that /proc does not show"}
 	}
 	return stuck
 }
 
-// left names all descendants.
-func left() (names []string) {
+// leftovers names all descendants.
+func leftovers() (names []string) {
 	for _, d := range descendants() {
 		names = append(names, d.String())
 	}
