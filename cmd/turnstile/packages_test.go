@@ -16,6 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
+func TestMain(m *testing.M) { testserver.Main(m) }
+
 // TestPackages builds the deb, the rpm and the archive of this machine, and installs them into directories.
 func TestPackages(t *testing.T) {
 	longtest.Only(t)

@@ -20,15 +20,10 @@ const (
 	stranger = "digest:eve:e"
 )
 
-func rightsOfAlice(rights int32) []zk.ACL { return zk.DigestACL(rights, "alice", "a") }
-func rightsOfBob(rights int32) []zk.ACL   { return zk.DigestACL(rights, "bob", "b") }
-
-// both gives alice and bob rights.
-func both(rights int32) []zk.ACL { return append(rightsOfAlice(rights), rightsOfBob(rights)...) }
-
-// protected returns a directory with a list, and a connection that has the identities of alice and bob.
-func protected(t *testing.T, list []zk.ACL) (c *zk.Conn, dir string) {
+// protected returns a directory on which alice has some rights and bob all, and a connection that has both identities.
+func protected(t *testing.T, rights int32) (c *zk.Conn, dir string, list []zk.ACL) {
 	t.Helper()
+	list = append(zk.DigestACL(rights, "alice", "a"), zk.DigestACL(zk.PermAll, "bob", "b")...)
 	c = newWorld(t, testserver.Server(t).Addr(0), "/").admin
 	for _, identity := range []string{alice, bob} {
 		if err := c.AddAuth("digest", []byte(strings.TrimPrefix(identity, "digest:"))); err != nil {
@@ -39,7 +34,7 @@ func protected(t *testing.T, list []zk.ACL) (c *zk.Conn, dir string) {
 	if _, err := c.Create(dir, nil, 0, list); err != nil {
 		t.Fatal(err)
 	}
-	return c, dir
+	return c, dir, list
 }
 
 // contenders returns the paths of the contenders of a lock.
@@ -65,8 +60,7 @@ func as(t *testing.T, identity string, args ...string) result {
 // other one sees the holder, asks for the lock, waits and gets it. A stranger can do nothing of that.
 func TestRunInheritsACL(t *testing.T) {
 	t.Parallel()
-	list := both(zk.PermAll)
-	c, dir := protected(t, list)
+	c, dir, list := protected(t, zk.PermAll)
 	lock := dir + "/deep/lock"
 	holder := hold(t, "--auth", alice, lock)
 	for _, node := range append(contenders(t, c, lock), dir+"/deep", lock) {
@@ -110,7 +104,7 @@ func TestRunLacksRights(t *testing.T) {
 		{zk.PermAll &^ zk.PermRead &^ zk.PermAdmin, nil, "the right READ there"},
 		{zk.PermAll &^ zk.PermWrite, []string{"--slots", "2"}, "the rights READ, WRITE, CREATE and DELETE there"},
 	} {
-		conn, dir := protected(t, append(rightsOfAlice(c.rights), rightsOfBob(zk.PermAll)...))
+		conn, dir, _ := protected(t, c.rights)
 		args := append(append([]string{"run"}, c.flags...), dir, "--", "true")
 		as(t, alice, args...).want(t, codeRefused, c.needs, dir+": ")
 		if left := contenders(t, conn, dir); len(left) > 0 {

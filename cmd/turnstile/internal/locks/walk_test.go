@@ -14,6 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+func TestMain(m *testing.M) { testserver.Main(m) }
+
 func name(prefix string, sequence int) string {
 	return fmt.Sprintf("_c_01234567-89ab-cdef-0123-456789abcdef-%s%010d", prefix, sequence)
 }

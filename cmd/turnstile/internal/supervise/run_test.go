@@ -11,8 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
+
+// The guards and starters that Run starts in tests are this binary too.
+func TestMain(m *testing.M) {
+	if IsHelper() {
+		os.Exit(Helper(nil))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // fakeLock is a lock that has some time left at each look.
 type fakeLock struct {
