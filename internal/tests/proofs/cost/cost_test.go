@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -50,9 +49,9 @@ func (c cost) handover() float64 { return c.drained / float64(max(c.handed, 1)) 
 // all others wait. Then the holders release it, all at once, and each of the others releases it as
 // soon as it holds it.
 func (w *world) line(takers []taker, holders int) cost {
-	w.t.Helper()
+	w.Helper()
 	w.warmUp(takers[0])
-	w.server.ResetRequests()
+	w.ResetRequests()
 	c := cost{takers: len(takers)}
 	if len(takers) == 1 {
 		c.alone = w.warmUp(takers[0])
@@ -69,7 +68,7 @@ func (w *world) line(takers []taker, holders int) cost {
 			before = w.watches()
 		}
 		g.Go(func() error {
-			giveBack, err := take(w.t.Context())
+			giveBack, err := take(w.Context())
 			if err != nil {
 				return err
 			}
@@ -87,7 +86,7 @@ func (w *world) line(takers []taker, holders int) cost {
 	began := time.Now()
 	close(open)
 	if err := g.Wait(); err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	if c.handed > 0 {
 		c.drained = trips(slices.MaxFunc(in, time.Time.Compare).Sub(began))
@@ -100,14 +99,14 @@ func (w *world) line(takers []taker, holders int) cost {
 // warmUp takes the lock and gives it back, so that its directory is there. It returns the
 // round trips that the two took.
 func (w *world) warmUp(take taker) float64 {
-	w.t.Helper()
+	w.Helper()
 	began := time.Now()
-	giveBack, err := take(w.t.Context())
-	must(w, giveBack, err)
+	giveBack, err := take(w.Context())
+	w.Must(err)
 	took := time.Since(began)
 	time.Sleep(pause)
 	began = time.Now()
-	must(w, 0, giveBack())
+	w.Must(giveBack())
 	took += time.Since(began)
 	time.Sleep(pause)
 	return trips(took)
@@ -174,7 +173,7 @@ func TestLine(t *testing.T) {
 	} {
 		for _, n := range longtest.Pick([]int{1, 2, 100}, []int{1, 2, 10, 100, 1000}) {
 			t.Run(fmt.Sprint(l.name, "/", n), func(t *testing.T) {
-				bubble(t, func(w *world) {
+				in(t, func(w *world) {
 					c := w.line(w.team(n, l.sessions, l.shared, l.lock), l.holders)
 					t.Logf("%+v", c)
 					l.promise(t, c)
@@ -189,33 +188,33 @@ func TestReaders(t *testing.T) {
 	for _, n := range longtest.Pick([]int{1, 100}, []int{1, 2, 10, 100, 1000}) {
 		for _, behind := range []bool{false, true} {
 			t.Run(fmt.Sprint(n, ", behind a writer ", behind), func(t *testing.T) {
-				bubble(t, func(w *world) { w.readers(n, behind) })
+				in(t, func(w *world) { w.readers(n, behind) })
 			})
 		}
 	}
 }
 
 func (w *world) readers(n int, behind bool) {
-	w.t.Helper()
+	w.Helper()
 	readers := w.team(n, mostSessions, false, readerOf)
 	w.warmUp(readers[0])
 	leave, writer := func() error { return nil }, int64(0)
 	if behind {
 		m := w.manager(longTimeout)
-		writer = testserver.Session(w.t, m).ID()
+		writer = w.Session(m).ID()
 		l, err := rwlock.New(m, lockPath)
-		must(w, l, err)
-		must(w, 0, l.Lock(w.t.Context()))
+		w.Must(err)
+		w.Must(l.Lock(w.Context()))
 		leave = l.Unlock
 		time.Sleep(pause)
 	}
-	w.server.ResetRequests()
+	w.ResetRequests()
 	var g errgroup.Group
 	in, open := make(chan time.Time, n), make(chan struct{})
 	began := time.Now()
 	for _, take := range readers {
 		g.Go(func() error {
-			giveBack, err := take(w.t.Context())
+			giveBack, err := take(w.Context())
 			if err != nil {
 				return err
 			}
@@ -228,17 +227,17 @@ func (w *world) readers(n int, behind bool) {
 		time.Sleep(pause)
 		began = time.Now()
 	}
-	must(w, 0, leave())
+	w.Must(leave())
 	var last time.Time
 	for range n {
 		last = <-in
 	}
 	time.Sleep(pause)
 	close(open)
-	must(w, 0, g.Wait())
+	w.Must(g.Wait())
 	time.Sleep(pause)
 	s := shareOf(w.traffic(writer), n)
-	w.t.Logf("%+v", s)
+	w.Logf("%+v", s)
 	entered, requests := 1+again(s), 5.0
 	if n > mostSessions {
 		// A reader that comes when a list is on its way in the session takes the next one, or the one behind that.
@@ -247,8 +246,8 @@ func (w *world) readers(n int, behind bool) {
 	if behind {
 		requests++
 	}
-	atMost(w.t, "round trips until all are in", trips(last.Sub(began)), entered)
-	atMost(w.t, "requests", s.requests, requests)
+	atMost(w.T, "round trips until all are in", trips(last.Sub(began)), entered)
+	atMost(w.T, "requests", s.requests, requests)
 }
 
 // upkeep is what a session sends in a minute while nothing happens.
@@ -259,32 +258,32 @@ const watched = 20 * time.Minute
 
 // idle returns what a session sends that holds some locks and waits for some others.
 func idle(t *testing.T, what string, holds, waits int, timeout time.Duration) (u upkeep) {
-	bubble(t, func(w *world) {
+	in(t, func(w *world) {
 		lock := func(m *session.Manager, i int) *zklock.Mutex {
 			l, err := zklock.New(m, fmt.Sprintf("/locks/%d", i))
 			return must(w, l, err)
 		}
 		m, other := w.manager(timeout), w.manager(timeout)
 		for i := range holds {
-			must(w, 0, lock(m, i).Lock(w.t.Context()))
+			w.Must(lock(m, i).Lock(w.Context()))
 		}
 		var g errgroup.Group
 		var release []func() error
 		for i := range waits {
 			held, wanted := lock(other, holds+i), lock(m, holds+i)
-			must(w, 0, held.Lock(w.t.Context()))
+			w.Must(held.Lock(w.Context()))
 			release = append(release, held.Unlock)
-			g.Go(func() error { return wanted.Lock(w.t.Context()) })
+			g.Go(func() error { return wanted.Lock(w.Context()) })
 		}
 		time.Sleep(time.Minute) // what only the beginning costs is not counted
-		w.server.ResetRequests()
+		w.ResetRequests()
 		time.Sleep(watched)
-		sent := w.traffic(testserver.Session(w.t, other).ID())
+		sent := w.traffic(w.Session(other).ID())
 		u = upkeep{float64(sent.all()) / watched.Minutes(), float64(sent.of(zktest.OpMulti)) / watched.Minutes()}
 		for _, f := range release {
-			must(w, 0, f())
+			w.Must(f())
 		}
-		must(w, 0, g.Wait())
+		w.Must(g.Wait())
 	})
 	t.Logf("%s: %+v a minute", what, u)
 	return u
@@ -317,24 +316,24 @@ func TestIdle(t *testing.T) {
 func TestBusyTries(t *testing.T) {
 	const each, between = 30, time.Second / 30
 	clients := longtest.Pick(50, 800)
-	bubble(t, func(w *world) {
+	in(t, func(w *world) {
 		holder := w.manager(longTimeout)
 		held, err := zklock.New(holder, lockPath)
-		must(w, held, err)
-		must(w, 0, held.Lock(w.t.Context()))
+		w.Must(err)
+		w.Must(held.Lock(w.Context()))
 		var all []*zklock.Mutex
 		for range clients {
 			mx, err := zklock.New(w.manager(longTimeout), lockPath)
 			all = append(all, must(w, mx, err))
 		}
 		time.Sleep(pause)
-		w.server.ResetRequests()
+		w.ResetRequests()
 		var g errgroup.Group
 		for _, mx := range all {
 			g.Go(func() error {
 				for range each {
 					began := time.Now()
-					ok, err := mx.TryLock(w.t.Context())
+					ok, err := mx.TryLock(w.Context())
 					if took := time.Since(began); ok || err != nil || took != roundTrip {
 						return fmt.Errorf("%v, %v after %v", ok, err, took)
 					}
@@ -343,8 +342,8 @@ func TestBusyTries(t *testing.T) {
 				return nil
 			})
 		}
-		must(w, 0, g.Wait())
-		got, tries := w.traffic(testserver.Session(w.t, holder).ID()), clients*each
+		w.Must(g.Wait())
+		got, tries := w.traffic(w.Session(holder).ID()), clients*each
 		if got.of(writes...) != 0 || got.of(listings...) != tries || got.of(zktest.OpSync) < tries {
 			t.Errorf("the servers got %v, want %d listings and syncs, and no writes", got, tries)
 		}
@@ -403,7 +402,7 @@ func TestStarvation(t *testing.T) {
 		}, 100 * use},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			bubble(t, func(w *world) {
+			in(t, func(w *world) {
 				until := time.Now().Add(longtest.Pick(time.Second/2, 10*time.Second))
 				var mu sync.Mutex
 				longest := make(map[string]time.Duration)
@@ -413,7 +412,7 @@ func TestStarvation(t *testing.T) {
 						g.Go(func() error {
 							for time.Now().Before(until) {
 								began := time.Now()
-								giveBack, err := take(w.t.Context())
+								giveBack, err := take(w.Context())
 								if err != nil {
 									return err
 								}
@@ -430,7 +429,7 @@ func TestStarvation(t *testing.T) {
 						})
 					}
 				}
-				must(w, 0, g.Wait())
+				w.Must(g.Wait())
 				t.Log(longest)
 				for what, d := range longest {
 					if d > c.most {

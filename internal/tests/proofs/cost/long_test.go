@@ -22,26 +22,26 @@ func TestLongTimes(t *testing.T) {
 		"no answer":       {days(3), func(s *zktest.Server) { s.Blackhole(zktest.ToServer) }, (*zktest.Server).Heal},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(w *world) {
+			in(t, func(w *world) {
 				holder, waiter := w.manager(10*time.Second), w.manager(10*time.Second)
 				held, err := zklock.New(holder, lockPath)
-				must(w, held, err)
+				w.Must(err)
 				wanted, err := zklock.New(waiter, lockPath)
-				must(w, wanted, err)
-				lease, err := held.Acquire(w.t.Context())
-				must(w, lease, err)
+				w.Must(err)
+				lease, err := held.Acquire(w.T.Context())
+				w.Must(err)
 				got := make(chan error, 1)
-				go func() { got <- wanted.Lock(w.t.Context()) }()
+				go func() { got <- wanted.Lock(w.T.Context()) }()
 				time.Sleep(time.Minute)
-				c.from(w.server)
+				c.from(w.Server)
 				time.Sleep(c.long)
-				c.to(w.server)
+				c.to(w.Server)
 				if lost := lease.Err() != nil; lost != (what != "nothing happens") {
-					w.t.Errorf("the lease: %v", lease.Err())
+					w.Errorf("the lease: %v", lease.Err())
 				}
-				_ = lease.Release(w.t.Context())
-				must(w, 0, <-got)
-				must(w, 0, wanted.Unlock())
+				_ = lease.Release(w.T.Context())
+				w.Must(<-got)
+				w.Must(wanted.Unlock())
 			})
 		})
 	}

@@ -2,13 +2,11 @@ package cost
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -42,43 +40,32 @@ const (
 )
 
 // world is one server and its clients, in a bubble.
-type world struct {
-	t      *testing.T
-	server *zktest.Server
-}
+type world struct{ *bubble.World }
 
-// bubble runs f in a world of its own, in virtual time.
-func bubble(t *testing.T, f func(*world)) {
-	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.TickTime(tick), zktest.ContainerCheck(24*time.Hour))
-		server.Delay(oneWay)
-		f(&world{t, server})
-	})
+// in runs f in a world of its own, in virtual time.
+func in(t *testing.T, f func(*world)) {
+	bubble.Run(t, func(w *bubble.World) {
+		w.Delay(oneWay)
+		f(&world{w})
+	}, zktest.TickTime(tick))
 }
 
 // must returns v. It fails the test if err is not nil.
 func must[T any](w *world, v T, err error) T {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.Helper()
+	w.Must(err)
 	return v
 }
 
 func (w *world) manager(timeout time.Duration) *session.Manager {
-	w.t.Helper()
-	m, err := session.Connect(w.t.Context(), "127.0.0.1:2181", session.WithDialer(w.server.Dialer()),
-		session.WithTimeout(timeout), session.WithTickTime(tick),
-		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-	must(w, m, err)
-	w.t.Cleanup(func() { _ = m.Close() })
-	return m
+	w.Helper()
+	return w.Connect(session.WithTimeout(timeout))
 }
 
 // watches returns how many watches the server has.
 func (w *world) watches() int {
-	w.t.Helper()
-	metrics, err := w.server.Metrics()
+	w.Helper()
+	metrics, err := w.Metrics()
 	must(w, metrics, err)
 	n, err := strconv.Atoi(metrics["zk_watch_count"])
 	return must(w, n, err)
@@ -93,7 +80,7 @@ type traffic map[zktest.Op]int
 // traffic returns the requests of all sessions but some since ResetRequests.
 func (w *world) traffic(but ...int64) traffic {
 	t := make(traffic)
-	for _, r := range w.server.Requests() {
+	for _, r := range w.Requests() {
 		counts := true
 		for _, s := range but {
 			counts = counts && s != r.Session
@@ -134,7 +121,7 @@ func takeBy(acquire func(context.Context) (*queue.Lease, error)) taker {
 
 // team makes takers over some sessions. Those of a session share an object if shared is true.
 func (w *world) team(n, sessions int, shared bool, lockFor func(*session.Manager) (taker, error)) []taker {
-	w.t.Helper()
+	w.Helper()
 	var managers []*session.Manager
 	for range min(n, sessions) {
 		managers = append(managers, w.manager(longTimeout))

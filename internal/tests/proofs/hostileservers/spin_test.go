@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
@@ -50,36 +49,24 @@ func isDir(r request) bool   { return r.path == lockPath }
 var queued = []string{"fair", "local", "rwlock", "downgrade", "semaphore", "Curator's semaphore", "multi"}
 
 var spins = []spin{
-	{name: "it never lists us", lie: listing(func(l *link, _ request, names []string) []string {
-		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(l.made, name) })
-	})},
-	{name: "the directory is never there", kinds: queued, lie: refusing(noNode, creates)},
-	{name: "nor can it be made", kinds: queued, lie: refusing(noNode, func(r request) bool {
+	{name: "it never lists us", lie: hiding("")},
+	{name: "the directory is never there", lie: refusing(noNode, creates)},
+	{name: "nor can it be made", lie: refusing(noNode, func(r request) bool {
 		return creates(r) || r.op == zktest.OpCreateContainer && strings.HasPrefix(r.path, lockPath)
 	})},
-	{name: "every create is lost", kinds: queued, lie: refusing(connectionLoss, creates)},
+	{name: "every create is lost", lie: refusing(connectionLoss, creates)},
 	{name: "those ahead are not there", lie: phantoms(queue.PrefixLock), kinds: []string{"fair", "local", "multi"}},
 	{name: "writers ahead are not there", lie: phantoms(queue.PrefixWrite), kinds: []string{"rwlock", "downgrade"}},
 	{name: "leases ahead are not there", lie: phantoms(queue.PrefixLease), kinds: []string{"semaphore"}},
-	{name: "those ahead change at once", lie: telling(changed, among(false)), hold: true,
-		kinds: queued},
+	{name: "those ahead change at once", lie: telling(changed, among(false)), hold: true},
 	{name: "our own node changes at once", lie: telling(changed, among(true)), hold: true},
-	{name: "an old configuration", kinds: []string{"semaphore"}, lie: &lie{
-		answer: func(_ *link, r request, frame []byte) [][]byte {
-			return data(isDir, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
-		}}},
-	{name: "an old configuration of the second of several", kinds: []string{"multi"}, lie: &lie{
-		answer: func(_ *link, r request, frame []byte) [][]byte {
-			second := func(r request) bool { return r.path == lockPath+"/second" }
-			return data(second, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
-		}}},
+	{name: "an old configuration", kinds: []string{"semaphore"}, lie: oldConfig(lockPath)},
+	{name: "an old configuration of the second of several", kinds: []string{"multi"}, lie: oldConfig(lockPath + "/second")},
 	{name: "a configuration that cannot be set", kinds: []string{"semaphore"}, lie: unset},
 	{name: "Resize, where it cannot be set", kinds: []string{"semaphore"}, lie: unset,
-		call: func(_ *world, ctx context.Context, m *session.Manager) error {
+		call: func(w *world, ctx context.Context, m *session.Manager) error {
 			s, err := semaphore.New(m, lockPath, 3)
-			if err != nil {
-				return err
-			}
+			w.Must(err)
 			return s.Resize(ctx, 4)
 		}},
 	{name: "a revocation that is lost", hold: true, kinds: []string{"fair"},
@@ -113,10 +100,20 @@ var unset = &lie{
 	},
 }
 
-// hiding is a lie: the listings of a directory do not show our nodes.
+// oldConfig is a lie: the data of a directory are of version 0.
+func oldConfig(dir string) *lie {
+	return &lie{answer: func(_ *link, r request, frame []byte) [][]byte {
+		fits := func(r request) bool { return r.path == dir }
+		return data(fits, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
+	}}
+}
+
+// hiding is a lie: the listings of a directory, or of all, do not show our nodes.
 func hiding(dir string) *lie {
 	return listing(func(l *link, r request, names []string) []string {
-		return slices.DeleteFunc(names, func(name string) bool { return r.path == dir && slices.Contains(l.made, name) })
+		return slices.DeleteFunc(names, func(name string) bool {
+			return (dir == "" || r.path == dir) && slices.Contains(l.made, name)
+		})
 	})
 }
 
@@ -133,9 +130,7 @@ func phantoms(prefix string) *lie {
 // slotTaken waits for the slot of a mutex whose first hold was lost and not given back.
 func slotTaken(w *world, ctx context.Context, m *session.Manager) error {
 	mx, err := zklock.New(m, lockPath)
-	if err != nil {
-		return err
-	}
+	w.Must(err)
 	if err := mx.Lock(ctx); err != nil {
 		return err
 	}
@@ -150,7 +145,7 @@ func holdOn(w *world, ctx context.Context, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range g.leases() {
+	for _, l := range g.leases {
 		_, _ = l.Token(ctx) // it watches its node at once
 	}
 	<-ctx.Done()
@@ -159,41 +154,24 @@ func holdOn(w *world, ctx context.Context, m *session.Manager) error {
 
 // firstOfTwo takes a mutex and waits for another, which is taken.
 func firstOfTwo(w *world, ctx context.Context, m *session.Manager) error {
+	taken, err := zklock.New(w.Connect(), lockPath+"/taken")
+	w.Must(err)
+	w.Must(taken.Lock(ctx))
+	defer func() { _ = taken.Unlock() }()
 	first, err := zklock.New(m, lockPath)
-	if err != nil {
-		return err
-	}
-	taken, err := zklock.New(w.admin, lockPath+"/taken")
-	if err != nil {
-		return err
-	}
-	l, err := taken.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = l.Release(context.Background()) }()
+	w.Must(err)
 	second, err := zklock.New(m, lockPath+"/taken")
-	if err != nil {
-		return err
-	}
+	w.Must(err)
 	both, err := zklock.Multi(first, second)
-	if err != nil {
-		return err
-	}
+	w.Must(err)
 	_, err = both.Acquire(ctx)
 	return err
 }
 
 // revokeWaiter asks a contender that waits at the end of the queue to leave.
-func revokeWaiter(_ *world, ctx context.Context, m *session.Manager) error {
-	s, err := m.Session(ctx)
-	if err != nil {
-		return err
-	}
-	node, err := s.Enter(ctx, session.NewNode{Dir: lockPath, Name: "lock-1000000000", Fixed: true})
-	if err != nil {
-		return err
-	}
+func revokeWaiter(w *world, ctx context.Context, m *session.Manager) error {
+	node, err := w.Session(m).Enter(ctx, session.NewNode{Dir: lockPath, Name: "lock-1000000000", Fixed: true})
+	w.Must(err)
 	defer func() { <-node.Remove(ctx).Done() }()
 	return zklock.Revoke(ctx, m, node.Path)
 }
@@ -213,7 +191,7 @@ func TestNoSpin(t *testing.T) {
 			}
 			k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 			t.Run(s.name+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { newWorld(t, k).spin(s) })
+				inWorld(t, k, func(w *world) { w.spin(s) })
 			})
 		}
 	}
@@ -239,9 +217,7 @@ func (w *world) spin(s spin) {
 	}
 	w.middle.calm()
 	for _, g := range held {
-		if err := g.Release(context.Background()); err != nil {
-			w.Error(err)
-		}
+		w.Want("release", g.Release(context.Background()), nil)
 	}
 	w.round("victim", w.lock(victim), 0, recovery, true)
 	w.round("honest", w.lock(honest), 0, recovery, true)
@@ -263,25 +239,21 @@ func (w *world) victimCall(ctx context.Context, s spin, m *session.Manager) erro
 
 // occupy makes ten nodes and removes them, so that the next sequence number is not the first. If hold
 // is set, it takes the lock in full.
-func (w *world) occupy(m *session.Manager, hold bool) (held []grant) {
+func (w *world) occupy(m *session.Manager, hold bool) (held []*grant) {
 	lock := w.lock(m)
 	ctx, cancel := context.WithTimeout(context.Background(), recovery)
 	defer cancel()
-	take := func() grant {
+	take := func() *grant {
 		g, err := lock.get(ctx, 2) // a writer, and one lease
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.Must(err)
 		return g
 	}
 	for range 10 {
-		if err := take().Release(ctx); err != nil {
-			w.Fatal(err)
-		}
+		w.Must(take().Release(ctx))
 	}
 	for sum := 0; hold && sum < w.kind.room; {
 		g := take()
-		held, sum = append(held, g), sum+g.weight()
+		held, sum = append(held, g), sum+g.weight
 	}
 	return held
 }
@@ -290,8 +262,7 @@ func (w *world) occupy(m *session.Manager, hold bool) (held []grant) {
 func TestOnceOrTwiceIsAtOnce(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, k)
+			inWorld(t, k, func(w *world) {
 				honest, victim := w.open(nil)
 				defer w.close(honest, victim)
 				lists := 0
@@ -302,16 +273,12 @@ func TestOnceOrTwiceIsAtOnce(t *testing.T) {
 					return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(l.made, name) })
 				}), func() {})
 				began := time.Now()
-				g, err := w.lock(victim).get(context.Background(), 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g, err := w.lock(victim).get(w.Context(), 0)
+				w.Must(err)
 				if took := time.Since(began); took > 20*time.Millisecond {
 					t.Errorf("it took %v", took)
 				}
-				if err := g.Release(context.Background()); err != nil {
-					t.Error(err)
-				}
+				w.Want("release", g.Release(w.Context()), nil)
 			})
 		})
 	}

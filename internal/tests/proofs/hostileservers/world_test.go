@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -44,10 +43,8 @@ const (
 
 // world is one run.
 type world struct {
-	*testing.T
-	server *zktest.Server
+	*bubble.World
 	middle *middle
-	admin  *session.Manager
 	kind   kind
 	ref    *referee.Referee
 
@@ -60,8 +57,7 @@ func attack(t *testing.T, script []step, k kind) (log []string) {
 	t.Helper()
 	var from, to runtime.MemStats
 	runtime.ReadMemStats(&from)
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, k)
+	inWorld(t, k, func(w *world) {
 		w.run(script)
 		log = w.log
 	})
@@ -72,37 +68,28 @@ func attack(t *testing.T, script []step, k kind) (log []string) {
 	return log
 }
 
-func newWorld(t *testing.T, k kind) *world {
-	return &world{T: t, kind: k, ref: referee.New()}
+// inWorld runs f in a world of its own.
+func inWorld(t *testing.T, k kind, f func(*world)) {
+	t.Helper()
+	bubble.Run(t, func(w *bubble.World) {
+		f(&world{World: w, kind: k, ref: referee.New(), middle: &middle{dialS: w.Dialer()}})
+	}, zktest.TickTime(500*time.Millisecond))
 }
 
-// open starts a server, and connects the honest client and the victim. The caller must call close.
+// open connects the honest client and the victim. The caller must call close.
 func (w *world) open(script []step) (honest, victim *session.Manager) {
-	server, err := zktest.New(zktest.TickTime(500 * time.Millisecond))
-	if err != nil {
-		w.Fatal(err)
+	w.middle.script = script
+	for _, dir := range w.kind.paths() {
+		w.Make(dir, "")
 	}
-	w.server = server
-	w.middle = &middle{dialS: server.Dialer(), script: script}
-	w.admin = w.connect("admin", server.Dialer())
-	s, err := w.admin.Session(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, dir := range append([]string{path.Dir(lockPath), lockPath}, w.kind.dirsBelow()...) {
-		if _, err := s.Create(context.Background(), dir, nil, session.Persistent); err != nil {
-			w.Fatal(err)
-		}
-	}
-	return w.connect("honest", server.Dialer()), w.connectVictim()
+	return w.Connect(session.WithTimeout(timeout)), w.connectVictim()
 }
 
 func (w *world) close(honest, victim *session.Manager) {
-	for _, m := range []*session.Manager{victim, honest, w.admin} {
+	for _, m := range []*session.Manager{victim, honest} {
 		w.within("Close", closeTime, func() { _ = m.Close() })
 	}
 	w.middle.links.Wait()
-	_ = w.server.Close()
 }
 
 func (w *world) run(script []step) {
@@ -152,27 +139,17 @@ func (w *world) lied() bool {
 	return false
 }
 
-func (w *world) connect(name string, dial func(context.Context, string, string) (net.Conn, error)) *session.Manager {
-	ctx, cancel := context.WithTimeout(context.Background(), recovery)
-	defer cancel()
-	m, err := session.Connect(ctx, name, session.WithTimeout(timeout), session.WithTickTime(tick), session.WithDialer(dial),
-		session.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		w.Fatal(err)
-	}
-	return m
-}
-
 // connectVictim connects through the man in the middle, which may refuse at first.
 func (w *world) connectVictim() *session.Manager {
+	opts := []session.Option{
+		session.WithTimeout(timeout), session.WithTickTime(tick), session.WithDialer(w.middle.dial),
+		session.WithLogger(slog.New(slog.NewTextHandler(logWriter{w}, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+	}
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		var m *session.Manager
 		var err error
-		w.within("Connect", patience, func() {
-			m, err = session.Connect(ctx, "victim", session.WithTimeout(timeout), session.WithTickTime(tick), session.WithDialer(w.middle.dial),
-				session.WithLogger(slog.New(slog.NewTextHandler(logWriter{w}, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-		})
+		w.within("Connect", patience, func() { m, err = session.Connect(ctx, "victim", opts...) })
 		cancel()
 		if err == nil {
 			return m
@@ -185,7 +162,7 @@ func (w *world) connectVictim() *session.Manager {
 	}
 	w.middle.calm()
 	w.logf("connecting did not work: the attack is over")
-	return w.connect("victim", w.middle.dial)
+	return w.Connect(opts...)
 }
 
 type logWriter struct{ w *world }
@@ -197,9 +174,7 @@ func (l logWriter) Write(p []byte) (int, error) {
 
 func (w *world) lock(m *session.Manager) contender {
 	get, err := w.kind.open(m)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(err)
 	return contender{m, get}
 }
 
@@ -219,7 +194,7 @@ func (w *world) contend(who string, c contender) {
 func (w *world) round(who string, c contender, i int, patience time.Duration, must bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var g grant
+	var g *grant
 	var err error
 	w.within("Acquire", patience, func() { g, err = c.get(ctx, i) })
 	if err != nil {
@@ -230,7 +205,7 @@ func (w *world) round(who string, c contender, i int, patience time.Duration, mu
 		return
 	}
 	held := &referee.Hold{
-		Place: referee.Place{Path: lockPath, Capacity: w.kind.room}, Who: who, What: nodesOf(g), Weight: g.weight(),
+		Place: referee.Place{Path: lockPath, Capacity: w.kind.room}, Who: who, What: nodesOf(g), Weight: g.weight,
 		Held: func() bool { return g.Err() == nil },
 	}
 	w.ref.Enter(held)
@@ -252,73 +227,37 @@ func (w *world) round(who string, c contender, i int, patience time.Duration, mu
 	}
 }
 
-// check looks at the tree. While a lease reports held, there is room for its node beside the nodes
-// ahead, and the node is owned by the session that the server gave.
-func (w *world) check(who string, c contender, g grant) {
-	for _, l := range g.leases() {
-		w.checkLease(who, c, l)
-	}
-}
-
-func (w *world) checkLease(who string, c contender, lease *queue.Lease) {
-	dir := path.Dir(lease.Path())
-	s, err := w.admin.Session(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
-	names, _, err := s.Children(context.Background(), dir)
-	if err != nil {
-		w.logf("look: %v", err)
-	}
-	stat, err := s.Exists(context.Background(), lease.Path())
-	if err != nil {
-		w.Fatal(err)
-	}
-	own, ok := queue.ParseNode(path.Base(lease.Path()))
-	if lease.Err() != nil || w.lied() {
-		return
-	}
-	switch {
-	case !ok || !slices.Contains(w.kind.paths(), dir):
-		w.fail("%s holds %q", who, lease.Path())
-	case stat == nil:
-		w.fail("%s holds the lock with %s, which is not there", who, lease.Path())
-	case who == "victim" && !w.middle.gave(stat.EphemeralOwner):
-		w.fail("%s holds the lock with another's node: %s of session %x", who, lease.Path(), stat.EphemeralOwner)
-	}
-	weight := w.kind.weigh(own)
-	for _, name := range names {
-		if n, ok := queue.ParseNode(name); ok && n.Sequence < own.Sequence {
-			weight += w.kind.weigh(n)
+// check looks at the tree. While a lease reports held, its node is there, in a directory of the lock, and owned by the
+// session that the server gave. The referee checks that there is room for it.
+func (w *world) check(who string, c contender, g *grant) {
+	for _, lease := range g.leases {
+		stat, err := w.Admin().Exists(w.Context(), lease.Path())
+		w.Must(err)
+		_, ok := queue.ParseNode(path.Base(lease.Path()))
+		if lease.Err() != nil || w.lied() {
+			continue
 		}
-	}
-	if weight > w.kind.room {
-		w.fail("%s holds the lock with %s, though before it are some of %v", who, lease.Path(), names)
-	}
-	if now, err := c.m.Session(context.Background()); err == nil && stat != nil && lease.Err() == nil && now.ID() != stat.EphemeralOwner {
-		w.fail("%s holds the lock with a node of session %x, and has session %x", who, stat.EphemeralOwner, now.ID())
+		switch {
+		case !ok || !slices.Contains(w.kind.paths(), path.Dir(lease.Path())):
+			w.fail("%s holds %q", who, lease.Path())
+		case stat == nil:
+			w.fail("%s holds the lock with %s, which is not there", who, lease.Path())
+		case who == "victim" && !w.middle.gave(stat.EphemeralOwner):
+			w.fail("%s holds the lock with another's node: %s of session %x", who, lease.Path(), stat.EphemeralOwner)
+		}
+		if now, err := c.m.Session(w.Context()); err == nil && stat != nil && lease.Err() == nil && now.ID() != stat.EphemeralOwner {
+			w.fail("%s holds the lock with a node of session %x, and has session %x", who, stat.EphemeralOwner, now.ID())
+		}
 	}
 }
 
 // empty waits until no node of any client is left.
 func (w *world) empty() {
-	s, err := w.admin.Session(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
 	var left []string
 	for end := time.Now().Add(recovery); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		left = nil
 		for _, dir := range w.kind.paths() {
-			names, _, err := s.Children(context.Background(), dir)
-			if err != nil {
-				return
-			}
-			for _, name := range names {
-				if _, ok := queue.ParseNode(name); ok {
-					left = append(left, name)
-				}
-			}
+			left = append(left, w.Nodes(dir)...)
 		}
 		if len(left) == 0 {
 			return
