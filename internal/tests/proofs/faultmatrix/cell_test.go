@@ -1,53 +1,49 @@
 package faultmatrix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
+	"path"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// cell is one run of a lock's trace, with a fault at one of its steps, or without a fault to record the steps. There are three contenders: the first one, which holds
-// before us; ours, which the faults meet; and a rival behind ours.
+// cell is one run of a lock's trace, with a fault at one of its steps, or without a fault to record the steps. There are
+// three contenders: the first one, which holds before us; ours, which the faults meet; and a rival behind ours.
 type cell struct {
 	*trace
-	site    *site
-	base    string // the lock's path
-	proxy   *zktest.Proxy
-	ours    *session.Manager
-	strike  *strike
-	at      step // where it strikes
-	referee referee
+	base   string // the lock's path
+	proxy  *zktest.Proxy
+	admin  *zk.Conn         // looks behind the library's back
+	ours   *session.Manager // through the proxy
+	holder *session.Manager // of the first
+	rival  *session.Manager
+	strike *strike
+	at     step // where it strikes
+	ref    *referee.Referee
+	forced bool // the fault ends our session by force
 
 	waiting  signal // we wait behind the first, or are in or gone already
-	entered  signal // we hold, or are gone
 	holding  signal // we hold, and have nothing to ask
 	returned signal // our acquisition has ended
 	behind   signal // the rival waits, or has been in
-	done     signal // all of these have ended
 
 	mu    sync.Mutex
 	began time.Time
 	log   strings.Builder
-}
-
-// outcome is what a cell has measured.
-type outcome struct {
-	steps []step        // of a recording
-	fresh time.Duration // from when all was healed until a fresh client had the lock
-	kept  bool          // our session has survived
-	late  bool          // another was in before we had heard that we are out, by force
 }
 
 // signal is an event that happens once, for goroutines that wait already or begin to later.
@@ -79,46 +75,30 @@ var hooks = session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) 
 	return ctx, testserver.WhenKnown(w, s.fire)
 }}
 
-const serverTick = 200 * time.Millisecond
-
-// options are those of all managers, which log nothing.
-func options(timeout time.Duration) []session.Option {
-	return []session.Option{
-		session.WithTimeout(timeout), session.WithTickTime(serverTick), session.WithTrace(hooks),
-		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
-	}
-}
-
-func connect(addr string, timeout time.Duration, opts ...session.Option) (*session.Manager, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return session.Connect(ctx, addr, append(options(timeout), opts...)...)
-}
-
 // oneWay is the delay of the network. With it every lock is held for longer than 5 ms, for which an
 // uncontended lock does without a watch on its node. So the steps are the same in every run.
 const oneWay = 10 * time.Millisecond
 
 // newCell makes the parts of a cell. The session timeout is ours.
-func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
+func newCell(t *testing.T, tr *trace, timeout time.Duration) *cell {
 	t.Helper()
+	connect := func(addr string, timeout time.Duration) *session.Manager {
+		return testserver.Connect(t, addr, session.WithTimeout(timeout), session.WithTrace(hooks))
+	}
+	addr := testserver.Server(t).Addr(0)
 	c := &cell{
-		trace: tr, site: s, base: testserver.Path(t),
-		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
-		waiting: newSignal(), entered: newSignal(), holding: newSignal(), returned: newSignal(),
-		behind: newSignal(), done: newSignal(), began: time.Now(),
+		trace: tr, base: testserver.Path(t), proxy: zktest.StartProxy(t, addr), admin: testserver.Admin(t),
+		strike: new(strike), ref: referee.New(), holder: connect(addr, longTimeout), rival: connect(addr, longTimeout),
+		waiting: newSignal(), holding: newSignal(), returned: newSignal(), behind: newSignal(), began: time.Now(),
 	}
 	c.proxy.Delay(oneWay)
-	var err error
-	if c.ours, err = connect(c.proxy.Addr(), timeout); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.ours.Close() })
+	c.ours = connect(c.proxy.Addr(), timeout)
 	return c
 }
 
-// run plays the trace, with what goes wrong unless w is nil, and checks all conditions.
-func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
+// run plays the trace, with what goes wrong unless w is nil, and checks all conditions. Without a fault it returns the
+// steps.
+func (c *cell) run(ctx context.Context, w *wrong) (steps []step, err error) {
 	var recorded func() []step
 	// No fault may outlive the cell, or wait for a step that will not come.
 	playing, stop := context.WithCancel(ctx)
@@ -126,58 +106,50 @@ func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
 
 	first, err := c.firstHolds(ctx)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	if w == nil {
 		recorded = c.record()
 	} else {
-		c.at, c.referee.forced = w.at, w.fault.forces
+		if c.at, c.forced = w.at, w.fault.forces; c.forced {
+			c.ref.Forgive("we")
+		}
 		c.strike = w.fault.start(playing, c, w.at)
 	}
 	ours, err := c.ours.Session(ctx)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	out.fresh, err = c.play(ctx, first, stop)
+	err = c.play(ctx, first, stop)
 	if left := c.nothingLeft(ctx); left != nil {
 		err = errors.Join(err, left)
 	}
-	if err != nil {
-		return out, err
+	switch {
+	case err != nil:
+		return nil, err
+	case w == nil:
+		err = c.answered(ctx)
+		return recorded(), err
+	case w.spares() && ours.Err() != nil:
+		return nil, errTooSlow
 	}
-	if recorded != nil {
-		if err := c.answered(ctx); err != nil {
-			return out, err
-		}
-		out.steps = recorded()
-	}
-	out.kept, out.late = ours.Err() == nil, c.referee.late
-	if w != nil && w.spares() && !out.kept {
-		return out, errTooSlow
-	}
-	return out, nil
+	return nil, nil
 }
 
-// play runs all contenders, until the fault is over. It returns how long the fresh client took.
-func (c *cell) play(ctx context.Context, first *hold, stop func()) (fresh time.Duration, err error) {
-	var all, others errgroup.Group
-	others.Go(func() error { return c.playOurs(ctx) })
-	others.Go(func() error { return c.playRival(ctx) })
-	others.Go(func() error { return c.playFirst(ctx, first) })
-	all.Go(func() error {
-		err := others.Wait()
-		c.done.fire()
-		if fault := c.awaitFault(ctx, stop); err == nil {
-			err = fault
-		}
+// play runs all contenders, until the fault is over. Then the lock is as before: it is taken once more.
+func (c *cell) play(ctx context.Context, first *hold, stop func()) error {
+	var all errgroup.Group
+	all.Go(func() error { return c.playOurs(ctx) })
+	all.Go(func() error { return c.playRival(ctx) })
+	all.Go(func() error { return c.playFirst(ctx, first) })
+	if err := cmp.Or(all.Wait(), c.awaitFault(ctx, stop)); err != nil {
 		return err
-	})
-	all.Go(func() (err error) {
-		fresh, err = c.playFresh(ctx)
-		return err
-	})
-	err = all.Wait()
-	return fresh, err
+	}
+	h, err := c.subject.fresh()(ctx, c.rival, c.base)
+	if err != nil {
+		return fmt.Errorf("once all was over: %w", err)
+	}
+	return c.leave(ctx, "another", h)
 }
 
 // errNotStruck says that all was well but for the fault. Such a cell is tried again: on a busy machine the
@@ -237,11 +209,11 @@ func (c *cell) firstHolds(ctx context.Context) (*hold, error) {
 	if c.subject.first == nil {
 		return nil, nil
 	}
-	h, err := c.subject.first(ctx, c.site.holders, c.base)
+	h, err := c.subject.first(ctx, c.holder, c.base)
 	if err != nil {
 		return nil, fmt.Errorf("first: %w", err)
 	}
-	return h, c.referee.enter(ctx, "the first", h)
+	return h, c.enters("the first", h)
 }
 
 // playFirst releases the lock when the others wait.
@@ -305,42 +277,29 @@ func (c *cell) playRival(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, testserver.Patience)
 		defer cancel()
 	}
-	h, err := c.subject.rival(whenWaiting(ctx, &c.behind), c.site.rivals, c.base)
+	h, err := c.subject.rival(whenWaiting(ctx, &c.behind), c.rival, c.base)
 	if err != nil {
 		return fmt.Errorf("rival: %w", err)
 	}
 	c.logf("the rival is in")
-	err = errors.Join(c.referee.enter(ctx, "the rival", h), c.backed(ctx, h))
-	return errors.Join(err, unlessPending(h.Release(ctx)))
+	return c.leave(ctx, "the rival", h)
 }
 
-// playFresh starts a new client as soon as all faults are over, and measures how long it takes until
-// that client has the lock. The clients ahead of it first have to recover from the fault, get the
-// lock, and leave.
-func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
-	over := c.strike.over
-	if over == nil {
-		over = c.done.ch
+// enters is called as soon as a lock is granted. No two clients hold at one moment, but where our session is ended by force:
+// then we hear of it a moment later.
+func (c *cell) enters(who string, h *hold) error {
+	c.ref.Enter(&referee.Hold{
+		Place: referee.Place{Path: c.base, Capacity: 1}, Who: who, Weight: 1, Held: func() bool { return h.Err() == nil },
+	})
+	if _, fouls, _ := c.ref.Result(); len(fouls) > 0 {
+		return fmt.Errorf("two holders: %q", fouls)
 	}
-	select {
-	case <-over:
-	case <-ctx.Done():
-		return 0, nil // the others say what is wrong
-	}
-	began := time.Now()
-	m, err := connect(c.site.server.Addr(0), longTimeout)
-	if err != nil {
-		return 0, err
-	}
-	defer m.Close()
-	h, err := c.subject.fresh()(ctx, m, c.base)
-	took := time.Since(began)
-	if err != nil {
-		return 0, fmt.Errorf("fresh client, after %v: %w", took, err)
-	}
-	c.logf("a fresh client is in, after %v", took)
-	err = errors.Join(c.referee.enter(ctx, "a fresh client", h), c.backed(ctx, h))
-	return took, errors.Join(err, unlessPending(h.Release(ctx)))
+	return nil
+}
+
+// leave checks a hold and gives it up at once.
+func (c *cell) leave(ctx context.Context, who string, h *hold) error {
+	return errors.Join(c.enters(who, h), c.backed(ctx, h), unlessPending(h.Release(ctx)))
 }
 
 // nothingLeft waits until there is no contender. All sessions are still open.
@@ -349,7 +308,7 @@ func (c *cell) nothingLeft(ctx context.Context) error {
 		return err
 	}
 	for {
-		left, err := c.site.contenders(ctx, c.base)
+		left, err := c.contenders(c.base)
 		if err == nil && len(left) == 0 {
 			return nil
 		}
@@ -357,6 +316,31 @@ func (c *cell) nothingLeft(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("left behind: %q", left), err)
 		}
 	}
+}
+
+// contenders returns the paths of all contenders at a path and below.
+func (c *cell) contenders(dir string) ([]string, error) {
+	names, err := c.children(dir)
+	var found []string
+	for _, name := range names {
+		child := path.Join(dir, name)
+		if _, ok := queue.ParseNode(name); ok {
+			found = append(found, child)
+			continue
+		}
+		below, e := c.contenders(child)
+		found, err = append(found, below...), errors.Join(err, e)
+	}
+	return found, err
+}
+
+// children returns the names in a directory, or none if the directory does not exist.
+func (c *cell) children(dir string) ([]string, error) {
+	names, _, err := c.admin.Children(dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
 }
 
 func (c *cell) logf(format string, args ...any) {

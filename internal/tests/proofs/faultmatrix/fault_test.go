@@ -19,29 +19,21 @@ type fault struct {
 	act func(ctx context.Context, c *cell, session int64) (heal func() error, err error)
 	// lasts is how long the fault lasts.
 	lasts time.Duration
-	// pauses says that the fault meets all clients of the server.
-	pauses bool
 	// forces says that it ends a session by force, which its client cannot foresee.
 	forces bool
 }
 
 func allFaults() []fault {
-	fs := []fault{
+	hold := (*zktest.Proxy).HoldRequest
+	return []fault{
 		{name: "cut-before", arm: (*zktest.Proxy).CutBefore},
 		{name: "cut-after", arm: (*zktest.Proxy).CutAfterCommit},
-		{name: "expire", arm: (*zktest.Proxy).HoldRequest, act: expire, forces: true},
+		{name: "expire", arm: hold, act: expire, forces: true},
+		{name: "to-server-half", arm: hold, act: blackhole(zktest.ToServer), lasts: timeout / 2},
+		{name: "to-client-half", arm: hold, act: blackhole(zktest.ToClient), lasts: timeout / 2},
+		{name: "to-server-twice", arm: hold, act: blackhole(zktest.ToServer), lasts: 2 * timeout},
+		{name: "to-client-twice", arm: hold, act: blackhole(zktest.ToClient), lasts: 2 * timeout},
 	}
-	for _, span := range []struct {
-		name  string
-		lasts time.Duration
-	}{{"half", timeout / 2}, {"twice", 2 * timeout}} {
-		fs = append(fs,
-			fault{name: "pause-" + span.name, arm: (*zktest.Proxy).HoldRequest, act: pause, lasts: span.lasts, pauses: true},
-			fault{name: "to-server-" + span.name, arm: (*zktest.Proxy).HoldRequest, act: blackhole(zktest.ToServer), lasts: span.lasts},
-			fault{name: "to-client-" + span.name, arm: (*zktest.Proxy).HoldRequest, act: blackhole(zktest.ToClient), lasts: span.lasts},
-		)
-	}
-	return fs
 }
 
 // expire ends the session by force, as an operator does, and is over when our manager has
@@ -62,20 +54,12 @@ func expire(ctx context.Context, c *cell, session int64) (func() error, error) {
 	}
 }
 
-func pause(_ context.Context, c *cell, _ int64) (func() error, error) {
-	return func() error { return c.site.server.Resume(0) }, c.site.server.Pause(0)
-}
-
 func blackhole(d zktest.Direction) func(context.Context, *cell, int64) (func() error, error) {
 	return func(_ context.Context, c *cell, _ int64) (func() error, error) {
 		c.proxy.Blackhole(d)
 		return func() error { c.proxy.Heal(); return nil }, nil
 	}
 }
-
-// meets reports whether the fault can strike a request. Nobody can end a session whose handshake is not
-// answered.
-func (f fault) meets(r zktest.Request) bool { return !f.forces || r.Session != 0 }
 
 func disconnect(_ context.Context, c *cell, _ int64) (func() error, error) {
 	c.proxy.Disconnect()
@@ -109,68 +93,50 @@ type strike struct {
 // start arms the fault at a step of a cell, and heals it in the end. If ctx ends before the fault has
 // struck, it is over without that.
 func (f fault) start(ctx context.Context, c *cell, at step) *strike {
-	if at.isMoment() {
-		return f.startWhile(ctx, c, at)
-	}
-	steps := c.newSteps()
-	return f.startWhen(ctx, c, func(r zktest.Request) bool {
-		st, ok := steps.next(r)
-		return ok && st == at
-	})
-}
-
-// startWhen is start at the first request that matches.
-func (f fault) startWhen(ctx context.Context, c *cell, match zktest.Match) *strike {
 	var session atomic.Int64
-	armed := f.arm(c.proxy, func(r zktest.Request) bool {
-		if !match(r) || !f.meets(r) {
+	steps := c.newSteps()
+	here := func(r zktest.Request) bool {
+		// Nobody can end a session whose handshake is not answered.
+		if st, ok := steps.next(r); !ok || st != at || f.forces && r.Session == 0 {
 			return false
 		}
 		session.Store(r.Session)
 		return true
-	})
-	over := make(chan struct{})
-	k := &strike{hit: armed.Hit(), over: over}
-	go func() {
-		defer close(over)
-		defer armed.Release()
-		select {
-		case <-armed.Hit():
-			c.logf("%s strikes", f.name)
-			heal, err := f.begin(ctx, c, session.Load())
-			armed.Release() // it meets what has become of the way
-			k.err = errors.Join(err, f.end(ctx, c, heal))
-		case <-ctx.Done():
-		}
-	}()
-	return k
-}
-
-// startWhile is start for a step that is a moment.
-func (f fault) startWhile(ctx context.Context, c *cell, at step) *strike {
-	moment := map[step]*signal{whileWaiting: &c.waiting, whileHolding: &c.holding}[at].ch
+	}
 	hit, over := make(chan struct{}), make(chan struct{})
 	k := &strike{hit: hit, over: over}
+	var comes <-chan struct{}
+	release := func() { close(hit) }
+	if at.isMoment() {
+		comes = map[step]*signal{whileWaiting: &c.waiting, whileHolding: &c.holding}[at].ch
+	} else {
+		armed := f.arm(c.proxy, here)
+		comes, k.hit, release = armed.Hit(), armed.Hit(), armed.Release
+	}
 	go func() {
 		defer close(over)
 		select {
-		case <-moment:
-			c.logf("%s strikes", f.name)
-			sessions := c.proxy.Sessions()
-			heal, err := f.begin(ctx, c, sessions[len(sessions)-1])
-			close(hit)
-			k.err = errors.Join(err, f.end(ctx, c, heal))
+		case <-comes:
 		case <-ctx.Done():
+			if !at.isMoment() {
+				release()
+			}
+			return
 		}
+		c.logf("%s strikes", f.name)
+		if at.isMoment() {
+			sessions := c.proxy.Sessions()
+			session.Store(sessions[len(sessions)-1])
+		}
+		var heal func() error
+		var err error
+		if f.act != nil { // otherwise the proxy has done it
+			heal, err = f.act(ctx, c, session.Load())
+		}
+		release() // a request meets what has become of the way
+		k.err = errors.Join(err, f.end(ctx, c, heal))
 	}()
 	return k
-}
-
-func (f fault) begin(ctx context.Context, c *cell, session int64) (heal func() error, err error) {
-	if f.act == nil {
-		return nil, nil // the proxy has done it
-	}
-	return f.act(ctx, c, session)
 }
 
 // end heals the fault when its time has come.

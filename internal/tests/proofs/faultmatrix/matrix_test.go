@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -24,12 +23,9 @@ import (
 // which comes later gets the lock, and that the session survives a connection that is cut.
 func TestMatrix(t *testing.T) {
 	longtest.Only(t)
-	var cells tally
+	var planned, tried atomic.Int64
 	traces := 0
-	t.Cleanup(func() {
-		longtest.Covered(t, "%d of %d cells of %d traces; in %d the session survived, and in %d the next client got the lock before a "+
-			"holder had heard that its session was ended by force", cells.tried, cells.planned, traces, cells.kept, cells.late)
-	})
+	t.Cleanup(func() { longtest.Covered(t, "%d of %d cells of %d traces", tried.Load(), planned.Load(), traces) })
 	for _, sub := range subjects() {
 		for _, cancels := range []bool{false, true} {
 			if cancels && sub.noCancel {
@@ -37,7 +33,7 @@ func TestMatrix(t *testing.T) {
 			}
 			tr := &trace{subject: sub, cancels: cancels}
 			traces++
-			t.Run(tr.name(), func(t *testing.T) { tr.run(t, &cells) })
+			t.Run(tr.name(), func(t *testing.T) { tr.run(t, &planned, &tried) })
 		}
 	}
 }
@@ -46,18 +42,6 @@ var (
 	every = flag.Int("every", 0, "try one in so many cells; default: all")
 	salt  = flag.String("salt", "", "decides which cells -every tries")
 )
-
-// tally counts the cells.
-type tally struct {
-	mu                         sync.Mutex
-	planned, tried, kept, late int // see outcome
-}
-
-func (c *tally) count(f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f()
-}
 
 // wrong is what goes wrong in a cell: a fault at a step.
 type wrong struct {
@@ -85,7 +69,7 @@ func (tr *trace) name() string {
 }
 
 // run records the steps and tries each fault at each.
-func (tr *trace) run(t *testing.T, cells *tally) {
+func (tr *trace) run(t *testing.T, planned, tried *atomic.Int64) {
 	t.Parallel()
 	tr.record(t)
 	for _, f := range allFaults() {
@@ -96,22 +80,14 @@ func (tr *trace) run(t *testing.T, cells *tally) {
 				if !ok {
 					continue
 				}
-				cells.count(func() { cells.planned++ })
+				planned.Add(1)
 				if !longtest.Chosen(*salt, fmt.Sprintf("%s/%s/%v", tr.name(), f.name, at), *every) {
 					continue
 				}
 				t.Run(at.String(), func(t *testing.T) {
 					t.Parallel()
-					out, err := tr.try(t, &wrong{here, at})
-					cells.count(func() {
-						cells.tried++
-						if err == nil && out.kept {
-							cells.kept++
-						}
-						if err == nil && out.late {
-							cells.late++
-						}
-					})
+					tr.try(t, &wrong{here, at})
+					tried.Add(1)
 				})
 			}
 		})
@@ -143,56 +119,44 @@ func (tr *trace) recordOnce(t *testing.T) []step {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := newCell(t, common(t), tr, longTimeout)
-	out, err := c.run(ctx, nil)
-	if err == nil && len(out.steps) == 0 {
+	c := newCell(t, tr, longTimeout)
+	steps, err := c.run(ctx, nil)
+	if err == nil && len(steps) == 0 {
 		err = errors.New("there are no steps")
 	}
 	if err != nil {
 		t.Fatalf("%s without any fault: %v\n%s", tr.name(), err, c.story())
 	}
 	if tr.subject.first != nil {
-		out.steps = append(out.steps, whileWaiting)
+		steps = append(steps, whileWaiting)
 	}
 	if c.holding.fired() {
-		out.steps = append(out.steps, whileHolding)
+		steps = append(steps, whileHolding)
 	}
-	return out.steps
+	return steps
 }
 
 // tries bounds how often a cell is tried that was none, by what a busy machine did.
 const tries = 20
 
 // try runs one cell.
-func (tr *trace) try(t *testing.T, w *wrong) (out outcome, err error) {
-	on := shared
-	if w.fault.pauses {
-		on = alone
-	}
-	s := on(t) // it may have to wait for its turn
+func (tr *trace) try(t *testing.T, w *wrong) {
 	var c *cell
+	var err error
 	for range tries {
-		if c, out, err = tr.once(t, s, w); err != errNotStruck && err != errTooSlow {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		c = newCell(t, tr, timeout)
+		_, err = c.run(ctx, w)
+		cancel()
+		if err != errNotStruck && err != errTooSlow {
 			break
 		}
 		t.Log("once again: ", err)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		t.Errorf("%v\n%v of %s, of %v.\n%s\nTo run this alone:\n  %s=1 go test -count=1 ./internal/tests/proofs/faultmatrix -run '^%s$' -every=1",
 			err, w, tr.name(), tr.steps, c.story(), zktest.RequireEnv, strings.ReplaceAll(t.Name(), "/", "$/^"))
-	case out.fresh > time.Second:
-		t.Logf("a fresh client was in %v after the end of the fault:\n%s", out.fresh, c.story())
 	}
-	return out, err
-}
-
-func (tr *trace) once(t *testing.T, s *site, w *wrong) (*cell, outcome, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c := newCell(t, s, tr, timeout)
-	out, err := c.run(ctx, w)
-	return c, out, err
 }
 
 // story returns all that happened in a cell: the requests, and the log.

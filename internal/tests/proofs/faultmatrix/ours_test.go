@@ -9,55 +9,30 @@ import (
 // playOurs runs the contender that the fault meets: it acquires, holds and releases, or is cancelled.
 func (c *cell) playOurs(ctx context.Context) error {
 	defer c.returned.fire()
-	defer c.entered.fire()
 	defer c.waiting.fire()
 	if c.cancels {
 		return c.giveUp(ctx)
 	}
-	h, err := c.enter(ctx)
+	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
 	c.returned.fire()
 	if err != nil {
-		err = fmt.Errorf("acquire: %w", err)
+		return fmt.Errorf("acquire: %w", err)
 	}
-	if h == nil {
-		return err
-	}
+	c.logf("we are in")
+	err = c.enters("we", h)
 	c.waiting.fire()
-	c.entered.fire()
 	if err == nil {
 		err = c.work(ctx, h)
 	}
-	return errors.Join(err, c.giveBack(ctx, h))
-}
-
-// enter takes the lock, and returns the hold to work with.
-func (c *cell) enter(ctx context.Context) (*hold, error) {
-	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
-	if err != nil {
-		return nil, err
-	}
-	c.logf("we are in")
-	return h, c.referee.enter(ctx, "we", h)
-}
-
-// giveBack releases a hold within a session timeout.
-func (c *cell) giveBack(ctx context.Context, h *hold) error {
-	within, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return c.release(ctx, within, h)
-}
-
-// sound makes the first requests of a hold, and checks it.
-func (c *cell) sound(ctx context.Context, h *hold) error {
-	if err := h.settle(ctx); err != nil && h.Err() == nil {
-		return fmt.Errorf("held, but: %w", err)
-	}
-	return c.backed(ctx, h)
+	return errors.Join(err, c.release(ctx, h))
 }
 
 // work keeps the lock until the fault is over, if it has struck, or until the lock is lost.
 func (c *cell) work(ctx context.Context, h *hold) error {
-	if err := c.sound(ctx, h); err != nil {
+	if err := h.settle(ctx); err != nil && h.Err() == nil {
+		return fmt.Errorf("held, but: %w", err)
+	}
+	if err := c.backed(ctx, h); err != nil {
 		return err
 	}
 	c.holding.fire()
@@ -101,7 +76,7 @@ func (c *cell) giveUp(ctx context.Context) error {
 	h, err := c.subject.ours(waiting, c.ours, c.base)
 	switch {
 	case err == nil:
-		err = c.referee.enter(ctx, "we", h)
+		err = c.enters("we", h)
 		return errors.Join(errors.New("let in while the first held"), err, h.Release(ctx))
 	case !errors.Is(err, context.Canceled):
 		return fmt.Errorf("cancelled acquire: %w", err)

@@ -16,11 +16,9 @@ func (c *cell) backed(ctx context.Context, h *hold) error {
 	if h.Err() != nil {
 		return told(ctx, h)
 	}
-	why, err := c.unbacked(ctx, h)
-	if why != "" && c.referee.forced {
-		if c.strike.struck() {
-			c.strike.wait() // until our manager has heard of it
-		}
+	why, err := c.unbacked(h)
+	if why != "" && c.forced && c.strike.struck() {
+		c.strike.wait() // until our manager has heard of it
 	}
 	// A hold that has been lost meanwhile promises nothing.
 	if err == nil && why != "" && h.Err() == nil {
@@ -30,24 +28,25 @@ func (c *cell) backed(ctx context.Context, h *hold) error {
 }
 
 // unbacked says why a hold's nodes do not justify it; "" if they do.
-func (c *cell) unbacked(ctx context.Context, h *hold) (string, error) {
-	nodes, err := c.standing(ctx, h)
+func (c *cell) unbacked(h *hold) (string, error) {
+	nodes, err := c.standing(h)
 	if err != nil {
 		return "", err
 	}
-	if len(nodes) < max(1, len(h.leases)) {
+	if len(nodes) < len(h.leases) {
 		return fmt.Sprintf("of its nodes there are only %q", nodes), nil
 	}
 	for _, node := range nodes {
-		names, err := c.site.children(ctx, path.Dir(node))
+		names, err := c.children(path.Dir(node))
 		if err != nil {
 			return "", err
 		}
 		own, _ := queue.ParseNode(path.Base(node))
 		ahead := 0
 		for _, name := range names {
-			if n, ok := queue.ParseNode(name); ok && n.Sequence < own.Sequence {
-				ahead += c.subject.weight(own, n)
+			n, ok := queue.ParseNode(name)
+			if ok && n.Sequence < own.Sequence && !(own.Prefix == queue.PrefixRead && n.Prefix == queue.PrefixRead) {
+				ahead += n.Weight
 			}
 		}
 		if ahead > c.subject.slack {
@@ -58,26 +57,13 @@ func (c *cell) unbacked(ctx context.Context, h *hold) (string, error) {
 }
 
 // standing returns the paths of the nodes of a hold that are there. The node of another contender can have the same name.
-func (c *cell) standing(ctx context.Context, h *hold) (nodes []string, err error) {
-	if h.owned != nil {
-		dir, prefix, s := h.owned()
-		names, err := c.site.children(ctx, dir)
-		for _, name := range names {
-			node := path.Join(dir, name)
-			n, _ := queue.ParseNode(name)
-			stat, e := c.site.stat(ctx, node)
-			if err = errors.Join(err, e); stat != nil && n.Prefix == prefix && stat.EphemeralOwner == s.ID() {
-				nodes = append(nodes, node)
-			}
-		}
-		return nodes, err
-	}
+func (c *cell) standing(h *hold) (nodes []string, err error) {
 	for _, l := range h.leases {
-		stat, err := c.site.stat(ctx, l.Path())
+		there, stat, err := c.admin.Exists(l.Path())
 		if err != nil {
 			return nil, err
 		}
-		if token, known := tokenNow(l); stat != nil && (!known || token == stat.Czxid) {
+		if token, known := tokenNow(l); there && (!known || token == stat.Czxid) {
 			nodes = append(nodes, l.Path())
 		}
 	}
@@ -100,8 +86,10 @@ func told(ctx context.Context, h *hold) error {
 	}
 }
 
-// release gives a hold up within the given time, and checks the result of Release.
-func (c *cell) release(ctx, within context.Context, h *hold) error {
+// release gives a hold up within a session timeout, and checks the result of Release.
+func (c *cell) release(ctx context.Context, h *hold) error {
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	lost := h.Err() != nil
 	err := h.Release(within)
 	c.logf("release: %v", err)
@@ -115,7 +103,7 @@ func (c *cell) release(ctx, within context.Context, h *hold) error {
 	case pending:
 		return nil // the cell ends with the proof that it goes
 	case err == nil:
-		nodes, err := c.standing(ctx, h)
+		nodes, err := c.standing(h)
 		if len(nodes) > 0 {
 			err = fmt.Errorf("released, but %q is still there", nodes)
 		}
@@ -124,4 +112,12 @@ func (c *cell) release(ctx, within context.Context, h *hold) error {
 		return told(ctx, h)
 	}
 	return fmt.Errorf("release: %w", err)
+}
+
+// tokenNow returns a lease's token if it is known already.
+func tokenNow(l *queue.Lease) (int64, bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	token, err := l.Token(ctx)
+	return token, err == nil
 }
