@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -77,118 +77,69 @@ var kinds = map[string]func(t *trap) *queue.Kind{
 	},
 }
 
-// lock is a lock of such a kind.
-type lock struct {
-	*queue.Queue
-	kind *queue.Kind
-}
-
-func newLock(t *testing.T, m *session.Manager, path string, kind *queue.Kind) lock {
-	t.Helper()
-	q, err := queue.New(m, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock{q, kind}
-}
-
-func (l lock) acquire(ctx context.Context) (*queue.Lease, error) {
-	return l.Acquire(ctx, queue.Request{Kind: l.kind})
-}
-
 // try is one acquisition, in which one call of a policy panics or ends its goroutine.
 type try struct {
-	*testing.T
-	server       *zktest.Server
-	mine, theirs lock
+	*bubble.World
 	path         string
+	mine, theirs lock
 	lease        *queue.Lease
 }
 
-func (w *try) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Error(err)
-	}
+// lock is a lock of such a kind.
+type lock struct {
+	*queue.Queue
+	request queue.Request
 }
 
-// caller runs an acquisition, and returns when it has ended in any way. It recovers as net/http does.
-func (w *try) caller(acquire func(context.Context) (*queue.Lease, error)) {
+func (w *try) lock(m *session.Manager, kind *queue.Kind) lock {
 	w.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	q, err := queue.New(m, w.path)
+	w.Must(err)
+	return lock{q, queue.Request{Kind: kind}}
+}
+
+func (l lock) acquire(ctx context.Context) (*queue.Lease, error) { return l.Acquire(ctx, l.request) }
+
+// caller runs an acquisition, which may end in any way. It recovers as net/http does.
+func (w *try) caller(acquire func(context.Context, queue.Request) (*queue.Lease, error)) *bubble.Call {
+	w.Helper()
+	return w.Go(func() (err error) {
 		defer func() {
 			if v := recover(); v != nil && v != (errTrap{}) {
 				panic(v)
 			}
 		}()
-		var err error
-		w.lease, err = acquire(w.Context())
-		w.must(err)
-	}()
-	select {
-	case <-done:
-	case <-time.After(testserver.Patience):
-		w.Fatal("the call hangs")
-	}
+		w.lease, err = acquire(w.Context(), w.mine.request)
+		return err
+	})
 }
 
 var steps = map[string]func(w *try){
-	"granted at once": func(w *try) { w.caller(w.mine.acquire) },
-	"tried": func(w *try) {
-		w.caller(func(ctx context.Context) (*queue.Lease, error) {
-			return w.mine.TryAcquire(ctx, queue.Request{Kind: w.mine.kind})
-		})
-	},
+	"granted at once": func(w *try) { w.Must(w.caller(w.mine.Acquire).Err()) },
+	"tried":           func(w *try) { w.Must(w.caller(w.mine.TryAcquire).Err()) },
 	"waiting": func(w *try) {
 		l, err := w.theirs.acquire(w.Context())
-		w.must(err)
-		released, ended := make(chan error, 1), make(chan struct{})
-		go func() { // releases when the caller waits, or has ended
-			for w.contenders() < 2 {
-				select {
-				case <-ended:
-				case <-time.After(time.Millisecond):
-					continue
-				}
-				break
-			}
-			released <- l.Release(w.Context())
-		}()
-		w.caller(w.mine.acquire)
-		close(ended)
-		w.must(<-released)
+		w.Must(err)
+		call := w.caller(w.mine.Acquire) // waits, or has ended
+		w.Must(l.Release(w.Context()))
+		w.Must(call.Err())
 	},
 	"reply lost": func(w *try) {
-		w.server.CutAfterCommit(zktest.On(zktest.OpCreate, w.path+"/"))
-		w.caller(w.mine.acquire)
+		w.CutAfterCommit(zktest.On(zktest.OpCreate, w.path+"/"))
+		w.Must(w.caller(w.mine.Acquire).Err())
 	},
-}
-
-// contenders counts the contenders of all processes.
-func (w *try) contenders() int {
-	all, err := w.theirs.Contenders(w.Context(), w.theirs.kind)
-	if err != nil {
-		return 0
-	}
-	return len(all)
 }
 
 // free takes the lock and gives it back.
-func (w *try) free(whose string, l lock) {
+func (w *try) free(l lock) {
 	w.Helper()
-	zktest.Eventually(w, testserver.Patience, "the lock is free for "+whose, func() bool {
-		lease, err := l.acquire(w.Context())
-		if errors.Is(err, session.ErrTooManyNodes) { // a removal is under way
-			return false
-		}
-		w.must(err)
-		if err == nil {
-			w.must(lease.Release(w.Context()))
-		}
-		return true
-	})
+	lease, err := l.acquire(w.Context())
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && errors.Is(err, session.ErrTooManyNodes); {
+		w.Pass(time.Second) // a removal is under way
+		lease, err = l.acquire(w.Context())
+	}
+	w.Must(err)
+	w.Must(lease.Release(w.Context()))
 }
 
 // A policy that panics, or ends its goroutine, at any of its calls leaves no node, no counted place and no waiter.
@@ -197,51 +148,49 @@ func TestPolicies(t *testing.T) {
 		for what, step := range steps {
 			for _, exits := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, %s, exits %v", name, what, exits), func(t *testing.T) {
-					server := zktest.Start(t)
-					// There is room for one node, so that a place that is counted and not given back is noticed.
-					var waits atomic.Int64 // as hooks count them
-					hook := session.Trace{Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-						waits.Add(1)
-						return ctx, func(session.AcquireResult) { waits.Add(-1) }
-					}}
-					ours := testserver.Connect(t, server.ConnectString(), session.WithNodeLimits(1, 1<<20), session.WithTrace(hook),
-						session.WithLogger(slog.New(slog.DiscardHandler)))
-					other := testserver.Connect(t, server.ConnectString())
-					calls := 0
-					for _, function := range functions {
-						for n, struck := 1, true; struck && !t.Failed(); n++ {
-							armed := &trap{function: function, exits: exits}
-							armed.left.Store(int64(n))
-							path := fmt.Sprintf("/%s/%d", function, n)
-							w := &try{T: t, server: server, path: path, theirs: newLock(t, other, path, kind(new(trap)))}
-							w.mine = newLock(t, ours, path, kind(armed))
-							step(w)
-							if struck = armed.struck(); struck {
-								calls++
-							} else {
-								armed.left.Store(math.MaxInt64)
-							}
-							if struck != (w.lease == nil) {
-								t.Errorf("struck: %v, and the lease is %v", struck, w.lease)
-							}
-							if left := waits.Load(); left != 0 {
-								t.Errorf("%s, call %d: hooks count %d waits", function, n, left)
-							}
-							if w.lease != nil {
-								w.must(w.lease.Release(t.Context()))
-							}
-							w.free("others", w.theirs)
-							w.free("its own process", w.mine)
-							if left := w.contenders(); left > 0 || t.Failed() {
-								t.Errorf("%s, call %d: %d left in the queue", function, n, left)
-							}
-						}
-					}
-					if calls == 0 {
-						t.Error("no call was struck")
-					}
+					bubble.Run(t, func(w *bubble.World) { policies(w, kind, step, exits) })
 				})
 			}
 		}
+	}
+}
+
+func policies(world *bubble.World, kind func(*trap) *queue.Kind, step func(*try), exits bool) {
+	var waits atomic.Int64 // as hooks count them
+	hook := session.Trace{Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+		waits.Add(1)
+		return ctx, func(session.AcquireResult) { waits.Add(-1) }
+	}}
+	// There is room for one node, so that a place that is counted and not given back is noticed.
+	ours, other := world.Connect(session.WithNodeLimits(1, 1<<20), session.WithTrace(hook)), world.Connect()
+	calls := 0
+	for _, function := range functions {
+		for n, struck := 1, true; struck; n++ {
+			armed := &trap{function: function, exits: exits}
+			armed.left.Store(int64(n))
+			w := &try{World: world, path: fmt.Sprintf("/%s/%d", function, n)}
+			w.theirs, w.mine = w.lock(other, kind(new(trap))), w.lock(ours, kind(armed))
+			step(w)
+			if struck = armed.struck(); struck {
+				calls++
+			} else {
+				armed.left.Store(math.MaxInt64)
+			}
+			if struck != (w.lease == nil) {
+				w.Errorf("struck: %v, and the lease is %v", struck, w.lease)
+			}
+			if left := waits.Load(); left != 0 {
+				w.Errorf("%s, call %d: hooks count %d waits", function, n, left)
+			}
+			if w.lease != nil {
+				w.Must(w.lease.Release(w.Context()))
+			}
+			w.free(w.theirs)
+			w.free(w.mine)
+			w.WantNodes(fmt.Sprintf("%s, call %d", function, n), w.path, 0)
+		}
+	}
+	if calls == 0 {
+		world.Error("no call was struck")
 	}
 }
