@@ -137,10 +137,10 @@ func TestLine(t *testing.T) {
 		name              string
 		holders, sessions int
 		shared            bool
-		lock              func(*session.Manager) (taker, error)
+		lock              opens
 		promise           func(*testing.T, cost)
 	}{
-		{"mutex", 1, mostSessions, false, mutexOf, func(t *testing.T, c cost) {
+		{"mutex", 1, mostSessions, false, mutexOf(), func(t *testing.T, c cost) {
 			if c.takers == 1 {
 				atMost(t, "round trips, alone", c.alone, 2+again(c.share))
 				atMost(t, "requests, alone", c.requests, 4+1)
@@ -153,7 +153,7 @@ func TestLine(t *testing.T) {
 		}},
 		// A turn costs as much as one acquisition, however many takers it serves, and two round trips: one to enter the
 		// queue again, and one to leave. There are two processes.
-		{"mutex with hand-over", 1, 2, true, sharedMutexOf, func(t *testing.T, c cost) {
+		{"mutex with hand-over", 1, 2, true, mutexOf(zklock.WithLocalHandover(handovers)), func(t *testing.T, c cost) {
 			sessions := min(2, c.takers)
 			each := (c.takers + sessions - 1) / sessions
 			turns := sessions * ((each + handovers) / (handovers + 1))
@@ -196,7 +196,7 @@ func TestReaders(t *testing.T) {
 
 func (w *world) readers(n int, behind bool) {
 	w.Helper()
-	readers := w.team(n, mostSessions, false, readerOf)
+	readers := w.team(n, mostSessions, false, readerOf())
 	w.warmUp(readers[0])
 	leave, writer := func() error { return nil }, int64(0)
 	if behind {
@@ -261,7 +261,8 @@ func idle(t *testing.T, what string, holds, waits int, timeout time.Duration) (u
 	in(t, func(w *world) {
 		lock := func(m *session.Manager, i int) *zklock.Mutex {
 			l, err := zklock.New(m, fmt.Sprintf("/locks/%d", i))
-			return must(w, l, err)
+			w.Must(err)
+			return l
 		}
 		m, other := w.manager(timeout), w.manager(timeout)
 		for i := range holds {
@@ -324,7 +325,8 @@ func TestBusyTries(t *testing.T) {
 		var all []*zklock.Mutex
 		for range clients {
 			mx, err := zklock.New(w.manager(longTimeout), lockPath)
-			all = append(all, must(w, mx, err))
+			w.Must(err)
+			all = append(all, mx)
 		}
 		time.Sleep(pause)
 		w.ResetRequests()
@@ -356,49 +358,31 @@ type group struct {
 	sessions int
 	each     int           // goroutines in each session, which share a lock object
 	rest     time.Duration // between a release and the next call
-	lock     func(*session.Manager) (taker, error)
+	lock     opens
 }
 
 // Nobody starves beside contenders that take the lock again and again.
 func TestStarvation(t *testing.T) {
 	// use is for how long each holder holds.
 	const use, kept = 5 * time.Millisecond, 10 * time.Second
-	writer := func(opts ...rwlock.Option) func(*session.Manager) (taker, error) {
-		return func(m *session.Manager) (taker, error) {
-			l, err := rwlock.New(m, lockPath, opts...)
-			return takeBy(l.Acquire), err
-		}
-	}
-	reader := func(opts ...rwlock.Option) func(*session.Manager) (taker, error) {
-		return func(m *session.Manager) (taker, error) {
-			l, err := rwlock.New(m, lockPath, opts...)
-			return takeBy(l.Reader().Acquire), err
-		}
-	}
-	mutex := func(opts ...zklock.Option) func(*session.Manager) (taker, error) {
-		return func(m *session.Manager) (taker, error) {
-			l, err := zklock.New(m, lockPath, opts...)
-			return takeBy(l.Acquire), err
-		}
-	}
 	for _, c := range []struct {
 		what   string
 		groups []group
 		most   time.Duration // that anybody waits
 	}{
-		{"a writer among readers", []group{{"the writer", 1, 1, 20 * time.Millisecond, writer()}, {"readers", 20, 2, 0, reader()}}, 5 * use},
+		{"a writer among readers", []group{{"the writer", 1, 1, 20 * time.Millisecond, writerOf()}, {"readers", 20, 2, 0, readerOf()}}, 5 * use},
 		{"a writer among readers that keep their places", []group{
-			{"the writer", 1, 1, 20 * time.Millisecond, writer()}, {"readers", 20, 2, 0, reader(rwlock.WithLazyRelease(kept))},
+			{"the writer", 1, 1, 20 * time.Millisecond, writerOf()}, {"readers", 20, 2, 0, readerOf(rwlock.WithLazyRelease(kept))},
 		}, 5 * use},
 		{"readers and writers beside a process that hands over", []group{
-			{"readers", 4, 1, time.Millisecond, reader()}, {"writers", 2, 1, time.Millisecond, writer()},
-			{"those that hand over", 1, 8, 0, writer(rwlock.WithLazyRelease(kept))},
+			{"readers", 4, 1, time.Millisecond, readerOf()}, {"writers", 2, 1, time.Millisecond, writerOf()},
+			{"those that hand over", 1, 8, 0, writerOf(rwlock.WithLazyRelease(kept))},
 		}, 100 * use},
 		{"a mutex beside a process that hands over 10 times", []group{
-			{"two", 2, 1, time.Millisecond, mutex()}, {"those that hand over", 1, 8, 0, mutex(zklock.WithLocalHandover(10))},
+			{"two", 2, 1, time.Millisecond, mutexOf()}, {"those that hand over", 1, 8, 0, mutexOf(zklock.WithLocalHandover(10))},
 		}, 100 * use},
 		{"a mutex beside a process that keeps its place", []group{
-			{"two", 2, 1, time.Millisecond, mutex()}, {"those that keep it", 1, 8, 0, mutex(zklock.WithLazyRelease(kept))},
+			{"two", 2, 1, time.Millisecond, mutexOf()}, {"those that keep it", 1, 8, 0, mutexOf(zklock.WithLazyRelease(kept))},
 		}, 100 * use},
 	} {
 		t.Run(c.what, func(t *testing.T) {

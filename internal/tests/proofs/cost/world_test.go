@@ -50,13 +50,6 @@ func in(t *testing.T, f func(*world)) {
 	}, zktest.TickTime(tick))
 }
 
-// must returns v. It fails the test if err is not nil.
-func must[T any](w *world, v T, err error) T {
-	w.Helper()
-	w.Must(err)
-	return v
-}
-
 func (w *world) manager(timeout time.Duration) *session.Manager {
 	w.Helper()
 	return w.Connect(session.WithTimeout(timeout))
@@ -66,9 +59,10 @@ func (w *world) manager(timeout time.Duration) *session.Manager {
 func (w *world) watches() int {
 	w.Helper()
 	metrics, err := w.Metrics()
-	must(w, metrics, err)
+	w.Must(err)
 	n, err := strconv.Atoi(metrics["zk_watch_count"])
-	return must(w, n, err)
+	w.Must(err)
+	return n
 }
 
 // trips returns a time in round trips.
@@ -120,7 +114,7 @@ func takeBy(acquire func(context.Context) (*queue.Lease, error)) taker {
 }
 
 // team makes takers over some sessions. Those of a session share an object if shared is true.
-func (w *world) team(n, sessions int, shared bool, lockFor func(*session.Manager) (taker, error)) []taker {
+func (w *world) team(n, sessions int, shared bool, lockFor opens) []taker {
 	w.Helper()
 	var managers []*session.Manager
 	for range min(n, sessions) {
@@ -133,27 +127,37 @@ func (w *world) team(n, sessions int, shared bool, lockFor func(*session.Manager
 			continue
 		}
 		one, err := lockFor(managers[i%len(managers)])
-		takers[i] = must(w, one, err)
+		w.Must(err)
+		takers[i] = one
 	}
 	return takers
 }
 
-func mutexOf(m *session.Manager) (taker, error) {
-	l, err := zklock.New(m, lockPath)
-	return takeBy(l.Acquire), err
+// opens makes the lock of one session.
+type opens func(*session.Manager) (taker, error)
+
+func mutexOf(opts ...zklock.Option) opens {
+	return func(m *session.Manager) (taker, error) {
+		l, err := zklock.New(m, lockPath, opts...)
+		return takeBy(l.Acquire), err
+	}
 }
 
-func sharedMutexOf(m *session.Manager) (taker, error) {
-	l, err := zklock.New(m, lockPath, zklock.WithLocalHandover(handovers))
-	return takeBy(l.Acquire), err
+func writerOf(opts ...rwlock.Option) opens {
+	return func(m *session.Manager) (taker, error) {
+		l, err := rwlock.New(m, lockPath, opts...)
+		return takeBy(l.Acquire), err
+	}
+}
+
+func readerOf(opts ...rwlock.Option) opens {
+	return func(m *session.Manager) (taker, error) {
+		l, err := rwlock.New(m, lockPath, opts...)
+		return takeBy(l.Reader().Acquire), err
+	}
 }
 
 func semaphoreOf(m *session.Manager) (taker, error) {
 	l, err := semaphore.New(m, lockPath, permits)
 	return takeBy(l.Acquire), err
-}
-
-func readerOf(m *session.Manager) (taker, error) {
-	l, err := rwlock.New(m, lockPath)
-	return takeBy(l.Reader().Acquire), err
 }

@@ -51,9 +51,6 @@ var kinds = []kind{
 	{name: "multi", open: multi, room: 1, crowd: 1, dirs: []string{"", "/second", "/third"}},
 }
 
-// kindOf returns a kind by a fuzzer's number.
-func kindOf(n byte) kind { return kinds[int(n)%len(kinds)] }
-
 // paths returns the directories of the kind's nodes.
 func (k kind) paths() []string {
 	if len(k.dirs) == 0 {

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -23,13 +24,7 @@ type request struct {
 }
 
 func requestOf(frame []byte) request {
-	r := request{xid: int32(word(frame, xidAt)), op: zktest.Op(word(frame, 8))}
-	if r.op != zktest.OpMulti && len(frame) >= 16 {
-		if n := int(word(frame, 12)); n >= 0 && n <= len(frame)-16 {
-			r.path = string(frame[16 : 16+n])
-		}
-	}
-	return r
+	return request{codec.Xid(frame), zktest.Op(codec.Op(frame)), string(codec.Path(frame))}
 }
 
 // divert returns the frame that replaces a request to the server.
@@ -64,22 +59,15 @@ func (l *link) tell(frame []byte, k frameKind) [][]byte {
 	return l.lie.answer(l, r, frame)
 }
 
-// Codes of errors.
-const (
-	connectionLoss = 0xfffffffc
-	noNode         = 0xffffff9b
-	badVersion     = 0xffffff99
-)
-
 // refusal returns an answer that says an error.
-func refusal(frame []byte, code uint32) [][]byte {
+func refusal(frame []byte, code int32) [][]byte {
 	b := slices.Clone(frame[:bodyAt])
-	setWord(b, codeAt, code)
+	setWord(b, codeAt, uint32(code))
 	return [][]byte{resized(b)}
 }
 
 // refusing is a lie: requests that fit are not carried out, and answered with an error.
-func refusing(code uint32, fits func(request) bool) *lie {
+func refusing(code int32, fits func(request) bool) *lie {
 	return &lie{swallow: fits, answer: func(_ *link, r request, frame []byte) [][]byte {
 		if fits(r) {
 			return refusal(frame, code)
@@ -98,31 +86,16 @@ func telling(kind uint32, fits func(l *link, node string) bool) *lie {
 	}}
 }
 
-// Kinds of events.
-const (
-	deleted = 2
-	changed = 3
-)
-
 // listing is a lie about the names of children.
 func listing(change func(l *link, r request, names []string) []string) *lie {
 	return &lie{answer: func(l *link, r request, frame []byte) [][]byte {
 		if r.op != zktest.OpGetChildren2 {
 			return [][]byte{frame}
 		}
-		var names []string
-		at := bodyAt + 4
-		for range word(frame, bodyAt) {
-			n := int(word(frame, at))
-			names = append(names, string(frame[at+4:at+4+n]))
-			at += 4 + n
-		}
-		names = change(l, r, names)
-		b := words(slices.Clone(frame[:bodyAt]), uint32(len(names)))
-		for _, name := range names {
-			b = appendText(b, name)
-		}
-		return [][]byte{resized(append(b, frame[at:]...))}
+		rest := codec.Decoder{Rest: frame[bodyAt:]}
+		made := codec.Encoder{B: slices.Clone(frame[:bodyAt])}
+		made.Strings(change(l, r, rest.Strings()))
+		return [][]byte{resized(append(made.B, rest.Rest...))}
 	}}
 }
 

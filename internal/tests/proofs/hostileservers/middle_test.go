@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -100,7 +102,7 @@ func (l *link) cut() {
 func (l *link) up() {
 	defer l.cut()
 	for first := true; ; first = false {
-		frame, err := readFrame(slowly{l.client})
+		frame, err := codec.ReadFrame(slowly{l.client}, math.MaxInt32)
 		if err != nil {
 			return
 		}
@@ -149,7 +151,7 @@ func (m *middle) note() {
 func (l *link) down() {
 	defer l.cut()
 	for first := true; ; first = false {
-		frame, err := readFrame(l.server)
+		frame, err := codec.ReadFrame(l.server, math.MaxInt32)
 		if err != nil {
 			return
 		}
@@ -245,17 +247,6 @@ func (s slowly) Read(b []byte) (int, error) {
 	n, err := s.Reader.Read(b)
 	time.Sleep(time.Microsecond)
 	return n, err
-}
-
-// readFrame reads one frame of ZooKeeper's protocol, with its length.
-func readFrame(r io.Reader) ([]byte, error) {
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, err
-	}
-	frame := append(head, make([]byte, word(head, 0))...)
-	_, err := io.ReadFull(r, frame[4:])
-	return frame, err
 }
 
 func word(b []byte, at int) uint32         { return binary.BigEndian.Uint32(b[at:]) }

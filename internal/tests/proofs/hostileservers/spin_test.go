@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -50,16 +51,16 @@ var queued = []string{"fair", "local", "rwlock", "downgrade", "semaphore", "Cura
 
 var spins = []spin{
 	{name: "it never lists us", lie: hiding("")},
-	{name: "the directory is never there", lie: refusing(noNode, creates)},
-	{name: "nor can it be made", lie: refusing(noNode, func(r request) bool {
+	{name: "the directory is never there", lie: refusing(codec.CodeNoNode, creates)},
+	{name: "nor can it be made", lie: refusing(codec.CodeNoNode, func(r request) bool {
 		return creates(r) || r.op == zktest.OpCreateContainer && strings.HasPrefix(r.path, lockPath)
 	})},
-	{name: "every create is lost", lie: refusing(connectionLoss, creates)},
+	{name: "every create is lost", lie: refusing(codec.CodeConnectionLoss, creates)},
 	{name: "those ahead are not there", lie: phantoms(queue.PrefixLock), kinds: []string{"fair", "local", "multi"}},
 	{name: "writers ahead are not there", lie: phantoms(queue.PrefixWrite), kinds: []string{"rwlock", "downgrade"}},
 	{name: "leases ahead are not there", lie: phantoms(queue.PrefixLease), kinds: []string{"semaphore"}},
-	{name: "those ahead change at once", lie: telling(changed, among(false)), hold: true},
-	{name: "our own node changes at once", lie: telling(changed, among(true)), hold: true},
+	{name: "those ahead change at once", lie: telling(codec.EventDataChanged, among(false)), hold: true},
+	{name: "our own node changes at once", lie: telling(codec.EventDataChanged, among(true)), hold: true},
 	{name: "an old configuration", kinds: []string{"semaphore"}, lie: oldConfig(lockPath)},
 	{name: "an old configuration of the second of several", kinds: []string{"multi"}, lie: oldConfig(lockPath + "/second")},
 	{name: "a configuration that cannot be set", kinds: []string{"semaphore"}, lie: unset},
@@ -70,20 +71,20 @@ var spins = []spin{
 			return s.Resize(ctx, 4)
 		}},
 	{name: "a revocation that is lost", hold: true, kinds: []string{"fair"},
-		lie:  refusing(connectionLoss, func(r request) bool { return r.op == zktest.OpSetData }),
+		lie:  refusing(codec.CodeConnectionLoss, func(r request) bool { return r.op == zktest.OpSetData }),
 		call: revokeWaiter},
-	{name: "the gate is lost", lie: telling(deleted, func(l *link, node string) bool {
+	{name: "the gate is lost", lie: telling(codec.EventDeleted, func(l *link, node string) bool {
 		return path.Dir(node) == lockPath+"/locks" && among(true)(l, node)
 	}), hold: true, kinds: []string{"Curator's semaphore"}},
-	{name: "the first of several is lost", lie: telling(deleted, func(l *link, node string) bool {
+	{name: "the first of several is lost", lie: telling(codec.EventDeleted, func(l *link, node string) bool {
 		return path.Dir(node) == lockPath && among(true)(l, node)
 	}), kinds: []string{"multi"}, call: firstOfTwo},
 	{name: "the first of several never lists us", lie: hiding(lockPath), kinds: []string{"multi"}},
 	{name: "the second of several never lists us", lie: hiding(lockPath + "/second"), kinds: []string{"multi"}},
 	{name: "the last of several never lists us", lie: hiding(lockPath + "/third"), kinds: []string{"multi"}},
-	{name: "no delete is carried out", lie: refusing(connectionLoss, deletes), kinds: []string{"multi"}, hold: true},
-	{name: "nodes are gone, and the slot is taken", lie: telling(deleted, among(true)), kinds: []string{"fair"}, call: slotTaken},
-	{name: "a holder's node changes at once", lie: telling(changed, among(true)), kinds: []string{"fair", "rwlock", "semaphore", "multi"},
+	{name: "no delete is carried out", lie: refusing(codec.CodeConnectionLoss, deletes), kinds: []string{"multi"}, hold: true},
+	{name: "nodes are gone, and the slot is taken", lie: telling(codec.EventDeleted, among(true)), kinds: []string{"fair"}, call: slotTaken},
+	{name: "a holder's node changes at once", lie: telling(codec.EventDataChanged, among(true)), kinds: []string{"fair", "rwlock", "semaphore", "multi"},
 		call: holdOn},
 }
 
@@ -92,7 +93,7 @@ var unset = &lie{
 	swallow: func(r request) bool { return r.op == zktest.OpSetData || r.op == zktest.OpMulti },
 	answer: func(_ *link, r request, frame []byte) [][]byte {
 		if r.op == zktest.OpSetData || r.op == zktest.OpMulti {
-			return refusal(frame, badVersion)
+			return refusal(frame, codec.CodeBadVersion)
 		}
 		return data(isDir, func(b []byte, stat int) []byte {
 			return append(words(b[:bodyAt], 0), b[stat:]...)
@@ -207,7 +208,13 @@ func (w *world) spin(s spin) {
 	w.middle.tellLie(s.lie, cancel)
 	from := w.middle.count()
 	var err error
-	w.within("the call", lieTime, func() { err = w.victimCall(ctx, s, victim) })
+	w.within("the call", lieTime, func() {
+		if s.call != nil {
+			err = s.call(w, ctx, victim)
+		} else if _, err = w.lock(victim).get(ctx, 0); err == nil {
+			w.Errorf("the lock is held")
+		}
+	})
 	several := w.kind.name == "multi" && errors.Is(err, queue.ErrConflict) // the lie names one kind of lock in all directories
 	if !errors.Is(err, context.DeadlineExceeded) && !several {
 		w.Errorf("the call ends with %v", err)
@@ -222,19 +229,6 @@ func (w *world) spin(s spin) {
 	w.round("victim", w.lock(victim), 0, recovery, true)
 	w.round("honest", w.lock(honest), 0, recovery, true)
 	w.empty()
-}
-
-// victimCall makes the call, which must not return with the lock.
-func (w *world) victimCall(ctx context.Context, s spin, m *session.Manager) error {
-	if s.call != nil {
-		return s.call(w, ctx, m)
-	}
-	g, err := w.lock(m).get(ctx, 0)
-	if err == nil {
-		w.Errorf("the lock is held: %s", nodesOf(g))
-		_ = g.Release(context.Background())
-	}
-	return err
 }
 
 // occupy makes ten nodes and removes them, so that the next sequence number is not the first. If hold
