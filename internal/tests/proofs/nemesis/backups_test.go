@@ -20,9 +20,9 @@ import (
 
 // These schedules restore servers from a backup, or wipe them, by the runbook in docs/operations.md.
 var backupSchedules = []schedule{
-	{group: "backups", name: "one server restored", beside: true, run: restoredAlone},
-	{group: "backups", name: "the epoch in files", beside: true, run: func(t *trial) { restoredEpoch(t, false) }},
-	{group: "backups", name: "the epoch in files of wiped servers", beside: true, run: func(t *trial) { restoredEpoch(t, true) }},
+	{group: "backups", name: "one server restored", beside: true, run: func(t *trial) { restored(t, 1, false) }},
+	{group: "backups", name: "the epoch in files", beside: true, run: func(t *trial) { restored(t, voters, false) }},
+	{group: "backups", name: "the epoch in files of wiped servers", beside: true, run: func(t *trial) { restored(t, voters, true) }},
 }
 
 // backupTimeout is the longest session timeout of the clients in these schedules.
@@ -168,52 +168,37 @@ func (r *restoration) lostAfterBackup(wipe bool) (number, cZxid int64, former fe
 	return number, cZxid, former
 }
 
-// again lets the clients in, and has a client take both locks.
-func (r *restoration) again(generation int, former fence) {
-	r.Helper()
+// One server has older data. Its numbers go on from there, so the stores and the clients need a new generation. Or several
+// servers have older data, or none. Files with the epoch make their numbers go on above those of before.
+func restored(t *trial, servers int, wipe bool) {
+	r := newRestoration(t, servers)
+	number, cZxid, former := r.lostAfterBackup(wipe)
+	if cZxid > number {
+		t.Errorf("cZxid %#x is above %#x, so this shows nothing", cZxid, number)
+	}
+	if servers == 1 {
+		r.store = fence{generation: 1} // 6
+	} else {
+		data := r.data()
+		r.all(r.Stop) // 6
+		for _, dir := range data {
+			for _, file := range []string{"currentEpoch", "acceptedEpoch"} {
+				r.must(os.WriteFile(filepath.Join(dir, file), fmt.Appendln(nil, number>>32), 0o600))
+			}
+		}
+		r.startAll()
+		if cZxid := r.cZxid(); cZxid <= number {
+			t.Fatalf("with the epoch in the files cZxid is %#x, and not above %#x", cZxid, number)
+		}
+	}
 	r.door.Heal() // 7
 	for _, name := range []string{"a", "b"} {
-		h, f := r.write(r.client(name), generation)
+		h, f := r.write(r.client(name), r.store.generation)
 		r.figure("the next holder of %s has %+v", name, f)
 		r.must(h.release())
 	}
 	if r.store.accepts(former) {
 		r.Errorf("the store accepts the former holder's %+v after %+v", former, r.store)
 	}
-	r.judge("a mutex", generation > 0)
-}
-
-// One server has older data. Its numbers go on from there, so the stores and the clients need a new generation.
-func restoredAlone(t *trial) {
-	r := newRestoration(t, 1)
-	number, cZxid, former := r.lostAfterBackup(false)
-	if cZxid > number {
-		t.Errorf("cZxid %#x is above %#x, so this shows nothing", cZxid, number)
-	}
-	r.store = fence{generation: r.store.generation + 1} // 6
-	if r.store.accepts(former) {
-		t.Errorf("the store accepts the former holder's %+v after %+v", former, r.store)
-	}
-	r.again(r.store.generation, former)
-}
-
-// Three servers have older data, or none. Files with the epoch make their numbers go on above those of before.
-func restoredEpoch(t *trial, wipe bool) {
-	r := newRestoration(t, voters)
-	number, cZxid, former := r.lostAfterBackup(wipe)
-	if cZxid > number {
-		t.Errorf("cZxid %#x is above %#x, so this shows nothing", cZxid, number)
-	}
-	data := r.data()
-	r.all(r.Stop) // 6
-	for _, dir := range data {
-		for _, file := range []string{"currentEpoch", "acceptedEpoch"} {
-			r.must(os.WriteFile(filepath.Join(dir, file), fmt.Appendln(nil, number>>32), 0o600))
-		}
-	}
-	r.startAll()
-	if cZxid := r.cZxid(); cZxid <= number {
-		t.Fatalf("with the epoch in the files cZxid is %#x, and not above %#x", cZxid, number)
-	}
-	r.again(0, former)
+	r.judge("a mutex", r.store.generation > 0)
 }

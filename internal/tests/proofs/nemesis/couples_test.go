@@ -46,21 +46,12 @@ func (l *clockLab) enter(ctx context.Context, c *couple, told bool) error {
 	if c.own, err = c.held.session.Create(ctx, dir+"-own", nil, session.Persistent); err != nil {
 		return err
 	}
-	c.held.AfterEnd(func() { c.held.lostAt.Store(time.Now().UnixNano()) })
 	waiter, err := zklock.New(l.rivals, dir)
 	if err != nil {
 		return err
 	}
 	c.rival = l.contendWithin(ctx, waiter)
-	for {
-		queued, err := waiter.Contenders(ctx)
-		if err != nil || len(queued) > 1 {
-			return err
-		}
-		if err := until(ctx, time.Now().Add(5*time.Millisecond)); err != nil {
-			return err
-		}
-	}
+	return queued(ctx, waiter)
 }
 
 // write sends one write and waits for its answer. A lost answer does not matter here.

@@ -32,22 +32,18 @@ import (
 // With forceSync=no ZooKeeper never syncs its log. ZooKeeper promises nothing then, and neither do the locks. The
 // schedules assert what goes wrong, so that docs/reliability.md can say it.
 var diskSchedules = []schedule{
-	{group: "disks", name: "slow", beside: true, run: slowDisks},
-	{group: "disks", name: "still until the holder has lost", beside: true, run: func(t *trial) { disksStandStill(t, false) }},
-	{group: "disks", name: "still until no server leads", beside: true, run: func(t *trial) { disksStandStill(t, true) }},
+	{group: "disks", name: "still until the holder has lost", beside: true, run: func(t *trial) { noQuorumOfDisks(t, false, false) }},
+	{group: "disks", name: "still until no server leads", beside: true, run: func(t *trial) { noQuorumOfDisks(t, false, true) }},
 	{group: "disks", name: "that of a follower full", beside: true, run: func(t *trial) { diskFull(t, false) }},
 	{group: "disks", name: "that of the leader full", beside: true, run: func(t *trial) { diskFull(t, true) }},
-	{group: "disks", name: "all full", beside: true, run: allDisksFull},
+	{group: "disks", name: "all full", beside: true, run: func(t *trial) { noQuorumOfDisks(t, true, false) }},
 	{group: "disks", name: "power cut", quick: true, short: true, beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "yes") }},
 	{group: "disks", name: "power cut unsynced", beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "no") }},
 	{group: "disks", name: "power cut while cut off", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "yes", 10*time.Second) }},
 	{group: "disks", name: "power cut while cut off unsynced", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "no", 40*time.Second) }},
 }
 
-const (
-	diskLock  = "/disks/lock"
-	otherLock = "/disks/another"
-)
+const diskLock = "/disks/lock"
 
 // diskLab is a lab whose servers have disks that can be made bad.
 type diskLab struct {
@@ -98,17 +94,12 @@ func diskLibrary(t *testing.T) string {
 // disk is what a server has its data on. All methods but cutPower may be called while the server runs.
 type disk struct{ dir string }
 
-// set writes a number that the library reads before each sync and each write.
+// set writes a number that the library reads before each sync and each write: "slow" has each sync take so many
+// milliseconds longer, and "full" has writes fail after so many more bytes.
 func (d disk) set(what string, n int64) error {
 	next := filepath.Join(d.dir, what+".next")
 	return errors.Join(os.WriteFile(next, []byte(strconv.FormatInt(n, 10)), 0o600), os.Rename(next, filepath.Join(d.dir, what)))
 }
-
-// slow has each sync take longer from now on.
-func (d disk) slow(by time.Duration) error { return d.set("slow", by.Milliseconds()) }
-
-// full has writes fail after n more bytes.
-func (d disk) full(n int64) error { return d.set("full", n) }
 
 // well ends slow and full.
 func (l *diskLab) well() {
@@ -186,61 +177,28 @@ func (l *diskLab) write(server int) {
 	}
 }
 
-// Locks wait for the disks of a quorum, and for no other disk, also if the client's server or the leader has
-// it.
-func slowDisks(t *trial) {
-	const delay, times = 300 * time.Millisecond, 10
-	l := newDiskLab(t, voters)
-	leader := l.leader()
-	follower, other := (leader+1)%voters, (leader+2)%voters
-	for _, c := range []struct {
-		what  string
-		disks []int
-		waits bool
-	}{
-		{"no disk", nil, false},
-		{"a follower's", []int{follower}, false},
-		{"the leader's", []int{leader}, false},
-		{"both followers'", []int{follower, other}, true},
-		{"all", []int{0, 1, 2}, true},
-	} {
-		at := follower
-		for n, i := range c.disks {
-			l.must(l.disks[i].slow(delay))
-			l.faults++
-			if n == 0 {
-				at = i
-			}
-		}
-		mx := l.mutex(l.Addr(at), diskLock, 20*time.Second)
-		began := time.Now()
-		for range times {
-			h, _ := l.take(mx)
-			l.must(h.release())
-		}
-		each := time.Since(began) / times
-		l.well()
-		l.figure("%s: lock and unlock took %v", c.what, ms(each))
-		if c.waits && each < 2*delay {
-			t.Errorf("%s: create and delete took %v, although a quorum's disks take %v", c.what, each, delay)
-		}
-	}
-	l.judge("a mutex", false)
-}
-
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// The disks of a quorum stand still. The holder loses the lock in time, and nobody gets it. When the disks
-// are well again, also if the leader has given up meanwhile, the waiter gets it.
-func disksStandStill(t *trial, untilNoLeader bool) {
+// The disks of a quorum stand still, or those of all servers get full. The holder loses its lock in time, and nobody gets
+// it. When the disks are well again, also if the leader has given up meanwhile, the waiter gets it.
+func noQuorumOfDisks(t *trial, full, untilNoLeader bool) {
 	const timeout = 6 * time.Second
 	l := newDiskLab(t, voters)
-	holder, _ := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
-	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
-	leader, began := l.leader(), time.Now()
-	for i := 1; i < voters; i++ {
+	holder, rival := l.pair(l.ConnectString(), diskLock, timeout)
+	leader := l.leader()
+	for i, d := range l.disks {
+		switch {
+		case full:
+			l.must(d.set("full", 1000))
+		case i != leader:
+			l.must(d.set("slow", time.Hour.Milliseconds()))
+		default:
+			continue
+		}
 		l.faults++
-		l.must(l.disks[(leader+i)%voters].slow(time.Hour))
+	}
+	if full {
+		l.write(0)
 	}
 	l.loses(holder, timeout)
 	if untilNoLeader {
@@ -249,12 +207,11 @@ func disksStandStill(t *trial, untilNoLeader bool) {
 			return err != nil
 		})
 	}
-	stood := time.Since(began)
 	l.mustWait(rival, "no quorum can agree")
 	well := time.Now()
-	l.well()
+	ended := l.comeBack()
 	l.gets(rival)
-	l.figure("still for %v, handed over %v later", ms(stood), ms(rival.at.Sub(well)))
+	l.figure("%d processes ended, handed over %v after all was well", ended, ms(rival.at.Sub(well)))
 	l.judge("a mutex", false)
 }
 
@@ -268,40 +225,21 @@ func diskFull(t *trial, leads bool) {
 	if !leads {
 		at = (at + 1) % voters
 	}
-	holder, _ := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
-	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
-	l.take(l.mutex(l.Addr(at), otherLock, timeout))
-	rivalOfAlone := l.contend(l.mutex(l.ConnectString(), otherLock, timeout), 1)
+	holder, rival := l.pair(l.ConnectString(), diskLock, timeout)
+	_, rivalOfAlone := l.pair(l.Addr(at), "/disks/another", timeout)
 	l.faults++
-	l.must(l.disks[at].full(300))
+	l.must(l.disks[at].set("full", 300))
 	began := time.Now()
 	l.write(at)
-	l.stopsServing(at)
+	l.eventually("the server to stop serving", func() bool {
+		_, err := l.Metrics(l.ctx, at)
+		return err != nil
+	})
 	released := holder.release()
 	l.gets(rival)
 	l.gets(rivalOfAlone)
 	ended := l.comeBack()
 	l.figure("%d processes ended; release: %v; lock handed over after %v", ended, released, ms(rival.at.Sub(began)))
-	l.judge("a mutex", false)
-}
-
-// The disks of all servers get full. The holder loses its lock in time, and nobody gets it. When there is
-// room again, the waiter gets the lock.
-func allDisksFull(t *trial) {
-	const timeout = 6 * time.Second
-	l := newDiskLab(t, voters)
-	holder, _ := l.take(l.mutex(l.ConnectString(), diskLock, timeout))
-	rival := l.contend(l.mutex(l.ConnectString(), diskLock, timeout), 1)
-	for _, d := range l.disks {
-		l.faults++
-		l.must(d.full(1000))
-	}
-	l.write(0)
-	l.loses(holder, timeout)
-	l.mustWait(rival, "no disk has room")
-	ended := l.comeBack()
-	l.gets(rival)
-	l.figure("%d of %d processes ended", ended, voters)
 	l.judge("a mutex", false)
 }
 

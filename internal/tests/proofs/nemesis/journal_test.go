@@ -3,9 +3,7 @@
 package nemesis
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,18 +17,17 @@ const (
 	eventDown   = "down"   // the downgrade returned: from a write lock to a read lock
 	eventFree   = "free"   // the release returned
 
-	eventRest = "rest" // the contender has come to rest
 	eventLong = "long" // keeps the lock for long
 
 	// Of a worker, without a lock.
-	eventLost  = "lost"  // the session was lost, and why
-	eventLate  = "late"  // a goroutine of the process ran late, by To - From
-	eventCount = "count" // what the process has in use
+	eventRest = "rest" // it has come to rest, and what its process has in use
+	eventLost = "lost" // the session was lost, and why
+	eventLate = "late" // a goroutine of the process ran late, by To - From
 )
 
 // event is a line of what a worker says. Within one turn they are in order.
 type event struct {
-	Lock   string `json:"lock,omitempty"` // its name; a rival has one lock only, and need not say it
+	Lock   string `json:"lock,omitempty"` // its name
 	Worker int    `json:"worker"`
 	Life   int    `json:"life"`           // counts the processes of a worker
 	Hand   int    `json:"hand,omitempty"` // which of a worker's contenders for the lock
@@ -67,17 +64,6 @@ type turnID struct {
 func (id turnID) String() string { return fmt.Sprintf("w%d.%d#%d", id.worker, id.life, id.turn) }
 
 func (e event) id() turnID { return turnID{lifeID{e.Worker, e.Life}, e.Turn} }
-
-// say tells the desk of an event, on the standard output.
-func say(e event) {
-	line, err := json.Marshal(e)
-	if err == nil {
-		_, err = os.Stdout.Write(append(line, '\n'))
-	}
-	if err != nil {
-		fatal(err)
-	}
-}
 
 // now is the time in nanoseconds by the clock that all processes of this machine share,
 // Java's System.nanoTime among them.

@@ -28,6 +28,16 @@ func (v *verdict) add(w verdict) {
 	v.again += w.again
 }
 
+// of returns the verdict with the name of the lock in each finding.
+func (v verdict) of(lock string) verdict {
+	for _, list := range [][]string{v.violations, v.other} {
+		for i, found := range list {
+			list[i] = lock + ": " + found
+		}
+	}
+	return v
+}
+
 // judge judges the history of a lock.
 func judge(r rule, events []event, deaths map[lifeID]int64) (v verdict) {
 	v.other = strangers(events)

@@ -5,7 +5,6 @@ package nemesis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -28,10 +27,8 @@ const labTick = 2 * time.Second
 type lab struct {
 	*trial
 	*zktest.Ensemble
-	ctx    context.Context
-	faults int
-	turns  atomic.Int64
-	known  []string // figures
+	ctx   context.Context
+	turns atomic.Int64
 
 	mu      sync.Mutex // guards what follows
 	clients []*session.Manager
@@ -55,11 +52,6 @@ func labOf(t *trial, e *zktest.Ensemble) *lab {
 	t.Cleanup(l.closeClients)
 	l.ctx = ctx
 	return l
-}
-
-// figure keeps what is worth a place in the table.
-func (l *lab) figure(format string, args ...any) {
-	l.known = append(l.known, fmt.Sprintf(format, args...))
 }
 
 // eventually waits for what must happen, on a busy machine.
@@ -111,8 +103,7 @@ type held struct {
 	session *session.Session
 	path    string
 	turn    int
-	over    atomic.Bool  // it has been given back
-	lostAt  atomic.Int64 // in Unix nanoseconds; 0: not known
+	over    atomic.Bool // it has been given back
 }
 
 func (h *held) note(e event) {
@@ -191,15 +182,22 @@ type rival struct {
 	by   time.Duration // for how long somebody else believed in it after that
 }
 
-// contend has a rival wait for a lock, behind others. ahead is how many of them there are.
-func (l *lab) contend(mx *zklock.Mutex, ahead int) *rival {
+// contend has a rival wait for a lock, behind its holder.
+func (l *lab) contend(mx *zklock.Mutex) *rival {
 	l.Helper()
 	r := l.contendWithin(l.ctx, mx)
-	l.eventually("a contender for "+mx.Path(), func() bool {
-		all, err := mx.Contenders(l.ctx)
-		return err == nil && len(all) > ahead
-	})
+	l.must(queued(l.ctx, mx))
 	return r
+}
+
+// queued waits until somebody waits for a lock.
+func queued(ctx context.Context, mx *zklock.Mutex) error {
+	for pause(ctx, 5*time.Millisecond) {
+		if all, err := mx.Contenders(ctx); err == nil && len(all) > 1 {
+			return nil
+		}
+	}
+	return ctx.Err()
 }
 
 func (l *lab) contendWithin(ctx context.Context, mx *zklock.Mutex) *rival {
@@ -212,6 +210,13 @@ func (l *lab) contendWithin(ctx context.Context, mx *zklock.Mutex) *rival {
 		}
 	}()
 	return r
+}
+
+// pair has a client of some servers hold a lock, and a rival of all servers wait for it.
+func (l *lab) pair(servers, path string, timeout time.Duration) (*held, *rival) {
+	l.Helper()
+	h, _ := l.take(l.mutex(servers, path, timeout))
+	return h, l.contend(l.mutex(l.ConnectString(), path, timeout))
 }
 
 // gets waits until the rival has its lock.
@@ -249,20 +254,11 @@ func (l *lab) judge(what string, expected bool) (violations int) {
 	for _, events := range of {
 		v.add(judge(rule{}, events, nil))
 	}
-	n := len(v.violations)
 	if expected {
-		l.figure("%d violations, as expected", n)
-		v.violations, v.other = nil, nil
+		l.figure("violations are expected")
 	}
-	r := row{what: what, faults: l.faults, holds: int(l.turns.Load()), violations: v.violations, other: v.other}
-	for i, f := range l.known {
-		if i > 0 {
-			r.figures += "; "
-		}
-		r.figures += f
-	}
-	l.report(r)
-	return n
+	l.report(what, int(l.turns.Load()), v, expected)
+	return len(v.violations)
 }
 
 // plain returns a client of one server, without the library.
@@ -294,25 +290,12 @@ func (l *lab) all(do func(int) error) {
 	l.must(errors.Join(errs...))
 }
 
-// stopsServing waits until a server does not serve any more.
-func (l *lab) stopsServing(i int) {
-	l.Helper()
-	l.eventually("the server to stop serving", func() bool {
-		_, err := l.Metrics(l.ctx, i)
-		return err != nil
-	})
-}
-
 // loses waits for a session timeout from when no write can be agreed to any more. By then a client must know that it has
 // lost its hold.
 func (l *lab) loses(h *held, timeout time.Duration) {
 	l.Helper()
-	began := time.Now()
-	h.AfterEnd(func() { h.lostAt.Store(time.Now().UnixNano()) })
 	pause(l.ctx, timeout)
 	if h.isHeld() {
 		l.Errorf("the holder still believes in its lock, %v after the last write", timeout)
-		return
 	}
-	l.figure("lost after %v", ms(time.Unix(0, h.lostAt.Load()).Sub(began)))
 }

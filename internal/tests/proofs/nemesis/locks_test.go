@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path"
 	"slices"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // subject is a lock that is attacked: how many use it in each worker, and by what rule they hold it.
@@ -25,7 +23,7 @@ type subject struct {
 	hands int    // contenders in each worker
 	rule
 	acl  []zk.ACL // of its directory; nil: it is open to all, and the workers make it
-	open func(o *ours, path string) (draws, error)
+	open func(w *worker, path string) (draws, error)
 }
 
 // draws returns one of the ways to take a lock, at random.
@@ -39,8 +37,8 @@ const (
 	semaphoreName = "counting-semaphore"
 	keptName      = "kept-mutex"
 	keptRWName    = "kept-rwlock"
-	multiName     = "multi"
 	jobName       = "job"
+	rivalName     = "zk.Lock"
 )
 
 const (
@@ -49,96 +47,59 @@ const (
 	contestedOf = 3 // of the keys are always in use
 )
 
-// subjects are the locks of this module. The multi-lock is last, as it takes some of the others.
-var subjects []subject
-
-func init() { // their functions refer to the list
-	subjects = []subject{
-		{name: mutexName, hands: 1, open: openMutex},
-		{name: localName, hands: 3, rule: rule{shared: true}, acl: closedTo(), open: openMutex},
-		{name: keptName, hands: 1, rule: rule{shared: true}, open: openMutex},
-		{name: "keys", hands: 4, rule: rule{shared: true}, open: openKeys},
-		{name: rwName, hands: 3, rule: rule{limit: unlimited}, open: openRW},
-		{name: keptRWName, hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRW},
-		{name: "rw-keys", hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRWKeys},
-		{name: semaphoreName, hands: 2, rule: rule{limit: leases}, open: openSemaphore},
-		{name: "semaphore-curator", hands: 2, rule: rule{limit: leases}, open: openCurators},
-		{name: "election", hands: 2, open: openElection},
-		{name: jobName, hands: 1, open: openJob},
-		{name: multiName, hands: 1, open: openMulti},
-	}
+// subjects are the locks of this module, and the rival.
+var subjects = []subject{
+	{name: mutexName, hands: 1, open: openMutex},
+	{name: localName, hands: 3, rule: rule{shared: true}, acl: closedTo(), open: openMutex},
+	{name: keptName, hands: 1, rule: rule{shared: true}, open: openMutex},
+	{name: "keys", hands: 4, rule: rule{shared: true}, open: openKeys},
+	{name: rwName, hands: 3, rule: rule{limit: unlimited}, open: openRW},
+	{name: keptRWName, hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRW},
+	{name: "rw-keys", hands: 2, rule: rule{limit: unlimited, shared: true}, open: openRWKeys},
+	{name: semaphoreName, hands: 2, rule: rule{limit: leases}, open: openSemaphore},
+	{name: "semaphore-curator", hands: 2, rule: rule{limit: leases}, open: openCurators},
+	{name: "election", hands: 2, open: openElection},
+	{name: jobName, hands: 1, open: openJob},
+	{name: "multi", hands: 1, open: openMulti},
+	{name: rivalName, hands: 1, open: openRival},
 }
 
-// chosen returns the locks with some names, and those that the multi-lock takes if it is among them.
-func chosen(names []string) (some []subject, err error) {
-	if slices.Contains(names, multiName) {
-		names = append(names, slices.Concat(multiParts...)...)
-	}
-	var known []string
-	for _, s := range subjects {
-		known = append(known, s.name)
-		if slices.Contains(names, s.name) {
-			some = append(some, s)
-		}
-	}
+// ours are all but the rival.
+func ours() []subject { return subjects[:len(subjects)-1] }
+
+// chosen returns the locks with some names.
+func chosen(names ...string) (some []subject, err error) {
 	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("no lock %q: want some of %q", name, known)
+		i := slices.IndexFunc(subjects, func(s subject) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no lock %q", name)
 		}
+		some = append(some, subjects[i])
 	}
 	return some, nil
 }
 
-// ours is this module, with one manager for all locks.
-type ours struct {
-	m       *session.Manager
-	timeout time.Duration // of its sessions
-	lazy    time.Duration // for how long the kept locks keep their places; 0: not at all
-	seed    uint64
-	made    map[string]zklock.ContextLocker // by name
-}
-
-func newOurs(w *worker) (client, error) {
+// connect opens the session of a worker.
+func (w *worker) connect() (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	o := &ours{
-		timeout: w.Timeout, seed: w.Seed<<16 | uint64(w.Worker)<<8 | uint64(w.Life), made: make(map[string]zklock.ContextLocker),
-		// The shortest is over now and then before another contender comes.
-		lazy: [workers]time.Duration{w.Timeout / 200, 0, w.Timeout / 20, w.Timeout, 0}[w.Worker],
-	}
 	servers, opts := w.variation()
 	log.Info("variation", "resolver", servers == "")
-	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(w.Timeout), session.WithLogger(log))...)
+	w.m, err = session.Connect(context.Background(), servers, append(opts, session.WithTimeout(w.Timeout), session.WithLogger(log))...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	m.Subscribe(func(c session.Change) {
+	w.m.Subscribe(func(c session.Change) {
 		if c.To == session.Lost && c.From != session.Lost {
-			say(event{Worker: w.Worker, Life: w.Life, What: eventLost, From: now(), To: now(), Error: text(c.Err)})
+			w.say(event{What: eventLost, From: now(), To: now(), Error: text(c.Err)})
 		}
 	})
-	o.m = m
-	return o, nil
-}
-
-func (o *ours) close() error {
-	_ = o.m.Close()
 	return nil
 }
 
-// contenders returns several contenders for one lock object. The first mutex and the multi-lock have
-// only one each, and wait for other processes.
-func (o *ours) contenders(at string) (all []acquires, err error) {
-	s := subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.name == path.Base(at) })]
-	draw, err := s.open(o, at)
-	if err != nil {
-		return nil, err
-	}
-	for range s.hands {
-		o.seed++
-		r := rand.New(rand.NewPCG(o.seed, uint64(s.hands)))
-		all = append(all, func(ctx context.Context) (*hold, error) { return draw(r)(ctx) })
-	}
-	return all, nil
+// lazy is for how long the kept locks keep their places; 0: not at all. The shortest is over now and then before another
+// contender comes.
+func (w *worker) lazy() time.Duration {
+	return [workers]time.Duration{w.Timeout / 200, 0, w.Timeout / 20, w.Timeout, 0}[w.Worker]
 }
 
 // lock is what the locks have in common.
@@ -146,7 +107,6 @@ type lock interface {
 	Acquire(context.Context) (*queue.Lease, error)
 	TryAcquire(context.Context) (*queue.Lease, error)
 	Lock(context.Context) error
-	TryLock(context.Context) (bool, error)
 	Unlock() error
 	Do(context.Context, func(context.Context) error) error
 	TryDo(context.Context, func(context.Context) error) (bool, error)
@@ -156,34 +116,21 @@ type lock interface {
 // anyWay draws one of the calls that take a lock. sole returns the same lock as an object of its own, if others hold
 // the object beside this contender: then its Held is about this hold only.
 func anyWay(l lock, c claim, sole func() (lock, error)) draws {
-	slot := func(try bool) acquires {
-		return func(ctx context.Context) (*hold, error) {
-			one, err := sole()
-			if err != nil {
-				return nil, err
-			}
-			got := true
-			if try {
-				got, err = one.TryLock(ctx)
-			} else {
-				err = one.Lock(ctx)
-			}
-			if !got && err == nil {
-				err = queue.ErrBusy
-			}
-			return slotHold(one.Held, one.Unlock, c), err
+	slot := func(ctx context.Context) (*hold, error) {
+		one, err := sole()
+		if err != nil {
+			return nil, err
 		}
+		return slotHold(one.Held, one.Unlock, c), one.Lock(ctx)
 	}
 	return func(r *rand.Rand) acquires {
 		switch n := r.IntN(16); {
 		case n == 0:
 			return byLease(l.TryAcquire, c)
 		case n == 1:
-			return slot(true)
-		case n == 2:
 			return byDo(l.TryDo, c)
 		case n < 5:
-			return slot(false)
+			return slot
 		case n < 7:
 			return byDo(blocking(l.Do), c)
 		default:

@@ -23,8 +23,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if name := os.Getenv(workerEnv); name != "" {
-		if err := workerMain(name, os.Args[1:]); err != nil {
+	if text := os.Getenv(workerEnv); text != "" {
+		if err := workerMain(text); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

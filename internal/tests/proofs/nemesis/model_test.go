@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -152,12 +151,9 @@ func linearizable(ops []porcupine.Operation, r rule) (violations, undecided []st
 	var s state
 	for len(ops) > 0 {
 		n := quiet(ops, pieceSize)
-		check := func(some []porcupine.Operation) porcupine.CheckResult {
-			return porcupine.CheckOperationsTimeout(model(s, r), some, pieceWithin)
-		}
-		switch check(ops[:n]) {
+		switch m := model(s, r); porcupine.CheckOperationsTimeout(m, ops[:n], pieceWithin) {
 		case porcupine.Illegal:
-			violations = append(violations, unexplained(ops[:n], check))
+			violations = append(violations, unexplained(m, ops[:n]))
 		case porcupine.Unknown:
 			undecided = append(undecided, fmt.Sprintf("not decided: %d operations from %.6f on", n, float64(ops[0].Call)/1e9))
 		}
@@ -167,32 +163,21 @@ func linearizable(ops []porcupine.Operation, r rule) (violations, undecided []st
 	return violations, undecided
 }
 
-// unexplained names the first step that no order explains, and some of those before it.
-func unexplained(ops []porcupine.Operation, check func([]porcupine.Operation) porcupine.CheckResult) string {
+// unexplained names a step that has no place in the longest order of the others, and the last ones of these.
+func unexplained(m porcupine.Model, ops []porcupine.Operation) string {
 	const shown = 6
-	steps := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
-	n := sort.Search(len(steps)-1, func(i int) bool { return check(returnedBy(ops, steps[i].Return)) == porcupine.Illegal })
+	_, info := porcupine.CheckOperationsVerbose(m, ops, pieceWithin)
+	order := slices.MaxFunc(info.PartialLinearizations()[0], func(a, b []int) int { return cmp.Compare(len(a), len(b)) })
 	text := "not linearizable:"
-	for _, op := range steps[max(0, n+1-shown) : n+1] {
-		in := op.Input.(input)
+	left := slices.IndexFunc(ops, func(op porcupine.Operation) bool {
+		return !slices.ContainsFunc(order, func(i int) bool { return ops[i].Input == op.Input })
+	})
+	for _, i := range append(order[max(0, len(order)-shown):], left) {
+		in := ops[i].Input.(input)
 		text += fmt.Sprintf(" %v (token %#x, weight %d) %v from %.6f to %.6f;", in.id, in.token, in.weight, in.step,
-			float64(op.Call)/1e9, float64(op.Return)/1e9)
+			float64(ops[i].Call)/1e9, float64(ops[i].Return)/1e9)
 	}
 	return text
-}
-
-// returnedBy returns what has been done at a time. An end that has been called may have come.
-func returnedBy(ops []porcupine.Operation, at int64) []porcupine.Operation {
-	begun := make(map[turnID]bool)
-	for _, op := range ops {
-		if in := op.Input.(input); in.step == begin && op.Return <= at {
-			begun[in.id] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(ops), func(op porcupine.Operation) bool {
-		in := op.Input.(input)
-		return !begun[in.id] || op.Call > at || in.step != end && op.Return > at
-	})
 }
 
 // quiet returns the least number of operations, at least so many, all of which have returned

@@ -11,14 +11,16 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"sort"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -59,25 +61,22 @@ func survivableWith(k knowledge) time.Duration {
 
 // world is an ensemble and its clients, in a bubble.
 type world struct {
-	t      *testing.T
-	server testserver.Switched
-	random *rand.Rand
-	down   atomic.Bool // dials are refused
+	*bubble.World
+	down atomic.Bool // dials are refused
 }
 
-// bubble runs f in a world of its own, in virtual time.
-func bubble(t *testing.T, seed uint64, f func(*world)) {
+// within runs f in a world of its own, in virtual time.
+func within(t *testing.T, f func(*world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.Servers(voters), zktest.TickTime(labTick))
-		server.Delay(oneWay)
-		f(&world{t: t, server: testserver.Switch(server), random: rand.New(rand.NewPCG(seed, 0))})
-	})
+	bubble.Run(t, func(w *bubble.World) {
+		w.Delay(oneWay)
+		f(&world{World: w})
+	}, zktest.Servers(voters), zktest.TickTime(labTick))
 }
 
 // dial reaches one of the servers, whatever the address.
 func (w *world) dial(server int, k knowledge) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	open := w.server.DialerTo(server)
+	open := w.DialerTo(server)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if w.down.Load() {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
@@ -112,70 +111,50 @@ func (c *noVisit) Write(b []byte) (int, error) {
 // outage resets all connections, and has all dials refused for d.
 func (w *world) outage(d time.Duration) {
 	w.down.Store(true)
-	w.server.Disconnect()
+	w.Disconnect()
 	time.Sleep(d)
 	w.down.Store(false)
 }
 
-// keeper is a session, of a manager of its own, that holds a lock of its own.
-type keeper struct {
-	session *session.Session
-	lease   *queue.Lease
-}
-
-// connect opens a session on one of the servers.
-func (w *world) connect(server int, timeout time.Duration, k knowledge) (*session.Manager, *session.Session, error) {
-	opts := []session.Option{
-		session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler)), session.WithDialer(w.dial(server, k)),
-	}
-	if k == told {
-		opts = append(opts, session.WithTickTime(labTick))
-	}
-	m, err := session.Connect(w.t.Context(), "zk0:2181,zk1:2181,zk2:2181", opts...) // the dialer has the choice
-	if err != nil {
-		return nil, nil, err
-	}
-	w.t.Cleanup(func() { _ = m.Close() })
-	s, err := m.Session(w.t.Context())
-	return m, s, err
-}
-
-// hold opens n sessions, spread evenly over the servers and at random over a timeout. It
+// hold opens n sessions that hold a lock each, spread evenly over the servers and at random over a timeout. It
 // returns two timeouts after the first began, when all have long held their locks.
-func (w *world) hold(n int, timeout time.Duration, k knowledge) []keeper {
-	w.t.Helper()
-	all := make([]keeper, n)
-	var wg sync.WaitGroup
+func (w *world) hold(seed uint64, n int, timeout time.Duration, k knowledge) []*queue.Lease {
+	w.T.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	all := make([]*queue.Lease, n)
+	var wg errgroup.Group
 	for i := range all {
-		start := time.Duration(w.random.Int64N(int64(timeout)))
-		wg.Go(func() {
+		opts := []session.Option{
+			session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler)), session.WithDialer(w.dial(i%voters, k)),
+		}
+		if k == told {
+			opts = append(opts, session.WithTickTime(labTick))
+		}
+		start := time.Duration(random.Int64N(int64(timeout)))
+		wg.Go(func() error {
 			time.Sleep(start)
-			m, s, err := w.connect(i%voters, timeout, k)
-			var lock *zklock.Mutex
-			if err == nil {
-				lock, err = zklock.New(m, fmt.Sprintf("/locks/%d", i))
-			}
-			if err == nil {
-				all[i].session = s
-				all[i].lease, err = lock.Acquire(w.t.Context())
-			}
+			m, err := session.Connect(w.Context(), w.Hosts(), opts...) // the dialer has the choice of the server
 			if err != nil {
-				w.t.Error(err)
+				return err
 			}
+			w.Cleanup(func() { _ = m.Close() })
+			lock, err := zklock.New(m, fmt.Sprintf("/locks/%d", i))
+			if err != nil {
+				return err
+			}
+			all[i], err = lock.Acquire(w.Context())
+			return err
 		})
 	}
 	time.Sleep(2 * timeout)
-	wg.Wait()
-	if w.t.Failed() {
-		w.t.FailNow()
-	}
+	w.Must(wg.Wait())
 	return all
 }
 
-// lost returns how many have lost their session.
-func lost(all []keeper) (n int) {
-	for _, h := range all {
-		if h.session.Err() != nil || h.lease.Err() != nil {
+// lost returns how many have lost their lock, and so their session.
+func lost(all []*queue.Lease) (n int) {
+	for _, l := range all {
+		if l.Err() != nil {
 			n++
 		}
 	}
@@ -187,8 +166,8 @@ func endure(t *testing.T, seed uint64, n int, timeout time.Duration, k knowledge
 	t.Helper()
 	const batch = 250 // in one bubble, at most
 	for done := 0; done < n; done += batch {
-		bubble(t, seed+uint64(done), func(w *world) {
-			all := w.hold(min(batch, n-done), timeout, k)
+		within(t, func(w *world) {
+			all := w.hold(seed+uint64(done), min(batch, n-done), timeout, k)
 			w.outage(outage)
 			time.Sleep(timeout)
 			gone += lost(all)
@@ -206,7 +185,8 @@ func resetConnections(t *trial) {
 		sessions = 1000
 	}
 	for _, k := range []knowledge{told, learned, unknown} {
-		r := row{what: "mutexes, tick " + k.String()}
+		var v verdict
+		held := 0
 		for i, d := range []float64{1, 2, 3, 4, 4.5, 5, 6, 7, 8, 9} {
 			outage := time.Duration(d * float64(time.Second))
 			promised := outage <= survivableWith(k)
@@ -214,14 +194,15 @@ func resetConnections(t *trial) {
 				break
 			}
 			n := endure(t.T, uint64(1000*i), sessions, defaultTimeout, k, outage)
-			r.faults, r.holds = r.faults+1, r.holds+sessions
-			r.figures += fmt.Sprintf("%v: %d lost; ", outage, n)
+			t.faults, held = t.faults+1, held+sessions
+			t.figure("%v: %d lost", outage, n)
 			if promised && n > 0 {
-				r.other = append(r.other, fmt.Sprintf("lost %d of %d sessions in an outage of %v, want none", n, sessions, outage))
+				v.other = append(v.other, fmt.Sprintf("lost %d of %d sessions in an outage of %v, want none", n, sessions, outage))
 			}
 		}
-		r.figures += fmt.Sprintf("of %d each", sessions)
-		t.report(r)
+		t.figure("of %d each", sessions)
+		t.report("mutexes, tick "+k.String(), held, v, false)
+		t.faults = 0
 	}
 }
 
@@ -236,9 +217,9 @@ func timeouts(t *trial) {
 		for _, k := range []knowledge{learned, unknown} {
 			outage := longestThat(timeout, func(d time.Duration) bool { return endure(t.T, 0, sessions, timeout, k, d) == 0 })
 			commit := longestThat(timeout, func(d time.Duration) (survived bool) {
-				bubble(t.T, 0, func(w *world) {
-					all := w.hold(sessions, timeout, k)
-					w.server.SetCommitDelay(d)
+				within(t.T, func(w *world) {
+					all := w.hold(0, sessions, timeout, k)
+					testserver.Switch(w.Server).SetCommitDelay(d)
 					time.Sleep(2 * time.Minute)
 					survived = lost(all) == 0
 				})
@@ -260,13 +241,6 @@ func timeouts(t *trial) {
 // longestThat returns the longest duration that is survived, in steps, below a limit; 0 if there is none.
 func longestThat(limit time.Duration, survived func(time.Duration) bool) time.Duration {
 	const step = 250 * time.Millisecond
-	good, bad := 0, int(limit/step)
-	for bad-good > 1 {
-		if mid := (good + bad) / 2; survived(time.Duration(mid) * step) {
-			good = mid
-		} else {
-			bad = mid
-		}
-	}
-	return time.Duration(good) * step
+	n := sort.Search(int(limit/step)-1, func(i int) bool { return !survived(time.Duration(i+1) * step) })
+	return time.Duration(n) * step
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,15 +18,15 @@ import (
 // and remove servers, leaders die, and the quorum is lost. Ticks and session timeouts are the defaults: 2 s and 10 s.
 //
 // Besides what is checked in an attack, no session is lost, except in an outage that is longer than a session of 10 s
-// has to survive. An outage, for one client, is a time in which no leader serves, fewer servers than a majority do, or
-// none of those does that the client may connect to. The servers are asked all the time. Losses are not judged if the
-// client's process or this one ran later than the margin of the lease clock.
+// has to survive. An outage is a time in which no leader serves, fewer servers than a majority do, or the observer does not.
+// The servers are asked all the time. Losses are not judged if there was a longer outage, or if a client's process or
+// this one ran later than the margin of the lease clock.
 //
 // The rolling upgrade needs a second ZooKeeper. The environment variable ZOOKEEPER_UPGRADE names its directory,
 // which is like that of ZOOKEEPER_HOME. The servers start with the first and end with the second.
 var restartSchedules = []schedule{
-	restarts("rolling restart by SIGKILL", func(s *site) { s.roll(s.ensemble.Kill, nil) }),
-	restarts("rolling restart by SIGTERM", func(s *site) { s.roll(s.ensemble.Stop, nil) }),
+	restarts("rolling restart by SIGKILL", func(s *site) { s.roll(s.Kill, nil) }),
+	restarts("rolling restart by SIGTERM", func(s *site) { s.roll(s.Stop, nil) }),
 	{group: "restarts", name: "rolling upgrade", run: func(t *trial) {
 		if os.Getenv(upgradeEnv) == "" {
 			t.Skipf("%s names no second ZooKeeper, so none is upgraded", upgradeEnv)
@@ -42,7 +41,8 @@ var restartSchedules = []schedule{
 		}, nil)
 	}},
 	restarts("quorum lost for 3 s", func(s *site) { s.times(2, s.pauseFollowers) }),
-	restarts("a client's server removed by reconfig", (*site).removeServers, zktest.Property("reconfigEnabled", "true"), zktest.Property("skipACL", "yes")),
+	restarts("a client's server removed by reconfig", (*site).removeServers,
+		zktest.Property("reconfigEnabled", "true"), zktest.Property("skipACL", "yes")),
 	{group: "restarts", name: "an observer as the only server", run: func(t *trial) {
 		restart(t, (*site).strikeObserver, viaObserver, zktest.Observers(1))
 	}},
@@ -54,9 +54,7 @@ var restartSchedules = []schedule{
 }
 
 func restarts(name string, run func(*site), opts ...zktest.RealOption) schedule {
-	return schedule{group: "restarts", name: name, run: func(t *trial) {
-		restart(t, run, nil, opts...)
-	}}
+	return schedule{group: "restarts", name: name, run: func(t *trial) { restart(t, run, nil, opts...) }}
 }
 
 const (
@@ -87,94 +85,46 @@ func viaObserver(worker int) []int {
 // restart has workers use all locks, and sessions of this process hold locks, while something is done to the servers.
 func restart(t *trial, run func(*site), reach func(worker int) []int, opts ...zktest.RealOption) {
 	t.Helper()
-	some := subjects
+	some := ours()
 	if !t.full {
-		some, _ = chosen([]string{mutexName, rwName, semaphoreName, keptName})
+		some, _ = chosen(mutexName, rwName, semaphoreName, keptName)
 	}
-	s := newSite(t, turnstile(some), seedOf(t), paceOf(labTick), reach, append(opts, zktest.MaxSessionTimeout(20*labTick))...)
+	s := newSite(t, some, seedOf(t), paceOf(labTick), reach, append(opts, zktest.MaxSessionTimeout(20*labTick))...)
+	s.begin()
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	s.begin()
-	health := watchHealth(ctx, s.ensemble, &running)
-	l := labOf(t, s.ensemble)
+	var longest, late time.Duration
+	running.Go(func() { longest, late = outages(ctx, s.Ensemble) })
 	for i := range keepers {
-		l.take(l.mutex(s.ensemble.ConnectString(), fmt.Sprintf("/keepers/%d", i), defaultTimeout))
+		s.take(s.mutex(s.ConnectString(), fmt.Sprintf("/keepers/%d", i), defaultTimeout))
 	}
-	began := now()
 	run(s)
 	s.heal()
-	stall := s.longestStall(began)
-	lost := s.judgeLosses(health, reach)
-	for _, h := range l.holds {
-		if err := h.Err(); err != nil {
-			lost++
-			s.judgeLoss(health, "a keeper", []int{0, 1, 2}, time.Now(), err.Error(), health.lateness() > lateMargin)
-		}
-	}
-	everybody := [][]int{{0}, {1}, {2}}
-	if reach != nil {
-		everybody = [][]int{{observer}}
-	}
 	stop()
 	running.Wait()
-	s.finish(false, func(outcome) string {
-		return fmt.Sprintf("longest outage %.1f s; longest time without a mutex for anybody %.1f s; %d of %d sessions lost, in outages that are too long",
-			longest(health.outages(everybody...)).Seconds(), stall.Seconds(), lost, workers+keepers)
-	})
-	l.judge("mutexes, held all the time", false)
-}
-
-// judgeLosses checks that workers have lost no session in an outage that they have to survive, and returns how many
-// they have lost.
-func (s *site) judgeLosses(h *health, reach func(worker int) []int) (n int) {
-	s.Helper()
-	events := s.events()
-	starved := h.lateness() > lateMargin
-	for _, e := range events {
-		starved = starved || e.What == eventLate && time.Duration(e.To-e.From) > lateMargin
-	}
-	for _, e := range events {
-		if e.What != eventLost {
-			continue
-		}
-		servers := []int{0, 1, 2}
-		if reach != nil {
-			servers = reach(e.Worker)
-		}
-		n++
-		at := time.Now().Add(-time.Duration(now() - e.To))
-		s.judgeLoss(h, fmt.Sprintf("worker %d", e.Worker), servers, at, e.Error, starved)
-	}
-	return n
-}
-
-// judgeLoss fails the test for a session that was lost at some time, or before, unless there was an outage that
-// sessions need not survive, or a process was starved.
-func (s *site) judgeLoss(h *health, who string, servers []int, at time.Time, why string, starved bool) {
-	s.Helper()
-	outages := h.outages(servers)
-	if slices.ContainsFunc(outages, func(o stretch) bool { return o.excuses(at) }) {
-		return
-	}
-	report := s.Errorf
-	if starved {
-		report = s.Logf
-	}
-	report("%s lost its session by %s, in no outage of more than %v (starved: %v): %s; outages: %v",
-		who, at.Format("15:04:05.000"), survivable, starved, why, outages)
-}
-
-// longestStall returns the longest time in which no worker got the mutex, since the faults began.
-func (s *site) longestStall(began int64) time.Duration {
-	worst, last := int64(0), began
-	for _, e := range append(s.events(), event{Lock: mutexName, What: eventGot, To: now()}) {
-		if e.Lock == mutexName && e.What == eventGot && e.To > began {
-			worst, last = max(worst, e.To-last), e.To
+	var lost []string
+	for _, h := range s.lab.holds {
+		if err := h.Err(); err != nil {
+			lost = append(lost, "a keeper: "+err.Error())
 		}
 	}
-	return time.Duration(worst)
+	for _, e := range s.events() {
+		switch e.What {
+		case eventLate:
+			late = max(late, time.Duration(e.To-e.From))
+		case eventLost:
+			lost = append(lost, fmt.Sprintf("worker %d: %s", e.Worker, e.Error))
+		}
+	}
+	t.Logf("lost sessions: %q; the longest outage: %v; late by %v at most", lost, longest, late)
+	if len(lost) > 0 && longest <= survivable && late <= lateMargin {
+		t.Errorf("%d sessions are lost, in no outage of more than %v", len(lost), survivable)
+	}
+	s.figure("longest outage %.1f s; %d of %d sessions lost", longest.Seconds(), len(lost), workers+keepers)
+	s.finish()
+	s.lab.judge("mutexes, held all the time", false)
 }
 
 // times does something several times, after each of which everybody has to be served.
@@ -183,8 +133,8 @@ func (s *site) times(n int, do func()) {
 	for range n {
 		do()
 		s.must(s.ready(healing))
-		if took := s.served(now(), certainly); slices.Contains(took, -1) {
-			s.Errorf("not everybody is served: %v", took)
+		if _, late := s.served(now(), certainly); len(late) > 0 {
+			s.Errorf("not everybody is served: %v", late)
 		}
 	}
 }
@@ -193,9 +143,9 @@ func (s *site) times(n int, do func()) {
 // time all servers are in the quorum again before the next one.
 func (s *site) roll(end func(int) error, between func(int) error) {
 	s.Helper()
-	leader := s.leads()
-	for n := range s.ensemble.Len() {
-		i := (leader + 1 + n) % s.ensemble.Len()
+	leader := s.leader()
+	for n := range s.Len() {
+		i := (leader + 1 + n) % s.Len()
 		s.must(end(i))
 		if between != nil {
 			s.must(between(i))
@@ -204,77 +154,58 @@ func (s *site) roll(end func(int) error, between func(int) error) {
 	}
 }
 
-// leads returns the server that leads.
-func (s *site) leads() int {
+// back starts a server that was ended, and waits until all are in the quorum.
+func (s *site) back(i int) {
 	s.Helper()
-	i, err := s.ensemble.Leader(s.Context())
-	s.must(err)
-	return i
-}
-
-// back starts servers that were ended, and waits until all are in the quorum.
-func (s *site) back(ended ...int) {
-	s.Helper()
-	for _, i := range ended {
-		s.faults++
-		s.must(s.ensemble.Launch(i))
-	}
+	s.faults++
+	s.must(s.Launch(i))
 	s.must(s.ready(healing))
 }
 
 // rollingUpgrade ends each server, and starts another version of ZooKeeper in its place, on its data.
 func (s *site) rollingUpgrade() {
 	home := os.Getenv(upgradeEnv)
-	before := s.versions()
-	s.roll(s.ensemble.Stop, func(i int) error { return testserver.SetHome(s.ensemble, i, home) })
-	after := s.versions()
-	s.Logf("from %s to %s", before, after)
-	for i := range after {
-		if before[i] == after[i] {
-			s.Errorf("server %d is still %s", i, after[i])
+	version := func(i int) string {
+		metrics, err := s.Metrics(s.Context(), i)
+		s.must(err)
+		return metrics["zk_version"]
+	}
+	before := []string{version(0), version(1), version(2)}
+	s.roll(s.Stop, func(i int) error { return testserver.SetHome(s.Ensemble, i, home) })
+	for i := range before {
+		if after := version(i); before[i] == after {
+			s.Errorf("server %d is still %s", i, after)
 		}
 	}
 }
 
-// versions returns the version of each server.
-func (s *site) versions() (all []string) {
-	s.Helper()
-	for i := range s.ensemble.Len() {
-		metrics, err := s.ensemble.Metrics(s.Context(), i)
-		s.must(err)
-		version, _, _ := strings.Cut(metrics["zk_version"], "-")
-		all = append(all, version)
-	}
-	return all
-}
-
 // killLeader kills the leader, and starts it again at once.
 func (s *site) killLeader() {
-	leader := s.leads()
-	s.must(s.ensemble.Kill(leader))
+	leader := s.leader()
+	s.must(s.Kill(leader))
 	s.back(leader)
 }
 
 // pauseFollowers has both followers stand still, for as long as every session survives, and go on.
 func (s *site) pauseFollowers() {
-	leader := s.leads()
+	leader := s.leader()
 	s.faults++
 	for i := 1; i < voters; i++ {
-		s.must(s.ensemble.Pause((leader + i) % voters))
+		s.must(s.Pause((leader + i) % voters))
 	}
 	pause(s.Context(), 3*time.Second)
 	for i := 1; i < voters; i++ {
-		s.must(s.ensemble.Resume((leader + i) % voters))
+		s.must(s.Resume((leader + i) % voters))
 	}
 }
 
 // strikeObserver kills the leader and a follower, and restarts the observer.
 func (s *site) strikeObserver() {
 	s.killLeader()
-	follower := (s.leads() + 1) % voters
-	s.must(s.ensemble.Kill(follower))
+	follower := (s.leader() + 1) % voters
+	s.must(s.Kill(follower))
 	s.back(follower)
-	s.must(s.ensemble.Stop(observer))
+	s.must(s.Stop(observer))
 	s.back(observer)
 }
 
@@ -291,10 +222,10 @@ func (s *site) removeServers() {
 		s.reconfig([]string{member(members, i)}, nil)
 		s.must(s.ready(healing))
 	}
-	add(remove((s.leads() + 1) % voters))
-	add(remove(s.leads()))
-	s.gone = append(s.gone, remove((s.leads()+1)%voters))
-	s.must(s.ensemble.Stop(s.gone[0]))
+	add(remove((s.leader() + 1) % voters))
+	add(remove(s.leader()))
+	s.gone = append(s.gone, remove((s.leader()+1)%voters))
+	s.must(s.Stop(s.gone[0]))
 	pause(s.Context(), 3*time.Second)
 }
 
@@ -328,18 +259,12 @@ const (
 )
 
 // Both followers are killed, and stay away for longer than sessions live. The server that is left has a mode
-// meanwhile. Nobody gets a lock, and all holders know in time that they have lost theirs. Then rivals get them.
+// meanwhile. Nobody gets a lock, and the holder knows in time that it has lost its own. Then rivals get them.
 func quorumLost(t *trial, mode string, opts ...zktest.RealOption) {
 	l := newLab(t, voters, opts...)
 	leader := l.leader()
 	all := l.ConnectString()
-	var rivals []*rival
-	var holders []*held
-	for i := range 4 {
-		h, _ := l.take(l.mutex(all, fmt.Sprintf("/quorum/%d", i), defaultTimeout))
-		holders = append(holders, h)
-		rivals = append(rivals, l.contend(l.mutex(all, fmt.Sprintf("/quorum/%d", i), defaultTimeout), 1))
-	}
+	holder, first := l.pair(all, "/quorum/held", defaultTimeout)
 	free := l.mutex(all, "/quorum/free", defaultTimeout)
 	l.faults++
 	for i := 1; i < voters; i++ {
@@ -347,47 +272,38 @@ func quorumLost(t *trial, mode string, opts ...zktest.RealOption) {
 	}
 	pause(l.ctx, quorumSettled)
 	if mode != "" {
-		l.eventually("a server that is "+mode, func() bool { return modeOf(l.ctx, l.Ensemble, leader) == mode })
+		l.eventually("a server that is "+mode, func() bool { return modesOf(l.ctx, l.Ensemble, time.Second)[leader] == mode })
 	}
-	waits := l.contendWithin(l.ctx, free)
+	second := l.contendWithin(l.ctx, free)
 	pause(l.ctx, withoutQuorum)
-	if got := modeOf(l.ctx, l.Ensemble, leader); got != mode {
+	if got := modesOf(l.ctx, l.Ensemble, time.Second)[leader]; got != mode {
 		t.Errorf("the server that is left is %q and not %q", got, mode)
 	}
-	for i, r := range append(rivals, waits) {
-		l.mustWait(r, "there is no quorum")
-		if i < len(holders) && holders[i].isHeld() {
-			t.Errorf("a client still holds after %v without a quorum", withoutQuorum)
-		}
+	l.mustWait(first, "there is no quorum")
+	l.mustWait(second, "there is no quorum")
+	if holder.isHeld() {
+		t.Errorf("a client still holds after %v without a quorum", withoutQuorum)
 	}
 	for i := 1; i < voters; i++ {
 		l.must(l.Launch((leader + i) % voters))
 	}
 	l.must(l.WaitReady(l.ctx))
-	for _, r := range append(rivals, waits) {
-		l.gets(r)
-	}
+	l.gets(first)
+	l.gets(second)
 	l.judge("a mutex", false)
 }
 
-// The observer is away for longer than sessions live. Clients that know only the observer have all locks, and
-// the others take them.
+// The observer is away for longer than sessions live. A client that knows only the observer has a lock, and another takes
+// it.
 func observerAway(t *trial) {
 	l := newLab(t, voters, zktest.Observers(1))
-	var rivals []*rival
-	for i := range 4 {
-		path := fmt.Sprintf("/observer/%d", i)
-		l.take(l.mutex(l.Addr(observer), path, defaultTimeout))
-		rivals = append(rivals, l.contend(l.mutex(l.ConnectString(), path, defaultTimeout), 1))
-	}
+	_, next := l.pair(l.Addr(observer), "/observer", defaultTimeout)
 	l.faults++
 	l.must(l.Kill(observer))
-	for _, r := range rivals {
-		l.gets(r)
-	}
+	l.gets(next)
 	l.must(l.Start(l.ctx, observer))
-	back := l.contend(l.mutex(l.Addr(observer), rivals[0].held.path, defaultTimeout), 1)
-	l.must(rivals[0].held.release())
+	back := l.contend(l.mutex(l.Addr(observer), "/observer", defaultTimeout))
+	l.must(next.held.release())
 	l.gets(back)
 	l.judge("a mutex", false)
 }

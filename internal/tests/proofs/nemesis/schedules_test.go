@@ -34,7 +34,9 @@ var schedules = slices.Concat(attacks, restartSchedules, backupSchedules, diskSc
 type trial struct {
 	*testing.T
 	schedule
-	full bool
+	full    bool
+	faults  int
+	figures []string // for the table
 }
 
 // length returns how long to repeat something: a short time in the short form, and a longer one in full.
@@ -56,42 +58,38 @@ func (t *trial) must(err error) {
 	}
 }
 
-// row is what came of a schedule.
-type row struct {
-	what       string // the lock, if each has a row
-	faults     int
-	holds      int
-	violations []string // more was held at once than may be
-	other      []string // whatever else is wrong
-	figures    string
-	rival      bool // it fails no test
-	schedule   string
-	made       string
+// figure keeps what is worth a place in the table.
+func (t *trial) figure(format string, args ...any) {
+	t.figures = append(t.figures, fmt.Sprintf(format, args...))
 }
 
-// report tells what came of a schedule, in full but for repetitions, and fails the test if something is wrong.
-func (t *trial) report(r row) {
+// report tells what came of a schedule, in full but for repetitions, and fails the test if something is wrong, unless
+// that may be.
+func (t *trial) report(what string, holds int, v verdict, mayFail bool) {
 	t.Helper()
 	const most = 10
-	for _, list := range [][]string{r.violations, r.other} {
-		for i, f := range list {
-			if i == most {
-				t.Logf("%s: … %d in all", r.what, len(list))
-				break
-			}
-			t.Logf("%s: %s", r.what, f)
+	for _, list := range [][]string{v.violations, v.other} {
+		for _, f := range list[:min(most, len(list))] {
+			t.Logf("%s: %s", what, f)
 		}
 	}
-	said := fmt.Sprintf("%d faults, %d holds, %d violations, %d other findings; %s", r.faults, r.holds, len(r.violations), len(r.other), r.figures)
-	if !r.rival && len(r.violations)+len(r.other) > 0 {
-		t.Errorf("%s: %s", r.what, said)
-	} else {
-		t.Logf("%s: %s", r.what, said)
+	figures := strings.Join(t.figures, "; ")
+	t.Logf("%s: %d faults, %d holds, %d violations, %d other findings; %s", what, t.faults, holds, len(v.violations), len(v.other), figures)
+	if !mayFail && len(v.violations)+len(v.other) > 0 {
+		t.Errorf("%s: something is wrong", what)
 	}
-	r.schedule = t.schedule.String()
 	results.Lock()
 	defer results.Unlock()
-	results.rows = append(results.rows, r)
+	results.rows = append(results.rows, row{t.schedule.String(), holds, fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %s |",
+		t.schedule, what, t.faults, holds, len(v.violations), len(v.other), figures)})
+	t.figures = nil
+}
+
+// row is a row of the table, without the last column.
+type row struct {
+	schedule string
+	holds    int
+	text     string
 }
 
 // results are the rows of all schedules that have run.
@@ -118,13 +116,15 @@ func TestNemesis(t *testing.T) {
 			if s.beside || !full {
 				t.Parallel()
 			}
-			s.run(&trial{t, s, full})
+			s.run(&trial{T: t, schedule: s, full: full})
 		})
 	}
 	if !known {
 		t.Errorf("no schedule %q; there are %v", *scheduleFlag, schedules)
 	}
 }
+
+const page = "../../../../docs/measured/nemesis.md"
 
 // tell prints the table, and writes it if that was asked for.
 func tell(t *testing.T, rows []row) {
@@ -137,21 +137,17 @@ func tell(t *testing.T, rows []row) {
 			longtest.Covered(t, "%s: %d holds", s, n)
 		}
 	}
-	t.Logf("\n%s", table(rows, ""))
+	t.Logf("\n%s", table(rows, "", ""))
 	if !*writeFlag || t.Failed() {
 		return
 	}
-	page := filepath.Join("..", "..", "..", "..", "docs", "measured", "nemesis.md")
-	stamp, err := report.Now(filepath.Dir(page))
-	for i := range rows {
-		rows[i].made = stamp.String()
+	old, err := os.ReadFile(page)
+	stamp, errNow := report.Now(filepath.Dir(page))
+	if err != nil || errNow != nil {
+		t.Fatal(err, errNow)
 	}
-	old, errRead := os.ReadFile(page)
-	if err == nil && errRead == nil {
-		err = report.Section(page, "nemesis", table(rows, string(old)))
-	}
-	if err != nil || errRead != nil {
-		t.Error(err, errRead)
+	if err := report.Section(page, "nemesis", table(rows, string(old), stamp.String())); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -159,27 +155,21 @@ const head = `| schedule | lock | faults | holds | violations | other findings |
 |---|---|---|---|---|---|---|---|
 `
 
-// table returns the rows, and those of an older page whose schedules have not been run.
-func table(rows []row, old string) string {
+// table returns the rows, behind those of an older page whose schedules have not been run.
+func table(rows []row, old, made string) string {
 	var b strings.Builder
 	b.WriteString(head)
-	again := make(map[string]bool)
-	for _, r := range rows {
-		again[r.schedule] = true
-	}
 	_, older, _ := strings.Cut(old, head)
 	for line := range strings.Lines(older) {
-		rest, ok := strings.CutPrefix(line, "| ")
-		if !ok {
+		if !strings.HasPrefix(line, "| ") {
 			break
 		}
-		if name, _, _ := strings.Cut(rest, " |"); !again[name] {
+		if !slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(line, "| "+r.schedule+" |") }) {
 			b.WriteString(line)
 		}
 	}
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %s | %s |\n",
-			r.schedule, r.what, r.faults, r.holds, len(r.violations), len(r.other), r.figures, r.made)
+		fmt.Fprintf(&b, "%s %s |\n", r.text, made)
 	}
 	return b.String()
 }

@@ -51,17 +51,13 @@ var errResolver = errors.New("the resolver fails")
 const formerServer = "127.0.0.1:1"
 
 func (r resolver) resolve(context.Context) ([]string, error) {
-	some := r.servers[:1+r.random.IntN(len(r.servers))]
+	some := r.servers[:r.random.IntN(1+len(r.servers))]
 	switch r.random.IntN(8) {
 	case 0:
 		return nil, errResolver
-	case 1:
-		return nil, nil
-	case 2:
-		return []string{formerServer}, nil
-	case 3:
+	case 1, 2:
 		return append([]string{formerServer}, some...), nil
-	case 4, 5:
+	case 3, 4, 5:
 		return some, nil
 	default:
 		return r.servers, nil

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,23 +14,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/turnstile-go/turnstile/session"
 )
 
-// workerEnv is set in processes that are workers, to the name of their contestant.
+// workerEnv has the settings of a worker, in the processes that are workers.
 const workerEnv = "TURNSTILE_NEMESIS_WORKER"
-
-// clients are the contestants that workers can be.
-var clients = map[string]func(w *worker) (client, error){
-	"turnstile": newOurs,
-	"zk.Lock":   newZK,
-}
-
-// client is a worker's connection to the servers.
-type client interface {
-	// contenders returns the contenders of a worker for the lock at a path. One goroutine uses each.
-	contenders(path string) ([]acquires, error)
-	close() error
-}
 
 // acquires takes a lock, for as long as ctx allows if the lock knows how.
 type acquires func(ctx context.Context) (*hold, error)
@@ -43,15 +31,6 @@ type hold struct {
 	token     func(ctx context.Context) (int64, error) // nil: it is not known
 	release   func(ctx context.Context) error
 	downgrade func() error // the hold goes on as a read lock; nil: it cannot
-	parts     []part       // if it is a hold of several locks at once
-}
-
-// part is the part of a hold in another lock that is under attack too.
-type part struct {
-	lock  string // its name
-	claim claim
-	token int64 // set when the token of the hold is known
-	turn  int
 }
 
 // settings are what a worker is told when it begins.
@@ -63,135 +42,118 @@ type settings struct {
 	Timeout      time.Duration // of the session
 }
 
-// worker takes the locks again and again. Its process is told on its standard input to work and to rest, that it is under
-// attack, and to count what it has in use. It ends at the end of that. It begins at rest.
+// worker takes the locks again and again, with one session. Its process is told on its standard input to work and to
+// rest, and that it is under attack. It ends at the end of that. It begins at rest.
 type worker struct {
 	settings
-	client client
+	m      *session.Manager
 	attack atomic.Bool // so keep locks for long
 	turns  atomic.Int64
 	hands  []*hand
-	first  *period
+	busy   sync.WaitGroup  // hands that work
 	end    context.Context // ends when the worker is to end
-}
-
-// period is a time in which a worker works, and then rests.
-type period struct {
-	works context.Context
-	rest  context.CancelFunc
-	over  chan struct{} // closed when the next one begins, or the worker is to end
-	next  *period       // set before over is closed; nil: the worker is to end
-}
-
-func newPeriod() *period {
-	p := &period{over: make(chan struct{})}
-	p.works, p.rest = context.WithCancel(context.Background())
-	return p
 }
 
 // hand is a goroutine of a worker. It contends for one lock.
 type hand struct {
 	*worker
 	name    string // of the lock
-	acquire acquires
+	draw    draws
 	index   int // of the contenders of this worker
 	random  *rand.Rand
 	think   time.Duration // at most, between two turns
 	spree   bool          // it thinks after one of sixteen turns only
 	turn    int
-	parts   []part // of the hold, if it consists of several locks
+	periods chan context.Context // it works until each of these ends
 }
 
-func workerMain(name string, args []string) error {
-	var s settings
-	err := json.Unmarshal([]byte(args[0]), &s)
+func workerMain(text string) error {
+	end, stop := context.WithCancel(context.Background())
+	defer stop()
+	w := &worker{end: end}
+	err := json.Unmarshal([]byte(text), &w.settings)
+	if err == nil {
+		err = w.connect()
+	}
+	if err == nil {
+		err = w.sit()
+	}
 	if err != nil {
 		return err
 	}
-	end, stop := context.WithCancel(context.Background())
-	defer stop()
-	w := &worker{settings: s, first: newPeriod(), end: end}
-	w.first.rest()
-	if w.client, err = clients[name](w); err != nil {
-		return err
-	}
-	if err := w.sit(); err != nil {
-		return err
-	}
-	go w.orders(stop)
 	go w.tellLate()
-	var all sync.WaitGroup
-	for _, h := range w.hands {
-		all.Go(h.run)
-	}
+	w.follow()
+	stop()
 	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
-	<-end.Done()
+	go func() { w.busy.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(s.Timeout): // it may wait for a lock whose calls cannot be cancelled
+	case <-time.After(w.Timeout): // it may wait for a lock whose calls cannot be cancelled
 	}
-	return w.client.close()
+	_ = w.m.Close()
+	return nil
 }
 
-// sit makes the hands.
+// sit starts the hands.
 func (w *worker) sit() error {
 	for n, lock := range w.Paths {
-		contenders, err := w.client.contenders(lock)
+		name := path.Base(lock)
+		some, err := chosen(name)
 		if err != nil {
 			return err
 		}
-		for i, c := range contenders {
-			name := path.Base(lock)
+		draw, err := some[0].open(w, lock)
+		if err != nil {
+			return err
+		}
+		for i := range some[0].hands {
 			h := &hand{
-				worker: w, name: name, acquire: c, index: i,
+				worker: w, name: name, draw: draw, index: i, periods: make(chan context.Context, 1),
 				random: rand.New(rand.NewPCG(w.Seed, uint64(w.Worker)<<48|uint64(n)<<40|uint64(i)<<32|uint64(w.Life))),
-				think:  thinks(len(w.Paths)),
+				think:  time.Duration(len(w.Paths)-1) * 25 * time.Millisecond, // for the others, which the machine has to serve too
 			}
 			if name == keptName || name == keptRWName {
 				// For places to be used again, and to be kept for too long.
 				h.think, h.spree = w.Timeout, true
 			}
 			w.hands = append(w.hands, h)
+			go h.run()
 		}
 	}
 	return nil
 }
 
-// thinks says how long a hand leaves its lock alone between two turns: not at all if it is
-// alone, and for a moment if there are others that the machine has to serve too.
-func thinks(locks int) time.Duration { return time.Duration(locks-1) * 25 * time.Millisecond }
-
-// orders follows the orders on the standard input.
-func (w *worker) orders(stop context.CancelFunc) {
-	p := w.first
+// follow follows the orders on the standard input, to its end.
+func (w *worker) follow() {
+	rest := func() {}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch order := in.Text(); order {
-		case "rest":
-			p.rest()
 		case "work":
-			p.next = newPeriod()
-			close(p.over)
-			p = p.next
+			var works context.Context
+			works, rest = context.WithCancel(context.Background())
+			for _, h := range w.hands {
+				w.busy.Add(1)
+				h.periods <- works
+			}
+		case "rest":
+			rest()
+			go w.tellRest()
 		case "attack", "calm":
 			w.attack.Store(order == "attack")
-		case "count":
-			w.count()
 		}
 	}
-	p.rest()
-	stop()
-	close(p.over)
+	rest()
 }
 
-// count tells what this process has in use.
-func (w *worker) count() {
+// tellRest tells what this process has in use once all hands rest.
+func (w *worker) tellRest() {
+	w.busy.Wait()
 	runtime.GC()
 	runtime.GC() // for what the first has only finalized
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	files, _ := os.ReadDir("/proc/self/fd")
-	say(event{Worker: w.Worker, Life: w.Life, What: eventCount, Counts: &counts{runtime.NumGoroutine(), len(files), int(memory.HeapAlloc)}})
+	w.say(event{What: eventRest, Counts: &counts{runtime.NumGoroutine(), len(files), int(memory.HeapAlloc)}})
 }
 
 // tellLate writes down when goroutines of this process run late: then its heartbeats were late too.
@@ -200,29 +162,34 @@ func (w *worker) tellLate() {
 	for last := now(); w.end.Err() == nil; last = now() {
 		pause(w.end, every)
 		if at := now(); time.Duration(at-last) > every+notable {
-			say(event{Worker: w.Worker, Life: w.Life, What: eventLate, From: last + int64(every), To: at})
+			w.say(event{What: eventLate, From: last + int64(every), To: at})
 		}
+	}
+}
+
+// say tells the desk of an event, on the standard output.
+func (w *worker) say(e event) {
+	e.Worker, e.Life = w.Worker, w.Life
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = os.Stdout.Write(append(line, '\n'))
+	}
+	if err != nil { // a finding
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
 func (w *hand) run() {
-	for p := w.first; p != nil; p = p.next {
-		for p.works.Err() == nil {
-			w.take(p.works)
+	for works := range w.periods {
+		for works.Err() == nil {
+			w.take(works)
 			if w.think > 0 && (!w.spree || w.random.IntN(16) == 0) {
-				pause(p.works, time.Duration(w.random.Int64N(int64(w.think))))
+				pause(works, time.Duration(w.random.Int64N(int64(w.think))))
 			}
 		}
-		w.turn = 0
-		w.note(event{What: eventRest})
-		<-p.over
+		w.busy.Done()
 	}
-}
-
-// fatal ends the process, which is a finding.
-func fatal(err error) {
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
 }
 
 // patience draws how long to wait for the lock: often long enough, sometimes hardly at all.
@@ -239,15 +206,10 @@ func (w *hand) take(rest context.Context) {
 	ctx, cancel := context.WithTimeout(rest, w.patience())
 	defer cancel()
 	from := now()
-	h, err := w.acquire(ctx)
+	h, err := w.draw(w.random)(ctx)
 	if err != nil {
 		w.note(event{What: eventMissed, From: from, Error: err.Error()})
 		return
-	}
-	w.parts = h.parts
-	defer func() { w.parts = nil }()
-	for i := range w.parts {
-		w.parts[i].turn = int(w.turns.Add(1))
 	}
 	w.note(event{What: eventGot, From: from, claim: h.claim})
 	w.work(h)
@@ -305,19 +267,8 @@ func (w *hand) nap(h *hold) bool {
 
 // note completes an event whose call has just returned.
 func (w *hand) note(e event) {
-	e.Lock, e.Hand, e.Worker, e.Life, e.Turn, e.To = w.name, w.index, w.Worker, w.Life, w.turn, now()
-	say(e)
-	for _, p := range w.parts {
-		switch e.What {
-		case eventGot, eventLook, eventFree:
-		case eventToken:
-			e.Token = p.token
-		default:
-			continue // of the whole alone
-		}
-		e.Lock, e.Hand, e.Turn, e.claim = p.lock, -1, p.turn, p.claim
-		say(e)
-	}
+	e.Lock, e.Hand, e.Turn, e.To = w.name, w.index, w.turn, now()
+	w.say(e)
 }
 
 func (w *hand) look(h *hold) bool {
@@ -333,8 +284,6 @@ func text(err error) string {
 	}
 	return err.Error()
 }
-
-var errNoToken = errors.New("no node of this hold is there")
 
 // pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
