@@ -80,13 +80,13 @@ func TestContenders(t *testing.T) {
 				t.Errorf("contender %d is %+v (%s)", i, c, c.Data)
 			}
 		}
-		second.gives()
+		second.Gives()
 		leave[l.Path()] = func() { w.release(l) }
 		got, err = q.Contenders(w.Context(), mutex)
 		if err != nil || len(got) != 1 || !got[0].Holder {
 			t.Errorf("%+v, %v: want one contender, which holds", got, err)
 		}
-		w.release(third.get())
+		w.release(third.Get())
 
 		lease := w.take(w.queue(), queue.Request{Kind: limited("1")})
 		leave[dir] = func() {
@@ -176,7 +176,7 @@ func TestFurtherPrefixes(t *testing.T) {
 		waits := w.begin(q, r)
 		waits.Waits("one of theirs holds")
 		w.Remove(theirs)
-		if l := waits.get(); !strings.Contains(l.Path(), "-"+queue.PrefixLock) {
+		if l := waits.Get(); !strings.Contains(l.Path(), "-"+queue.PrefixLock) {
 			t.Errorf("our node is %s", l.Path())
 		}
 	})
@@ -227,7 +227,7 @@ func TestObserve(t *testing.T) {
 		w.release(one)
 		w.Pass(time.Second)
 		want("the next", "two")
-		w.release(two.get())
+		w.release(two.Get())
 		w.Pass(time.Second)
 		want("nobody", "")
 		cancel()

@@ -78,36 +78,9 @@ func (w world) token(l *queue.Lease) (token int64) {
 	return token
 }
 
-// call is an Acquire that is under way.
-type call struct {
-	*bubble.Call
-	w      world
-	cancel context.CancelFunc
-	lease  *queue.Lease
-}
-
 // begin begins an Acquire, and returns when that can do nothing but wait.
-func (w world) begin(q *queue.Queue, r queue.Request) *call {
-	ctx, cancel := context.WithCancel(w.Context())
-	c := &call{w: w, cancel: cancel}
-	c.Call = w.Go(func() (err error) {
-		c.lease, err = q.Acquire(ctx, r)
-		return err
-	})
-	return c
-}
-
-func (c *call) get() *queue.Lease {
-	c.w.T.Helper()
-	c.w.Must(c.Err())
-	return c.lease
-}
-
-// gives wants the call to give up when its context ends.
-func (c *call) gives() {
-	c.w.T.Helper()
-	c.cancel()
-	c.w.Want("a cancelled call", c.Err(), context.Canceled)
+func (w world) begin(q *queue.Queue, r queue.Request) *bubble.Pending[*queue.Lease] {
+	return bubble.Begin(w.World, func(ctx context.Context) (*queue.Lease, error) { return q.Acquire(ctx, r) })
 }
 
 // nodes wants so many of them.
@@ -137,11 +110,8 @@ func (w world) sent(what string, want map[zktest.Op]int) {
 // noWatch wants no watch on the server.
 func (w world) noWatch() {
 	w.T.Helper()
-	w.Pass(0)
-	metrics, err := w.Metrics()
-	w.Must(err)
-	if n := metrics["zk_watch_count"]; n != "0" {
-		w.Errorf("%s watches are left", n)
+	if n := w.Watches(); n != 0 {
+		w.Errorf("%d watches are left", n)
 	}
 }
 

@@ -174,7 +174,7 @@ func TestTokenGrows(t *testing.T) {
 			}
 			second := w.begin(b, ask)
 			grown(first)
-			grown(second.get())
+			grown(second.Get())
 			w.Pass(time.Second)
 			w.Remove(dir)
 		}
@@ -228,7 +228,7 @@ func TestGrantAsksTheClock(t *testing.T) {
 func TestWhoGivesUpLeavesNothing(t *testing.T) {
 	run(t, func(w world) {
 		w.acquire(w.queue())
-		w.begin(w.queue(), ask).gives()
+		w.begin(w.queue(), ask).Gives()
 		w.nodes("beside the holder", 1)
 	})
 }
@@ -321,7 +321,7 @@ func TestRevokedBeforeACutGrant(t *testing.T) {
 		read := w.CutBefore(zktest.On(zktest.OpGetData, node))
 		listing.Release()
 		w.Await(read.Hit())
-		if !waits.get().IsRevoked() {
+		if !waits.Get().IsRevoked() {
 			t.Error("the lease does not know of the request")
 		}
 	})
@@ -355,7 +355,7 @@ func TestBesideToken(t *testing.T) {
 				t.Errorf("token %d, want %d", got, of)
 			}
 			w.release(reader)
-			if after := w.token(next.get()); after <= of {
+			if after := w.token(next.Get()); after <= of {
 				t.Errorf("token %d, want more than %d", after, of)
 			}
 		})

@@ -111,9 +111,9 @@ func TestOrphanIsNamed(t *testing.T) {
 		first := w.begin(q, ask)
 		warned(1)
 		second := w.begin(q, ask)
-		first.gives() // so that the second watches the node
+		first.Gives() // so that the second watches the node
 		w.Remove(node)
-		w.release(second.get())
+		w.release(second.Get())
 		warned(1)
 		w.Make(node, "") // another node of the same name
 		w.begin(q, ask)
@@ -147,7 +147,7 @@ func TestNoAuthToRelease(t *testing.T) {
 		next.Waits("the node is still there")
 		_, err = admin.SetACL(dir, zk.WorldACL(zk.PermAll), -1)
 		w.Must(err)
-		w.release(next.get())
+		w.release(next.Get())
 		w.Pass(time.Second)
 		refused, removed := len(log.with("refuses to remove")), len(log.with("removed a node that it had refused"))
 		if refused != 1 || removed != 1 {

@@ -91,7 +91,7 @@ func TestTrace(t *testing.T) {
 			l := w.acquire(other)
 			c := w.begin(q, ask)
 			w.release(l)
-			w.release(c.get())
+			w.release(c.Get())
 		}, append([]string{
 			"acquire mutex " + dir + " try=false", "watch " + first + " by caller", "watched <nil> by caller",
 			"hold mutex " + second + " by caller", acquired(nil, 1, 1),
@@ -106,7 +106,7 @@ func TestTrace(t *testing.T) {
 			c := w.begin(q, ask)
 			w.Remove(w.Nodes(dir)[1])
 			w.release(l)
-			w.release(c.get())
+			w.release(c.Get())
 		}, append([]string{
 			"acquire mutex " + dir + " try=false", "watch " + first + " by caller", "watched its node was deleted by caller",
 			"again 1 its node was deleted by caller", "watch " + first + " by caller", "watched <nil> by caller",
@@ -129,7 +129,7 @@ func TestTrace(t *testing.T) {
 			w.release(old)
 			c.Waits("one reads")
 			w.release(young)
-			w.release(c.get())
+			w.release(c.Get())
 		}, append([]string{
 			"acquire write " + dir + " try=false", "watch __READ__0000000000 by caller", "watched <nil> by caller",
 			"watch __READ__0000000001 by caller", "watched <nil> by caller",
@@ -141,7 +141,7 @@ func TestTrace(t *testing.T) {
 			w.release(young)
 			c.Waits("one reads")
 			w.release(old)
-			w.release(c.get())
+			w.release(c.Get())
 		}, append([]string{
 			"acquire write " + dir + " try=false", "watch __READ__0000000000 by caller", "watched <nil> by caller",
 			"hold write __WRIT__0000000002 by caller", acquired(nil, 2, 1),
@@ -150,10 +150,10 @@ func TestTrace(t *testing.T) {
 			l := w.acquire(other)
 			next, c := w.begin(other, ask), w.begin(q, ask)
 			w.release(l)
-			l = next.get()
+			l = next.Get()
 			c.Waits("the next holds")
 			w.release(l)
-			w.release(c.get())
+			w.release(c.Get())
 		}, append([]string{
 			"acquire mutex " + dir + " try=false", "watch " + first + " by caller", "watched <nil> by caller",
 			"watch " + second + " by caller", "watched <nil> by caller", "hold mutex " + third + " by caller", acquired(nil, 2, 1),

@@ -42,7 +42,7 @@ func TestRequestsOfAWait(t *testing.T) {
 			w.Pass(wait)
 			nodes := w.Nodes(dir)
 			w.release(held)
-			l := c.get()
+			l := c.Get()
 			w.token(l)
 			w.release(l)
 			w.sent(wait.String(), map[zktest.Op]int{
@@ -129,7 +129,7 @@ func TestDeletedBeforeWatched(t *testing.T) {
 				held := w.held()
 				waits := w.begin(q, ask)
 				w.release(held)
-				l = waits.get()
+				l = waits.Get()
 			} else {
 				l = w.acquire(q)
 			}
@@ -193,7 +193,7 @@ func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 		known("written")
 		w.release(held)
 		known("written")
-		c.get()
+		c.Get()
 		if len(seen) != 2 {
 			t.Errorf("the hook is called %d times, want 2", len(seen))
 		}
@@ -212,7 +212,7 @@ func TestTouchedNodes(t *testing.T) {
 			w.Pass(100 * time.Millisecond)
 		}
 		var l *queue.Lease
-		if d := bubble.Took(func() { w.release(held); l = c.get() }); d > 0 {
+		if d := bubble.Took(func() { w.release(held); l = c.Get() }); d > 0 {
 			t.Errorf("the waiter gets the lock after %v", d)
 		}
 		c = w.begin(w.queue(), ask)
@@ -225,7 +225,7 @@ func TestTouchedNodes(t *testing.T) {
 		w.release(l)
 		c.Waits("its node is gone")
 		watches.Release()
-		if c.get().Path() == own {
+		if c.Get().Path() == own {
 			t.Errorf("it holds by %s, which is gone", own)
 		}
 	})
@@ -294,7 +294,7 @@ func TestWakeUpLost(t *testing.T) {
 			c := w.begin(q, ask)
 			took := bubble.Took(func() {
 				lose(w, w.of(q, zktest.OpNotification), func() { w.Remove(holder.Path()) })
-				c.get()
+				c.Get()
 			})
 			if took > 5*time.Second || w.Session(q.Manager()) != before {
 				t.Errorf("%s: after %v, in the same session: %v", what, took, w.Session(q.Manager()) == before)
@@ -340,7 +340,7 @@ func TestLostWakeUpCostsATimeout(t *testing.T) {
 		})), ask)
 		began := time.Now()
 		w.release(l)
-		c.get()
+		c.Get()
 		if took := time.Since(began); took < time.Second || took > bubble.Timeout+time.Second {
 			t.Errorf("after %v, want a session timeout", took)
 		}
@@ -360,7 +360,7 @@ func TestCancelledLeaveNoWatch(t *testing.T) {
 		held := w.HoldReply(zktest.On(zktest.OpGetData, ahead[0]))
 		w.Remove(ahead[2])
 		w.Await(held.Hit()) // it watches the first too
-		c.gives()
+		c.Gives()
 		held.Release()
 		w.noWatch()
 	})
@@ -373,7 +373,7 @@ func TestCancelledLeaveNoWatch(t *testing.T) {
 		for _, node := range ahead[1:] { // it lists again
 			w.Remove(node)
 		}
-		c.gives()
+		c.Gives()
 		w.noWatch()
 	})
 	run(t, func(w world) {

@@ -72,13 +72,13 @@ func TestCuratorNodes(t *testing.T) {
 		}
 		w.busy(s, 1)
 		for i, at := range []int{1, 0} { // among the locks, and among the leases; the last call is there then
-			calls[at].cancel()
+			calls[at].Cancel()
 			w.Want("a cancelled call", calls[at].Err(), context.Canceled)
 			w.atCurators(3, 2-i)
 		}
 		calls[2].Waits("two are held of two")
 		w.release(held[1])
-		l := calls[2].get()
+		l := calls[2].Get()
 		w.atCurators(2, 0)
 		w.release(held[0], l)
 		w.atCurators(0, 0)
@@ -111,12 +111,12 @@ func TestCuratorGatePending(t *testing.T) {
 		c := w.begin(w.sem(1, curators), 1)
 		w.Await(held.Hit())
 		c.Waits("the server has not answered")
-		c.cancel()
+		c.Cancel()
 		err := c.Err()
 		held.Release()
 		if err == nil {
 			w.atCurators(1, 0)
-			w.release(c.lease)
+			w.release(c.Got)
 		} else {
 			w.Want("Acquire", err, context.Canceled)
 		}
@@ -203,7 +203,7 @@ func TestLayoutsMeet(t *testing.T) {
 								_ = w.DeleteNode(node) // if it is there, and empty
 							}
 						}
-						l := w.layout(w.Connect(), curatorsFirst)().get()
+						l := w.layout(w.Connect(), curatorsFirst)().Get()
 						reap()
 						second := w.sem(1)
 						if !curatorsFirst {
@@ -286,7 +286,7 @@ func TestLayoutsMeetOnTheWay(t *testing.T) {
 			held.Release()
 			calls := []*call{first, second}
 			w.Want(name+": who sees the other", calls[c.sees].Err(), queue.ErrConflict)
-			in := calls[1-c.sees].get()
+			in := calls[1-c.sees].Get()
 			w.Must(in.Err())
 			if all := w.all(); !slices.Equal(all, []string{in.Path()}) {
 				t.Errorf("%s: contenders %q, want %s alone", name, all, in.Path())

@@ -55,29 +55,11 @@ func (w world) says(err, target error, words ...string) {
 }
 
 // call is an AcquireN under way.
-type call struct {
-	*bubble.Call
-	w      world
-	cancel context.CancelFunc
-	lease  *queue.Lease
-}
+type call = bubble.Pending[*queue.Lease]
 
 // begin begins an AcquireN, and returns when it can do nothing but wait.
 func (w world) begin(s *semaphore.Semaphore, n int) *call {
-	ctx, cancel := context.WithCancel(w.Context())
-	c := &call{w: w, cancel: cancel}
-	c.Call = w.Go(func() (err error) {
-		c.lease, err = s.AcquireN(ctx, n)
-		return err
-	})
-	return c
-}
-
-// get waits for the call and returns its lease.
-func (c *call) get() *queue.Lease {
-	c.w.T.Helper()
-	c.w.Must(c.Err())
-	return c.lease
+	return bubble.Begin(w.World, func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, n) })
 }
 
 // take acquires n leases, which must be free.

@@ -229,7 +229,7 @@ func TestDataOfTheDirectory(t *testing.T) {
 				t.Errorf("%s: contenders %+v, %v", data, all, err)
 			}
 			w.release(l)
-			w.release(waits.get())
+			w.release(waits.Get())
 			if whose == foreign {
 				w.Want("Resize to more", s.Resize(w.Context(), 5), queue.ErrConflict)
 				w.Want("Resize to fewer", s.Resize(w.Context(), 1), queue.ErrConflict)
@@ -269,7 +269,7 @@ func TestWeights(t *testing.T) {
 		waiter := w.begin(theirs, 4)
 		try(1, false) // behind one that waits
 		w.Must(theirs.Resize(w.Context(), 8))
-		waiter.get()
+		waiter.Get()
 		try(1, true)
 		try(2, false)
 		w.Must(theirs.Resize(w.Context(), 7))
@@ -277,7 +277,7 @@ func TestWeights(t *testing.T) {
 		w.release(three)
 		try(3, true)
 		try(4, false)
-		w.release(waiter.lease)
+		w.release(waiter.Got)
 	})
 }
 
@@ -347,7 +347,7 @@ func TestWrites(t *testing.T) {
 			once("waited for", c.each, func() *queue.Lease {
 				waits := w.begin(s, 1)
 				w.release(held[0])
-				return waits.get()
+				return waits.Get()
 			})
 		})
 	}

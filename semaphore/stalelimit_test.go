@@ -65,7 +65,7 @@ func TestStaleLimitInAListing(t *testing.T) {
 		list.Release()
 		x.Waits("one is held of one")
 		w.release(h)
-		w.release(x.get())
+		w.release(x.Get())
 	})
 }
 
@@ -85,7 +85,7 @@ func TestStaleLimitInAWait(t *testing.T) {
 			t.Error("X has not listed again")
 		}
 		w.release(h)
-		w.release(x.get())
+		w.release(x.Get())
 	})
 }
 

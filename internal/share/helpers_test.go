@@ -135,45 +135,18 @@ func (p *process) kept() *queue.Lease {
 	return l
 }
 
-// waits is an acquisition that is under way.
-type waits struct {
-	*bubble.Call
-	w      world
-	cancel context.CancelFunc
-	got    *queue.Lease
-}
-
 // begin begins an acquisition, and returns when that can do nothing but wait.
-func (w world) begin(acquire func(context.Context) (*queue.Lease, error)) *waits {
-	ctx, cancel := context.WithCancel(w.Context())
-	c := &waits{w: w, cancel: cancel}
-	c.Call = w.Go(func() (err error) {
-		c.got, err = acquire(ctx)
-		return err
-	})
-	return c
+func (w world) begin(acquire func(context.Context) (*queue.Lease, error)) *bubble.Pending[*queue.Lease] {
+	return bubble.Begin(w.World, acquire)
 }
 
-func (p *process) begin() *waits {
+func (p *process) begin() *bubble.Pending[*queue.Lease] {
 	return p.w.begin(func(ctx context.Context) (*queue.Lease, error) { return p.Acquire(ctx, false) })
 }
 
 // beginIn begins an acquisition of a queue, as another process does.
-func (w world) beginIn(q *queue.Queue, r queue.Request) *waits {
+func (w world) beginIn(q *queue.Queue, r queue.Request) *bubble.Pending[*queue.Lease] {
 	return w.begin(func(ctx context.Context) (*queue.Lease, error) { return q.Acquire(ctx, r) })
-}
-
-func (c *waits) lease() *queue.Lease {
-	c.w.T.Helper()
-	c.w.Must(c.Err())
-	return c.got
-}
-
-// gives wants the acquisition to give up when its context ends.
-func (c *waits) gives() {
-	c.w.T.Helper()
-	c.cancel()
-	c.w.Want("a cancelled call", c.Err(), context.Canceled)
 }
 
 func (w world) giveBack(l *queue.Lease) {

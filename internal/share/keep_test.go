@@ -30,7 +30,7 @@ func TestKeepNewcomer(t *testing.T) {
 						t.Error("no news of the newcomer")
 					}
 					w.giveBack(l)
-					w.giveBack(newcomer.lease())
+					w.giveBack(newcomer.Get())
 				}
 				p.is(idle)
 				w.nodes(0)
@@ -65,14 +65,14 @@ func TestKeepNothing(t *testing.T) {
 		w.Await(listing.Hit())
 		theirs := other.begin()
 		listing.Release()
-		l := mine.lease()
+		l := mine.Get()
 		if p.present().disturbed != nil {
 			t.Error("nobody was seen to wait")
 		}
 		w.giveBack(l)
 		second := p.begin()
-		w.giveBack(theirs.lease())
-		w.giveBack(second.lease())
+		w.giveBack(theirs.Get())
+		w.giveBack(second.Get())
 		p.is(idle)
 		w.nodes(0)
 		one := w.keeps(session.WithNodeLimits(1, 1<<20))
@@ -200,7 +200,7 @@ func TestNothingLostGoesOn(t *testing.T) {
 			w.token(l) // the watch is set
 			lost, waiter := p.present(), p.begin()
 			if !waits {
-				waiter.gives()
+				waiter.Gives()
 			}
 			p.mu.Lock()
 			w.Must(w.DeleteNode(l.Path()))
@@ -211,7 +211,7 @@ func TestNothingLostGoesOn(t *testing.T) {
 				t.Errorf("waits %v: the turn goes on", waits)
 			}
 			if waits {
-				w.unwanted(waiter.lease())
+				w.unwanted(waiter.Get())
 			}
 			p.is(idle)
 		})
@@ -323,7 +323,7 @@ func TestWhenIdle(t *testing.T) {
 		becomesIdle("a kept turn", byTime)
 		other := w.hands(1)
 		theirs, mine := other.hold(), p.begin()
-		becomesIdle("a call that has ended", mine.gives)
+		becomesIdle("a call that has ended", mine.Gives)
 		w.giveBack(theirs)
 		w.nodes(0)
 		w.giveBack(p.hold())

@@ -53,10 +53,10 @@ func TestReadersDoNotJoinBeforeWriter(t *testing.T) {
 		late.Waits("a writer is ahead")
 		written.Waits("one reads")
 		w.giveBack(two)
-		l := written.lease()
+		l := written.Get()
 		late.Waits("a writer holds")
 		w.giveBack(l)
-		w.giveBack(late.lease())
+		w.giveBack(late.Get())
 	})
 }
 
@@ -67,7 +67,7 @@ func TestReadersDoNotJoinBeforeWriter(t *testing.T) {
 func TestReadersLook(t *testing.T) {
 	run(t, func(w world) {
 		p, q := w.readers(), w.queue(w.Connect(), dir)
-		read := func() *queue.Lease { return w.beginIn(q, reader).lease() }
+		read := func() *queue.Lease { return w.beginIn(q, reader).Get() }
 		mine := p.kept()
 		w.ResetRequests()
 		w.giveBack(read())
@@ -80,7 +80,7 @@ func TestReadersLook(t *testing.T) {
 		} else {
 			w.giveBack(l)
 		}
-		w.giveBack(w.beginIn(q, writer).lease())
+		w.giveBack(w.beginIn(q, writer).Get())
 		p.is(idle)
 
 		p.kept()
@@ -147,10 +147,10 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 					c.before(w, p, mine)
 				}
 				list := w.HoldRequest(p.of(zktest.OpGetChildren2))
-				w.giveBack(w.beginIn(q, reader).lease())
+				w.giveBack(w.beginIn(q, reader).Get())
 				w.Await(list.Hit())
 				late, gone := p.begin(), p.begin()
-				gone.cancel()
+				gone.Cancel()
 				var wait *queue.WaitError
 				if err := gone.Err(); errors.As(err, &wait) && wait.Ahead.Own {
 					t.Errorf("it says that its process is in the way: %v", err)
@@ -161,8 +161,8 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 				list.Release()
 				if c.waits {
 					late.Waits("a writer is ahead")
-					late.gives()
-				} else if l := late.lease(); (l.Path() == mine.Path()) != c.shares {
+					late.Gives()
+				} else if l := late.Get(); (l.Path() == mine.Path()) != c.shares {
 					t.Errorf("%s, and %s before", l.Path(), mine.Path())
 				}
 			})
@@ -175,12 +175,12 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 func TestReadersWaitTogether(t *testing.T) {
 	run(t, func(w world) {
 		p := w.readers()
-		l := w.beginIn(w.queue(w.Connect(), dir), writer).lease()
+		l := w.beginIn(w.queue(w.Connect(), dir), writer).Get()
 		one, two, three := p.begin(), p.begin(), p.begin()
 		w.nodes(2)
-		two.gives()
+		two.Gives()
 		w.giveBack(l)
-		a, b := one.lease(), three.lease()
+		a, b := one.Get(), three.Get()
 		if a.Path() != b.Path() {
 			t.Errorf("%s and %s", a.Path(), b.Path())
 		}

@@ -23,7 +23,7 @@ func TestBound(t *testing.T) {
 		second, third, other := p.begin(), p.begin(), q.begin()
 		w.nodes(2)
 		w.giveBack(first)
-		l := second.lease()
+		l := second.Get()
 		mine := w.token(l) // a lease that was released may not know it
 		w.ResetRequests()
 		answer := w.HoldReply(p.of(zktest.OpDelete))
@@ -41,15 +41,15 @@ func TestBound(t *testing.T) {
 		}
 		answer.Release()
 		w.Must(released.Wait(w.Context()))
-		o := other.lease()
+		o := other.Get()
 		w.nodes(2)
 		third.Waits("another process holds")
 		b := w.token(o)
 		w.giveBack(o)
-		if c := w.token(third.lease()); mine >= b || b >= c {
+		if c := w.token(third.Get()); mine >= b || b >= c {
 			t.Errorf("tokens %d, %d, %d", mine, b, c)
 		}
-		w.giveBack(third.got)
+		w.giveBack(third.Got)
 		w.nodes(0)
 	})
 }
@@ -77,18 +77,18 @@ func TestTry(t *testing.T) {
 			tried := w.begin(try)
 			p.is(trying)
 			next := p.begin()
-			p.begin().gives()
+			p.begin().Gives()
 			listing.Release()
 			if taken {
 				w.Want("TryAcquire", tried.Err(), queue.ErrBusy)
 				w.giveBack(o)
 			} else {
-				w.giveBack(tried.lease())
+				w.giveBack(tried.Get())
 			}
-			if same := next.lease().Path() == path.Join(dir, path.Base(pathOf(tried.got))); same == taken {
+			if same := next.Get().Path() == path.Join(dir, path.Base(pathOf(tried.Got))); same == taken {
 				t.Errorf("taken %v: handed on %v", taken, same)
 			}
-			w.giveBack(next.got)
+			w.giveBack(next.Got)
 		}
 		w.nodes(0)
 	})
@@ -129,7 +129,7 @@ func TestWhyItWaited(t *testing.T) {
 		fails(other, "not connected")
 		w.Refuse(false)
 		w.giveBack(l)
-		w.giveBack(first.lease())
+		w.giveBack(first.Get())
 	})
 }
 
@@ -155,17 +155,17 @@ func TestCalledBack(t *testing.T) {
 				w.giveBack(h)
 				w.Must(<-ended)
 			}
-			first.cancel()
+			first.Cancel()
 			w.Pass(0)
 			second := p.begin()
 			close(proceed)
-			first.gives()
+			first.Gives()
 			if !granted {
 				second.Waits("another process holds")
 				w.nodes(2)
 				w.giveBack(h)
 			}
-			w.giveBack(second.lease())
+			w.giveBack(second.Get())
 			w.giveBack(p.hold())
 			w.nodes(0)
 		})
@@ -186,8 +186,8 @@ func TestCalledBackInAHook(t *testing.T) {
 			},
 		}))
 		first, second := p.begin(), p.begin()
-		first.gives()
-		if took := bubble.Took(second.gives); took > soon {
+		first.Gives()
+		if took := bubble.Took(second.Gives); took > soon {
 			t.Errorf("a call waits for another caller's hook for %v after its context has ended", took)
 		}
 		close(goOn)
@@ -203,7 +203,7 @@ func TestAtLimitOfNodes(t *testing.T) {
 			first := p.hold()
 			second, third := p.begin(), p.begin()
 			w.giveBack(first)
-			l := second.lease()
+			l := second.Get()
 			w.token(l)
 			if deleted {
 				w.Remove(l.Path())
@@ -211,7 +211,7 @@ func TestAtLimitOfNodes(t *testing.T) {
 			} else {
 				w.giveBack(l)
 			}
-			w.giveBack(third.lease())
+			w.giveBack(third.Get())
 			w.nodes(0)
 		})
 	}
@@ -223,18 +223,18 @@ func TestAtLimitOfNodes(t *testing.T) {
 				one := p.hold()
 				two, three := p.begin(), p.begin()
 				w.giveBack(one)
-				l := two.lease()
+				l := two.Get()
 				four := p.begin()
 				removal := l.StartRelease(w.Context(), true)
-				three.cancel()
+				three.Cancel()
 				if err := three.Err(); err == nil {
-					w.giveBack(three.got)
+					w.giveBack(three.Got)
 				} else {
 					w.Want("the cancelled call", err, context.Canceled)
 				}
 				five := p.begin()
-				w.giveBack(four.lease())
-				w.giveBack(five.lease())
+				w.giveBack(four.Get())
+				w.giveBack(five.Get())
 				w.Must(removal.Wait(w.Context()))
 			}
 			w.Delay(0)
@@ -281,7 +281,7 @@ func TestRevokedIsLast(t *testing.T) {
 				o := other.hold()
 				first := p.begin()
 				w.giveBack(o)
-				l = first.lease()
+				l = first.Get()
 			} else { // the data that comes with the watch asks already
 				watch := w.HoldRequest(p.of(zktest.OpGetData))
 				l = p.hold()
@@ -301,7 +301,7 @@ func TestRevokedIsLast(t *testing.T) {
 				t.Error("the holder knows of the request, and the turn can be handed over")
 			}
 			w.giveBack(l)
-			if next.lease().Path() == l.Path() {
+			if next.Get().Path() == l.Path() {
 				t.Error("handed over")
 			}
 		})

@@ -25,7 +25,7 @@ func takeAndRelease(w *world) {
 	}
 	for _, way := range p.ways() {
 		h := p.take(way)
-		w.want("while it is held", h.err(), nil)
+		w.Want("while it is held", h.err(), nil)
 		if h.done != nil {
 			select {
 			case <-h.done:
@@ -37,17 +37,17 @@ func takeAndRelease(w *world) {
 			w.Errorf("%s: %d nodes, want %d", way.name, n, w.subject.Nodes)
 		}
 		c := rival.waits(w.Context(), rival.ways()[0])[0]
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if _, err, returned := c.now(); returned {
 			w.Fatalf("%s: a rival's acquisition returns %v", way.name, err)
 		}
-		w.want("release", h.end(), nil)
+		w.Want("release", h.end(), nil)
 		if h.err() == nil {
 			w.Errorf("%s: held after its release", way.name)
 		}
 		h, err := c.wait()
-		w.must("the rival's acquisition", err)
-		w.want("the rival's release", h.end(), nil)
+		w.Must(err)
+		w.Want("the rival's release", h.end(), nil)
 	}
 	w.gone("in the end", 0)
 }
@@ -58,22 +58,22 @@ func contextBoundsWait(w *world) {
 	for _, way := range p.ways() {
 		ctx, cancel := context.WithCancelCause(w.Context())
 		h, err := way.take(ctx)
-		w.must(way.name, err)
+		w.Must(err)
 		why := errors.New("the reason of the caller")
 		cancel(why)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if n := len(w.nodes()); n != w.subject.Nodes {
 			w.Errorf("%s: %d nodes, want %d", way.name, n, w.subject.Nodes)
 		}
 		var want error
 		if h.finish == nil {
-			w.want(way.name+" after its context has ended", h.err(), nil)
+			w.Want(way.name+" after its context has ended", h.err(), nil)
 		} else {
-			w.want("cause of the end of the function's context", context.Cause(h.ctx), why)
+			w.Want("cause of the end of the function's context", context.Cause(h.ctx), why)
 			want = h.ctx.Err()
 			h.finish <- want
 		}
-		w.want("release", h.end(), want)
+		w.Want("release", h.end(), want)
 		if n := len(w.nodes()); n != 0 && !w.subject.Async && !w.subject.KeepsPlace {
 			w.Errorf("%s: %d nodes when the release has returned", way.name, n)
 		}
@@ -92,8 +92,8 @@ func busyTries(w *world) {
 		}
 		start, written := time.Now(), p.writes()
 		_, err := way.take(w.Context())
-		w.want(way.name, err, queue.ErrBusy)
-		if d := time.Since(start); d > 250*time.Millisecond && w.server != nil {
+		w.Want(way.name, err, queue.ErrBusy)
+		if d := time.Since(start); d > 250*time.Millisecond {
 			w.Errorf("%s takes %v to say that the lock is busy", way.name, d)
 		}
 		w.gone(way.name, nodes)
@@ -108,11 +108,8 @@ func busyTries(w *world) {
 
 // writes returns how many nodes the process has made so far, or has tried to.
 func (p *process) writes() int {
-	if p.server == nil {
-		return 0
-	}
 	mine, creates := of(p.session()), zktest.Any(zktest.OpCreate, zktest.OpCreate2, zktest.OpMulti)
-	return p.server.Count(func(r zktest.Request) bool { return mine(r) && creates(r) })
+	return p.Count(func(r zktest.Request) bool { return mine(r) && creates(r) })
 }
 
 // Of many processes that try at the same time, some get the lock, and no more than can hold it. The others leave nothing.
@@ -133,7 +130,7 @@ func manyTries(w *world) {
 		if h, err := c.wait(); err == nil {
 			winners = append(winners, h)
 		} else {
-			w.want("a try that loses", err, queue.ErrBusy)
+			w.Want("a try that loses", err, queue.ErrBusy)
 		}
 	}
 	if n, most := len(winners), w.subject.Holders; n == 0 && w.subject.Nodes == 1 || most > 0 && n > most {
@@ -141,7 +138,7 @@ func manyTries(w *world) {
 	}
 	w.gone("beside the winners", len(winners)*w.subject.Nodes)
 	for _, h := range winners {
-		w.want("release", h.end(), nil)
+		w.Want("release", h.end(), nil)
 	}
 	w.usable(processes...)
 }
@@ -170,6 +167,6 @@ func panicking(w *world) {
 		})
 	}()
 	<-ended
-	w.want("Do", p.lock.Do(w.Context(), func(context.Context) error { return failure }), failure)
+	w.Want("Do", p.lock.Do(w.Context(), func(context.Context) error { return failure }), failure)
 	w.usable(p, w.rival())
 }

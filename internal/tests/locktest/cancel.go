@@ -14,16 +14,14 @@ import (
 // A call whose context ends while a request or its answer is on the way, or was lost with the connection, returns at once
 // and leaves nothing behind. The lock is free at first, or a rival holds it until the call can do nothing but wait.
 func cancelAtEachRequest(t *testing.T, s Subject) {
-	for _, c := range calls(t, s) {
-		for _, busy := range []bool{false, true} {
-			t.Run(c.label(busy), func(t *testing.T) {
-				walk(t, s, append(held, cut...), func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, busy, false, arm) })
-			})
-		}
-		t.Run(c.name+" and a break after that", func(t *testing.T) {
-			walk(t, s, held[1:], func(w *world, arm func(*process) *zktest.Fault) { cancelOne(w, c, false, true, arm) })
+	for _, busy := range []bool{false, true} {
+		walk(t, s, busy, append(held, cut...), func(w *world, c call, arm func(*process) *zktest.Fault) {
+			cancelOne(w, c, busy, false, arm)
 		})
 	}
+	t.Run("and a break after that", func(t *testing.T) {
+		walk(t, s, false, held[1:], func(w *world, c call, arm func(*process) *zktest.Fault) { cancelOne(w, c, false, true, arm) })
+	})
 }
 
 // cancelOne cancels a call when its fault has struck. The connection breaks after that if breaks is true, before the answer
@@ -56,17 +54,17 @@ func cancelOne(w *world, c call, busy, breaks bool, arm func(*process) *zktest.F
 			w.Error("took the lock when its context had ended")
 		case c.try && busy && errors.Is(err, queue.ErrBusy): // it knew that before
 		default:
-			w.want("the cancelled call", err, context.Canceled)
+			w.Want("the cancelled call", err, context.Canceled)
 		}
 	} else if err != nil && !(busy && c.try) {
 		w.Errorf("returned %v before its context has ended", err)
 	}
 	if breaks {
-		w.server.Disconnect()
+		w.Disconnect()
 	}
 	fault.Release()
 	if h != nil {
-		w.want("release", h.end(), nil)
+		w.Want("release", h.end(), nil)
 	}
 	release()
 	w.gone("after a cancelled call", 0)
@@ -84,7 +82,7 @@ func cancelAtGrant(w *world) {
 			go cancel()
 			release()
 			if h, err := c.wait(); err != nil {
-				w.want(way.name, err, context.Canceled)
+				w.Want(way.name, err, context.Canceled)
 			} else {
 				_ = h.end() // which is the error of the function for a Do
 			}
@@ -99,14 +97,14 @@ func endedContext(w *world) {
 	p := w.process()
 	ended, cancel := context.WithCancel(w.Context())
 	cancel()
-	w.server.ResetRequests()
+	w.ResetRequests()
 	for _, way := range p.ways() {
 		_, err := way.take(ended)
-		w.want(way.name, err, context.Canceled)
+		w.Want(way.name, err, context.Canceled)
 	}
 	synctest.Wait()
-	if n := w.server.Count(of(p.session())); n != 0 {
-		w.Errorf("%d requests of calls whose context had ended: %v", n, w.server.Requests())
+	if n := w.Count(of(p.session())); n != 0 {
+		w.Errorf("%d requests of calls whose context had ended: %v", n, w.Requests())
 	}
 	p.notHeld()
 }
@@ -124,7 +122,7 @@ func maxWait(w *world) {
 		w.Helper()
 		start := time.Now()
 		_, err := way.take(bounded)
-		w.want(way.name, err, queue.ErrMaxWait)
+		w.Want(way.name, err, queue.ErrMaxWait)
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 			w.Errorf("%s: the error %v matches that of a context", way.name, err)
 		}
@@ -141,18 +139,18 @@ func maxWait(w *world) {
 	release()
 	for _, way := range p.ways() {
 		h, err := way.take(bounded)
-		w.must(way.name, err)
-		w.pass(2 * most)
-		w.want("held for longer", h.err(), nil)
-		w.want("release", h.end(), nil)
+		w.Must(err)
+		w.Pass(2 * most)
+		w.Want("held for longer", h.err(), nil)
+		w.Want("release", h.end(), nil)
 		w.gone(way.name, 0)
 	}
-	w.server.Refuse(true)
-	w.server.Disconnect()
+	w.Refuse(true)
+	w.Disconnect()
 	synctest.Wait()
 	for _, way := range p.ways() {
 		ended(way, most)
 	}
-	w.server.Refuse(false)
+	w.Refuse(false)
 	w.usable(p, rival)
 }

@@ -14,6 +14,7 @@ func cases() []testCase {
 	shares := func(s Subject, _ Lock) bool { return s.SharesPlace }
 	noGate := func(s Subject, _ Lock) bool { return !s.Gate }
 	keeps := func(s Subject, _ Lock) bool { return s.KeepsPlace }
+	shared := func(s Subject, _ Lock) bool { return s.Shared }
 	return []testCase{
 		{"take and release", nil, inBubble(takeAndRelease)},
 		{"a context bounds the wait only", nil, inBubble(contextBoundsWait)},
@@ -58,7 +59,7 @@ func cases() []testCase {
 		{"unlock of a lost one of several", lock, inBubble(unlockLostFirst)},
 		{"close while waiting", nil, inBubble(closeWaiting)},
 		{"close while held", nil, closeHeld},
-		{"on the shared server", nil, onSharedServer},
+		{"on the shared server", shared, onSharedServer},
 	}
 }
 
@@ -69,36 +70,16 @@ type call struct {
 	index int
 }
 
-// calls returns the calls that the subject has.
-func calls(t *testing.T, s Subject) (all []call) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		for i, w := range newWorld(t, s).process().ways() {
-			all = append(all, call{w.name, w.try, i})
-		}
-	})
-	return all
-}
-
 // eachCall makes a case of a function that needs one world for each call.
 func eachCall(t *testing.T, s Subject, f func(*world, call)) {
 	t.Helper()
-	for _, c := range calls(t, s) {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { f(newWorld(t, s), c) })
-		})
+	for _, c := range s.calls {
+		t.Run(c.name, func(t *testing.T) { inWorld(t, s, func(w *world) { f(w, c) }) })
 	}
 }
 
 // of returns the call as one of the lock of a process.
 func (c call) of(p *process) way { return p.ways()[c.index] }
-
-func (c call) label(busy bool) string {
-	if busy {
-		return c.name + " while busy"
-	}
-	return c.name
-}
 
 // patient returns a context for a call that gets the lock by itself, and a function for when it has it. The context does
 // not end then, since the function of a Do has it.
@@ -114,7 +95,7 @@ func (p *process) take(w way) *hold {
 	p.Helper()
 	ctx, got := p.patient()
 	h, err := w.take(ctx)
-	p.must(w.name, err)
+	p.Must(err)
 	got()
 	return h
 }
@@ -123,29 +104,14 @@ func (p *process) take(w way) *hold {
 func (p *process) holds() func() {
 	p.Helper()
 	h := p.take(p.ways()[0])
-	return func() { p.want("release", h.end(), nil) }
+	return func() { p.Want("release", h.end(), nil) }
 }
 
 // waits begins each call that waits, and returns when they can do nothing else.
 func (p *process) waits(ctx context.Context, ways ...way) (all []taking) {
 	for _, w := range ways {
 		all = append(all, w.begin(ctx))
-		p.idle()
+		synctest.Wait()
 	}
 	return all
-}
-
-// idle waits until nothing can happen but by time. On a real server it returns at once.
-func (w *world) idle() {
-	if w.server != nil {
-		synctest.Wait()
-	}
-}
-
-// pass lets virtual time go by.
-func (w *world) pass(d time.Duration) {
-	if w.server != nil {
-		time.Sleep(d)
-		synctest.Wait()
-	}
 }

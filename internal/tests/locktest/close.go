@@ -14,7 +14,7 @@ func (p *process) closed() {
 	p.Helper()
 	for _, way := range p.ways() {
 		_, err := way.take(p.Context())
-		p.want(way.name+" of a closed manager", err, session.ErrClosed)
+		p.Want(way.name+" of a closed manager", err, session.ErrClosed)
 	}
 }
 
@@ -25,14 +25,14 @@ func closeWaiting(w *world) {
 	nodes := len(w.nodes())
 	calls := p.waits(w.Context(), p.waiting()...)
 	start := time.Now()
-	w.want("Close", p.m.Close(), nil)
+	w.Want("Close", p.m.Close(), nil)
 	synctest.Wait()
 	for i, way := range p.waiting() {
 		_, err, returned := calls[i].now()
 		if !returned {
 			w.Fatalf("%s waits after Close", way.name)
 		}
-		w.want(way.name, err, session.ErrClosed)
+		w.Want(way.name, err, session.ErrClosed)
 	}
 	if d := time.Since(start); d != 0 {
 		w.Errorf("Close takes %v", d)
@@ -50,7 +50,7 @@ func closeHeld(t *testing.T, s Subject) {
 	eachCall(t, s, func(w *world, c call) {
 		p := w.process()
 		h := p.take(c.of(p))
-		w.want("Close", p.m.Close(), nil)
+		w.Want("Close", p.m.Close(), nil)
 		synctest.Wait()
 		if h.err() == nil {
 			w.Error("held after Close")
@@ -60,7 +60,7 @@ func closeHeld(t *testing.T, s Subject) {
 		}
 		w.rival().holds()()
 		err := h.end()
-		w.want("release", err, session.ErrClosed)
+		w.Want("release", err, session.ErrClosed)
 		if errors.Is(err, session.ErrLost) {
 			w.Errorf("the error %v of a hold that Close has ended matches a loss", err)
 		}

@@ -48,9 +48,9 @@ func crowd(w *world) {
 				}
 				ref.in(rival, 1)
 				time.Sleep(time.Millisecond)
-				w.want("while it is held", h.err(), nil)
+				w.Want("while it is held", h.err(), nil)
 				ref.in(rival, -1)
-				w.want("release", h.end(), nil)
+				w.Want("release", h.end(), nil)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func (w *world) wantOrder(processes []*process) {
 			ways := p.waiting()
 			h, err := ways[i%len(ways)].take(ctx)
 			if i == quits {
-				w.want("the one that gives up", err, context.Canceled)
+				w.Want("the one that gives up", err, context.Canceled)
 				return
 			}
 			if err != nil {
@@ -114,12 +114,12 @@ func (w *world) wantOrder(processes []*process) {
 			}
 			grants <- i
 			time.Sleep(time.Second)
-			w.want("release", h.end(), nil)
+			w.Want("release", h.end(), nil)
 		})
 		synctest.Wait()
 	}
 	cancel()
-	w.pass(time.Second)
+	w.Pass(time.Second)
 	release()
 	all.Wait()
 	close(grants)
@@ -172,8 +172,8 @@ func leaks(w *world) {
 			acquire(i)
 		}
 		w.gone("after many acquisitions", 0)
-		w.pass(settling)
-		return w.watches(), w.goroutines()
+		w.Pass(settling)
+		return w.Watches(), w.goroutines()
 	}
 	watches, running := acquisitions(first)
 	moreWatches, moreRunning := acquisitions(more)
@@ -186,20 +186,20 @@ func leaks(w *world) {
 	w.usable(p, rival)
 }
 
-// bubble is the part of a goroutine's first line that names its bubble.
-var bubble = regexp.MustCompile(`synctest bubble \d+`)
+// bubbleName is the part of a goroutine's first line that names its bubble.
+var bubbleName = regexp.MustCompile(`synctest bubble \d+`)
 
 // goroutines returns how many goroutines of this bubble there are. Other subjects run beside it.
 func (w *world) goroutines() int {
 	w.Helper()
 	stacks := make([]byte, 1<<22)
-	name := bubble.Find(stacks[:runtime.Stack(stacks, false)])
+	name := bubbleName.Find(stacks[:runtime.Stack(stacks, false)])
 	if name == nil {
 		w.Fatal("the stack does not tell the bubble")
 	}
 	n := 0
 	for line := range bytes.Lines(stacks[:runtime.Stack(stacks, true)]) {
-		if bytes.HasPrefix(line, []byte("goroutine ")) && bytes.Equal(bubble.Find(line), name) {
+		if bytes.HasPrefix(line, []byte("goroutine ")) && bytes.Equal(bubbleName.Find(line), name) {
 			n++
 		}
 	}

@@ -23,7 +23,7 @@ func reconnectAtEachRequest(t *testing.T, s Subject) {
 		if f.p.session() != was {
 			w.Error("another session")
 		}
-		w.want("release", h.end(), nil)
+		w.Want("release", h.end(), nil)
 	})
 }
 
@@ -33,7 +33,7 @@ func loseSessionAtEachRequest(t *testing.T, s Subject) {
 	eachWay(t, s, held, func(w *world, f faulty) {
 		was := f.p.session()
 		h := f.run(func() {
-			w.must("Expire", w.server.Expire(w.Context(), was))
+			w.Must(w.Expire(w.Context(), was))
 			f.fault.Release()
 		})
 		f.fault.Release()
@@ -44,8 +44,8 @@ func loseSessionAtEachRequest(t *testing.T, s Subject) {
 		if h.err() != nil && s.Gate {
 			lost = session.ErrLost
 		}
-		w.want("held in the next session", h.err(), lost)
-		w.want("release", h.end(), lost)
+		w.Want("held in the next session", h.err(), lost)
+		w.Want("release", h.end(), lost)
 	})
 }
 
@@ -57,24 +57,20 @@ type faulty struct {
 	release  func() // of the rival, if it holds
 }
 
-// eachWay walks through the requests of each call, while the lock is free and while it is not.
+// eachWay walks through the requests of the calls, while the lock is free and while it is not.
 func eachWay(t *testing.T, s Subject, points []point, f func(*world, faulty)) {
 	t.Helper()
-	for _, c := range calls(t, s) {
-		for _, busy := range []bool{false, true} {
-			t.Run(c.label(busy), func(t *testing.T) {
-				walk(t, s, points, func(w *world, arm func(*process) *zktest.Fault) {
-					x := faulty{p: w.process(), rival: w.rival(), call: c}
-					if busy {
-						x.release = x.rival.holds()
-					}
-					x.fault = arm(x.p)
-					f(w, x)
-					w.gone("in the end", 0)
-					w.usable(x.p, x.rival)
-				})
-			})
-		}
+	for _, busy := range []bool{false, true} {
+		walk(t, s, busy, points, func(w *world, c call, arm func(*process) *zktest.Fault) {
+			x := faulty{p: w.process(), rival: w.rival(), call: c}
+			if busy {
+				x.release = x.rival.holds()
+			}
+			x.fault = arm(x.p)
+			f(w, x)
+			w.gone("in the end", 0)
+			w.usable(x.p, x.rival)
+		})
 	}
 }
 
@@ -91,7 +87,7 @@ func (f *faulty) run(struck func()) *hold {
 		if len(call.result) == 0 && !told && hit(f.fault) {
 			told = true
 			struck()
-			p.pass(time.Second) // in which it connects again, and is behind the rival
+			p.Pass(time.Second) // in which it connects again, and is behind the rival
 		}
 	}
 	look()
@@ -102,11 +98,11 @@ func (f *faulty) run(struck func()) *hold {
 	h, err := call.wait()
 	got()
 	if f.release != nil && f.call.try {
-		p.want("a try of a busy lock", err, queue.ErrBusy)
+		p.Want("a try of a busy lock", err, queue.ErrBusy)
 		f.release()
 		return nil
 	}
-	p.must(f.call.name, err)
+	p.Must(err)
 	if nodes := p.nodes(); len(nodes) != p.subject.Nodes && f.release == nil && h.err() == nil {
 		p.Errorf("nodes %q, want %d", nodes, p.subject.Nodes)
 	}
@@ -124,16 +120,16 @@ func deleteWaiter(t *testing.T, s Subject) {
 		before := w.nodes()
 		call := p.waits(w.Context(), c.of(p))[0]
 		for _, node := range added(before, w.nodes()) {
-			w.must("delete", w.server.DeleteNode(node))
+			w.Remove(node)
 		}
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if again := added(before, w.nodes()); len(again) == 0 {
 			w.Error("no node after the deletion")
 		}
 		release()
 		h, err := call.wait()
-		w.must(c.name, err)
-		w.want("release", h.end(), nil)
+		w.Must(err)
+		w.Want("release", h.end(), nil)
 		w.usable(p, rival)
 	})
 }

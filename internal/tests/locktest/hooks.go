@@ -118,17 +118,17 @@ func hooks(t *testing.T, s Subject) {
 	eachCall(t, s, func(w *world, c call) {
 		p, rival := w.process(), w.rival()
 		h := p.take(c.of(p))
-		w.want("release", h.end(), nil)
+		w.Want("release", h.end(), nil)
 		synctest.Wait()
 		w.wantEvents("taken", p.hooks.take(), []string{"acquire", "hold", "acquired", "held", "release", "released"})
 		w.gone("between", 0)
 		release := rival.holds()
 		ctx, cancel := context.WithCancel(w.Context())
 		call := c.of(p).begin(ctx)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		cancel()
 		_, _ = call.wait()
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if s.Nodes > 1 { // one that looks at all of them, or goes for all of them first, may tell as it likes
 			release()
 			return
@@ -147,10 +147,10 @@ func hooksOfLoss(t *testing.T, s Subject) {
 	eachCall(t, s, func(w *world, c call) {
 		p := w.process()
 		h := p.take(c.of(p))
-		p.expire()
+		p.Lose(p.m)
 		w.wantEvents("lost", p.hooks.take(), []string{"acquire", "hold", "acquired", "loss", "held: lost"})
-		w.want("release", h.end(), session.ErrLost)
-		w.pass(time.Second)
+		w.Want("release", h.end(), session.ErrLost)
+		w.Pass(time.Second)
 		w.wantEvents("released", p.hooks.take(), []string{"release", "released: lost"})
 	})
 }

@@ -5,15 +5,14 @@
 //	locktest.Run(t, locktest.Subject{Name: "mutex", Holders: 1, New: newMutex})
 //
 // Each case runs in a bubble of [testing/synctest] with a server of package zktest: no time passes but where a case
-// lets it pass. A few run on the shared server of package testserver, too, which is a real one if there is one. At the
-// end of a bubble no goroutine is left. The cases that walk through the requests of a call meet each of them with a
-// fault, the first one first, until a call meets none.
+// lets it pass. One runs on the shared server of package testserver, which is a real one if there is one. At the end
+// of a bubble no goroutine is left. The cases that walk through the requests of a call meet each of them with a
+// fault, the first one first, until the calls meet none.
 package locktest
 
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -35,6 +34,11 @@ type Subject struct {
 
 	Async bool // Unlock does not wait for the answer
 
+	// Turn is which call meets the first request of a walk.
+	Turn int
+	// Shared says that the subject stands for its kind on the shared server, which does not see most options.
+	Shared bool
+
 	// SharesPlace says that goroutines of one object have one node.
 	SharesPlace bool
 	// KeepsPlace says that a place can stay after the release, for at most [KeptFor].
@@ -44,6 +48,8 @@ type Subject struct {
 	Gate bool
 	// Campaigns says that queue.WithMaxWait does not bound the call, and that a request to leave does not end a wait.
 	Campaigns bool
+
+	calls []call
 }
 
 // A Lock is what a case calls. A function that the kind of lock does not have is nil, and the cases that need it do
@@ -96,7 +102,11 @@ func Run(t *testing.T, s Subject) {
 	if s.Rival == nil {
 		s.Rival = s.New
 	}
-	has := functions(t, s)
+	var has Lock // the server of these functions is gone
+	inWorld(t, s, func(w *world) { has = w.object(w.dial()).lock })
+	for i, w := range (&process{lock: has}).ways() {
+		s.calls = append(s.calls, call{w.name, w.try, i})
+	}
 	t.Run(s.Name, func(t *testing.T) {
 		t.Parallel()
 		for _, c := range cases() {
@@ -105,11 +115,4 @@ func Run(t *testing.T, s Subject) {
 			}
 		}
 	})
-}
-
-// functions returns a lock of the subject, to see which functions are not nil. Its server is gone.
-func functions(t *testing.T, s Subject) (l Lock) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { l = newWorld(t, s).process().lock })
-	return l
 }

@@ -13,32 +13,26 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// expire ends the session of a process, which learns of it when it has connected again.
-func (p *process) expire() {
-	p.must("Expire", p.server.Expire(p.Context(), p.session()))
-	p.pass(time.Second)
-}
-
 // losses are the ways to lose a lock that is held.
 var losses = map[string]func(*process){
-	"session": (*process).expire,
-	"node":    func(p *process) { p.must("delete", p.server.DeleteNode(p.nodes()[0])) },
+	"session": func(p *process) { p.Lose(p.m) },
+	"node":    func(p *process) { p.Remove(p.nodes()[0]) },
 	"node after a reconnect": func(p *process) {
-		p.server.Disconnect()
-		p.pass(time.Second)
-		p.must("delete", p.server.DeleteNode(p.nodes()[0]))
+		p.Disconnect()
+		p.Pass(time.Second)
+		p.Remove(p.nodes()[0])
 	},
 	"node without a connection": func(p *process) {
-		p.server.Refuse(true)
-		p.server.Disconnect()
-		p.must("delete", p.server.DeleteNode(p.nodes()[0]))
-		p.server.Refuse(false)
-		p.pass(time.Second)
+		p.Refuse(true)
+		p.Disconnect()
+		p.Remove(p.nodes()[0])
+		p.Refuse(false)
+		p.Pass(time.Second)
 	},
 	"network": func(p *process) {
-		p.server.Blackhole(zktest.Both)
-		p.pass(timeout)
-		p.server.Heal()
+		p.Blackhole(zktest.Both)
+		p.Pass(timeout)
+		p.Heal()
 	},
 }
 
@@ -50,7 +44,7 @@ func loseHold(t *testing.T, s Subject) {
 			eachCall(t, s, func(w *world, c call) {
 				p := w.process()
 				h := p.take(c.of(p))
-				w.pass(time.Second) // it watches its node by now
+				w.Pass(time.Second) // it watches its node by now
 				lose(p)
 				synctest.Wait()
 				if h.done != nil { // before a look at the rest, which can be what finds the loss
@@ -60,10 +54,10 @@ func loseHold(t *testing.T, s Subject) {
 						w.Error("Done is open after the loss")
 					}
 				}
-				w.want("the lost hold", h.err(), session.ErrLost)
+				w.Want("the lost hold", h.err(), session.ErrLost)
 				if h.ctx != nil {
-					w.want("context of the hold", h.ctx.Err(), context.Canceled)
-					w.want("cause of its end", context.Cause(h.ctx), session.ErrLost)
+					w.Want("context of the hold", h.ctx.Err(), context.Canceled)
+					w.Want("cause of its end", context.Cause(h.ctx), session.ErrLost)
 				}
 				if strings.HasPrefix(what, "node") && s.Nodes > 1 { // its other locks are not lost
 					w.wantNoCancel(h, session.ErrLost)
@@ -75,8 +69,8 @@ func loseHold(t *testing.T, s Subject) {
 				next := rival.take(rival.ways()[0])
 				w.wantNoCancel(h, session.ErrLost)
 				synctest.Wait()
-				w.want("the next hold", next.err(), nil)
-				w.want("its release", next.end(), nil)
+				w.Want("the next hold", next.err(), nil)
+				w.Want("its release", next.end(), nil)
 				w.usable(p, rival)
 			})
 		})
@@ -97,15 +91,15 @@ func lostSlot(t *testing.T, s Subject) {
 			inBubble(func(w *world) {
 				p := w.process()
 				lock := p.waiting()[1]
-				w.must("Lock", p.lock.Lock(w.Context()))
+				w.Must(p.lock.Lock(w.Context()))
 				ctx, cancel := context.WithCancel(w.Context())
 				calls := p.waits(w.Context(), lock) // this one begins before the loss
 				lose(p)
-				w.pass(time.Second) // less than a place is kept for
+				w.Pass(time.Second) // less than a place is kept for
 				if n := len(w.nodes()); n != 0 && what != "network" {
 					w.Errorf("%d nodes of a process that cannot use the lock", n)
 				}
-				w.pass(time.Minute)
+				w.Pass(time.Minute)
 				got, err := p.lock.TryLock(w.Context())
 				if got || err != nil {
 					w.Errorf("TryLock before the Unlock of a lost lock: %v, %v", got, err)
@@ -120,17 +114,17 @@ func lostSlot(t *testing.T, s Subject) {
 				}
 				cancel()
 				_, err = quits.wait()
-				w.want("the call that is cancelled", err, context.Canceled)
-				w.pass(time.Minute)
-				w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
-				w.want("a second one", p.lock.Unlock(), zklock.ErrNotHeld)
-				w.pass(time.Second)
-				w.want("the rival's hold", next.err(), nil)
-				w.want("its release", next.end(), nil)
-				w.pass(time.Second)
+				w.Want("the call that is cancelled", err, context.Canceled)
+				w.Pass(time.Minute)
+				w.Want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
+				w.Want("a second one", p.lock.Unlock(), zklock.ErrNotHeld)
+				w.Pass(time.Second)
+				w.Want("the rival's hold", next.err(), nil)
+				w.Want("its release", next.end(), nil)
+				w.Pass(time.Second)
 				for range calls {
-					w.want("Unlock", p.lock.Unlock(), nil)
-					w.pass(time.Second)
+					w.Want("Unlock", p.lock.Unlock(), nil)
+					w.Pass(time.Second)
 				}
 				for _, c := range calls {
 					if _, _, returned := c.now(); !returned {
@@ -138,18 +132,18 @@ func lostSlot(t *testing.T, s Subject) {
 					}
 				}
 				w.usable(p, rival)
-				w.must("Lock", p.lock.Lock(w.Context()))
+				w.Must(p.lock.Lock(w.Context()))
 				lose(p)
-				w.pass(time.Minute)
+				w.Pass(time.Minute)
 				last := p.waits(w.Context(), lock)[0]
-				w.want("Close", p.m.Close(), nil)
+				w.Want("Close", p.m.Close(), nil)
 				synctest.Wait()
 				if _, err, returned := last.now(); !returned {
 					w.Error("a Lock beside a lost hold waits after Close")
 				} else {
-					w.want("a Lock beside a lost hold", err, session.ErrClosed)
+					w.Want("a Lock beside a lost hold", err, session.ErrClosed)
 				}
-				w.want("Unlock of a lost lock after Close", p.lock.Unlock(), session.ErrLost)
+				w.Want("Unlock of a lost lock after Close", p.lock.Unlock(), session.ErrLost)
 			})(t, s)
 		})
 	}
@@ -164,9 +158,9 @@ func (w *world) wantNoCancel(h *hold, reason error) {
 		h.finish <- errors.Join(h.ctx.Err(), failure)
 	}
 	err := h.end()
-	w.want("release", err, reason)
+	w.Want("release", err, reason)
 	if h.finish != nil {
-		w.want("release", err, failure)
+		w.Want("release", err, failure)
 	}
 	if errors.Is(err, context.Canceled) {
 		w.Errorf("the error %v matches that of a context, and the caller's has not ended", err)

@@ -14,16 +14,16 @@ func badArguments(w *world) {
 	p := w.process()
 	for _, bad := range []string{"", "locks", "/locks/", "/locks//one", "/locks/../one", "/locks/\x00"} {
 		_, err := w.subject.New(p.m, bad)
-		w.want(fmt.Sprintf("New at %q", bad), err, session.ErrInvalid)
+		w.Want(fmt.Sprintf("New at %q", bad), err, session.ErrInvalid)
 	}
 	_, err := w.subject.New(nil, path)
-	w.want("New without a manager", err, session.ErrInvalid)
+	w.Want("New without a manager", err, session.ErrInvalid)
 	if p.lock.Do != nil {
-		w.want("Do of nil", p.lock.Do(w.Context(), nil), session.ErrInvalid)
+		w.Want("Do of nil", p.lock.Do(w.Context(), nil), session.ErrInvalid)
 	}
 	if p.lock.TryDo != nil {
 		_, err = p.lock.TryDo(w.Context(), nil)
-		w.want("TryDo of nil", err, session.ErrInvalid)
+		w.Want("TryDo of nil", err, session.ErrInvalid)
 	}
 	if n := len(w.nodes()); n != 0 {
 		w.Errorf("%d nodes", n)
@@ -35,7 +35,7 @@ func badArguments(w *world) {
 func (p *process) notHeld() {
 	p.Helper()
 	if p.lock.Unlock != nil {
-		p.want("Unlock", p.lock.Unlock(), zklock.ErrNotHeld)
+		p.Want("Unlock", p.lock.Unlock(), zklock.ErrNotHeld)
 	}
 }
 
@@ -46,12 +46,12 @@ func notHeld(w *world) {
 	p.notHeld()
 	for _, way := range p.ways() {
 		h := p.take(way)
-		w.want("Unlock of another object", other.lock.Unlock(), zklock.ErrNotHeld)
+		w.Want("Unlock of another object", other.lock.Unlock(), zklock.ErrNotHeld)
 		if way.name != "Lock" && way.name != "TryLock" {
-			w.want("Unlock of what "+way.name+" holds", p.lock.Unlock(), zklock.ErrNotHeld)
+			w.Want("Unlock of what "+way.name+" holds", p.lock.Unlock(), zklock.ErrNotHeld)
 		}
-		w.want("while it is held", h.err(), nil)
-		w.want("release", h.end(), nil)
+		w.Want("while it is held", h.err(), nil)
+		w.Want("release", h.end(), nil)
 		p.notHeld()
 	}
 	w.gone("in the end", 0)
@@ -61,7 +61,7 @@ func notHeld(w *world) {
 func releaseTwice(w *world) {
 	p := w.process()
 	l, err := p.lock.Acquire(w.Context())
-	w.must("Acquire", err)
+	w.Must(err)
 	const all = 8
 	results := make(chan error, all)
 	for range all {
@@ -72,19 +72,19 @@ func releaseTwice(w *world) {
 		if err := <-results; err == nil {
 			first++
 		} else {
-			w.want("another Release", err, queue.ErrReleased)
+			w.Want("another Release", err, queue.ErrReleased)
 		}
 	}
 	if first != 1 {
 		w.Errorf("%d of %d goroutines released the lease", first, all)
 	}
 	next := p.take(p.ways()[0])
-	w.want("a second Release", l.Release(w.Context()), queue.ErrReleased)
-	w.want("Err", l.Err(), queue.ErrReleased)
+	w.Want("a second Release", l.Release(w.Context()), queue.ErrReleased)
+	w.Want("Err", l.Err(), queue.ErrReleased)
 	ctx, cancel := l.Context(w.Context())
-	w.want("a context after the release", context.Cause(ctx), queue.ErrReleased)
+	w.Want("a context after the release", context.Cause(ctx), queue.ErrReleased)
 	cancel()
-	w.want("the next lease", next.err(), nil)
-	w.want("its Release", next.end(), nil)
+	w.Want("the next lease", next.err(), nil)
+	w.Want("its Release", next.end(), nil)
 	w.gone("in the end", 0)
 }

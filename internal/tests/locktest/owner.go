@@ -15,19 +15,19 @@ func owner(w *world) {
 	}
 	p, rival := w.process(), w.rival()
 	ctx := queue.WithOwner(w.Context())
-	w.must("Lock", p.lock.Lock(ctx))
-	w.pass(time.Second) // it watches its node by now
-	w.server.ResetRequests()
-	w.must("Lock again", p.lock.Lock(ctx))
+	w.Must(p.lock.Lock(ctx))
+	w.Pass(time.Second) // it watches its node by now
+	w.ResetRequests()
+	w.Must(p.lock.Lock(ctx))
 	got, err := p.lock.TryLock(ctx)
 	if !got || err != nil {
 		w.Errorf("TryLock again: %v, %v", got, err)
 	}
-	if n := w.server.Count(of(p.session())); n != 0 {
-		w.Errorf("%d requests to enter again: %v", n, w.server.Requests())
+	if n := w.Count(of(p.session())); n != 0 {
+		w.Errorf("%d requests to enter again: %v", n, w.Requests())
 	}
 	inner := false
-	w.want("Do", p.lock.Do(ctx, func(ctx context.Context) error {
+	w.Want("Do", p.lock.Do(ctx, func(ctx context.Context) error {
 		return p.lock.Do(ctx, func(context.Context) error {
 			inner = true
 			return nil
@@ -41,15 +41,15 @@ func owner(w *world) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	w.want("Lock with a context that has ended", p.lock.Lock(ended), context.Canceled)
+	w.Want("Lock with a context that has ended", p.lock.Lock(ended), context.Canceled)
 	if w.subject.Holders == 1 {
 		soon, cancel := context.WithTimeout(ctx, time.Second)
 		_, err = p.lock.Acquire(soon)
-		w.want("Acquire, which does not look at owners", err, context.DeadlineExceeded)
+		w.Want("Acquire, which does not look at owners", err, context.DeadlineExceeded)
 		cancel()
 		for who, other := range map[string]context.Context{"another owner": queue.WithOwner(ctx), "no owner": w.Context()} {
 			soon, cancel := context.WithTimeout(other, time.Second)
-			w.want("Lock of "+who, p.lock.Lock(soon), context.DeadlineExceeded)
+			w.Want("Lock of "+who, p.lock.Lock(soon), context.DeadlineExceeded)
 			cancel()
 		}
 		got, err := w.object(p.m).lock.TryLock(ctx)
@@ -59,22 +59,22 @@ func owner(w *world) {
 	}
 	next := rival.waits(w.Context(), rival.ways()[0])[0]
 	for range 3 {
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if _, err, returned := next.now(); returned {
 			w.Fatalf("a rival's acquisition returns %v before the last Unlock", err)
 		}
 		if !p.lock.Held() {
 			w.Error("not held before the last Unlock")
 		}
-		w.want("Unlock", p.lock.Unlock(), nil)
+		w.Want("Unlock", p.lock.Unlock(), nil)
 	}
 	p.notHeld()
 	h, err := next.wait()
-	w.must("the rival's acquisition", err)
-	w.want("the rival's release", h.end(), nil)
-	w.want("Do", p.lock.Do(ctx, func(ctx context.Context) error {
-		w.want("Lock inside", p.lock.Lock(ctx), nil)
-		w.want("its Unlock", p.lock.Unlock(), nil)
+	w.Must(err)
+	w.Want("the rival's release", h.end(), nil)
+	w.Want("Do", p.lock.Do(ctx, func(ctx context.Context) error {
+		w.Want("Lock inside", p.lock.Lock(ctx), nil)
+		w.Want("its Unlock", p.lock.Unlock(), nil)
 		p.notHeld()
 		return ctx.Err()
 	}), nil)
@@ -88,22 +88,22 @@ func ownerOfLost(w *world) {
 	}
 	p := w.process()
 	ctx := queue.WithOwner(w.Context())
-	w.must("Lock", p.lock.Lock(ctx))
-	w.must("Lock again", p.lock.Lock(ctx))
-	p.expire()
-	w.want("Lock of a lost lock", p.lock.Lock(ctx), session.ErrLost)
+	w.Must(p.lock.Lock(ctx))
+	w.Must(p.lock.Lock(ctx))
+	p.Lose(p.m)
+	w.Want("Lock of a lost lock", p.lock.Lock(ctx), session.ErrLost)
 	_, err := p.lock.TryLock(ctx)
-	w.want("TryLock of a lost lock", err, session.ErrLost)
-	w.want("Do of a lost lock", p.lock.Do(ctx, func(context.Context) error {
+	w.Want("TryLock of a lost lock", err, session.ErrLost)
+	w.Want("Do of a lost lock", p.lock.Do(ctx, func(context.Context) error {
 		w.Error("the function of a Do is called although the lock was lost")
 		return nil
 	}), session.ErrLost)
-	w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
-	w.want("Lock between the Unlocks", p.lock.Lock(ctx), session.ErrLost)
-	w.want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
+	w.Want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
+	w.Want("Lock between the Unlocks", p.lock.Lock(ctx), session.ErrLost)
+	w.Want("Unlock of a lost lock", p.lock.Unlock(), session.ErrLost)
 	p.notHeld()
-	w.want("Lock after that", p.lock.Lock(ctx), nil)
-	w.want("Unlock after that", p.lock.Unlock(), nil)
+	w.Want("Lock after that", p.lock.Lock(ctx), nil)
+	w.Want("Unlock after that", p.lock.Unlock(), nil)
 	w.gone("in the end", 0)
 }
 
@@ -121,15 +121,15 @@ func noOwner(w *world) {
 			most = 5
 		}
 		for range most {
-			w.must("Lock", p.lock.Lock(ctx))
+			w.Must(p.lock.Lock(ctx))
 		}
 		if w.subject.Holders > 0 {
 			soon, cancel := context.WithTimeout(ctx, time.Second)
-			w.want("one Lock more", p.lock.Lock(soon), context.DeadlineExceeded)
+			w.Want("one Lock more", p.lock.Lock(soon), context.DeadlineExceeded)
 			cancel()
 		}
 		for range most {
-			w.want("Unlock", p.lock.Unlock(), nil)
+			w.Want("Unlock", p.lock.Unlock(), nil)
 		}
 		p.notHeld()
 		w.gone("in the end", 0)
@@ -142,16 +142,16 @@ func unlockLostFirst(w *world) {
 		return
 	}
 	p := w.process()
-	w.must("Lock", p.lock.Lock(w.Context()))
-	w.must("Lock again", p.lock.Lock(w.Context()))
-	w.pass(time.Second)
-	w.must("delete", w.server.DeleteNode(w.nodes()[1]))
-	w.pass(time.Second)
-	w.want("Unlock", p.lock.Unlock(), session.ErrLost)
+	w.Must(p.lock.Lock(w.Context()))
+	w.Must(p.lock.Lock(w.Context()))
+	w.Pass(time.Second)
+	w.Remove(w.nodes()[1])
+	w.Pass(time.Second)
+	w.Want("Unlock", p.lock.Unlock(), session.ErrLost)
 	if n := len(w.nodes()); n != 1 || !p.lock.Held() {
 		w.Errorf("%d nodes after the Unlock of the lost hold, held %v", n, p.lock.Held())
 	}
-	w.want("Unlock", p.lock.Unlock(), nil)
+	w.Want("Unlock", p.lock.Unlock(), nil)
 	p.notHeld()
 	w.usable(p)
 }

@@ -15,12 +15,8 @@ var silences = map[string]struct {
 	begin, end func(*world)
 	wait       time.Duration
 }{
-	"server stands still": {func(w *world) { w.server.HoldServer(0) }, func(w *world) { w.server.ReleaseServer(0) }, time.Second},
-	"no connection": {func(w *world) {
-		w.server.Refuse(true)
-		w.server.Disconnect()
-		synctest.Wait()
-	}, func(w *world) { w.server.Refuse(false) }, 0},
+	"server stands still": {func(w *world) { w.HoldServer(0) }, func(w *world) { w.ReleaseServer(0) }, time.Second},
+	"no connection":       {func(w *world) { w.Cut() }, func(w *world) { w.Refuse(false) }, 0},
 }
 
 // Unlock and the end of a Do wait for the answer for a second, and for no connection. Release of a lease waits for as
@@ -33,20 +29,20 @@ func releaseWithoutAnswer(t *testing.T, s Subject) {
 				p, rival := w.process(), w.rival()
 				h := p.take(c.of(p))
 				next := rival.waits(w.Context(), rival.ways()[0])[0]
-				w.pass(time.Second)
+				w.Pass(time.Second)
 				was := p.session()
 				silence.begin(w)
 				start, want := time.Now(), silence.wait
 				if h.release != nil {
 					ctx, cancel := context.WithTimeout(w.Context(), patience)
 					err := h.release(ctx)
-					w.want("Release", err, queue.ErrReleasePending)
-					w.want("Release", err, context.DeadlineExceeded)
+					w.Want("Release", err, queue.ErrReleasePending)
+					w.Want("Release", err, context.DeadlineExceeded)
 					cancel()
 					want = patience
-					w.want("a second Release", h.end(), queue.ErrReleased)
+					w.Want("a second Release", h.end(), queue.ErrReleased)
 				} else {
-					w.want("release", h.end(), nil)
+					w.Want("release", h.end(), nil)
 				}
 				if s.Async && h.release == nil {
 					want = 0
@@ -62,8 +58,8 @@ func releaseWithoutAnswer(t *testing.T, s Subject) {
 				}
 				silence.end(w)
 				after, err := next.wait()
-				w.must("the rival's acquisition", err)
-				w.want("the rival's release", after.end(), nil)
+				w.Must(err)
+				w.Want("the rival's release", after.end(), nil)
 				if p.session() != was {
 					w.Error("another session")
 				}
@@ -83,8 +79,8 @@ func askHolder(t *testing.T, s Subject) {
 			}
 			p := w.process()
 			h := p.take(c.of(p))
-			w.pass(10 * time.Millisecond) // it watches its node by now
-			w.write(w.nodes()[i%s.Nodes], queue.RevokeMessage)
+			w.Pass(10 * time.Millisecond) // it watches its node by now
+			w.Write(w.nodes()[i%s.Nodes], queue.RevokeMessage)
 			synctest.Wait()
 			w.wantAsked(h)
 			if n := len(w.nodes()); n != s.Nodes {
@@ -92,15 +88,15 @@ func askHolder(t *testing.T, s Subject) {
 			}
 			switch {
 			case h.finish == nil || end == nil && !s.Campaigns:
-				w.want("release", h.end(), nil)
+				w.Want("release", h.end(), nil)
 			case errors.Is(end, context.Canceled):
 				w.wantNoCancel(h, s.asked())
 			default:
 				h.finish <- end
 				err := h.end()
-				w.want(c.name, err, s.asked())
+				w.Want(c.name, err, s.asked())
 				if end != nil {
-					w.want(c.name, err, end)
+					w.Want(c.name, err, end)
 				}
 			}
 			synctest.Wait()
@@ -125,16 +121,16 @@ func askWaiter(t *testing.T, s Subject) {
 		release := rival.holds()
 		before := w.nodes()
 		call := p.waits(w.Context(), c.of(p))[0]
-		w.write(added(before, w.nodes())[0], queue.RevokeMessage)
-		w.pass(time.Second)
+		w.Write(added(before, w.nodes())[0], queue.RevokeMessage)
+		w.Pass(time.Second)
 		release()
 		h, err := call.wait()
 		if c.name == "Do" {
-			w.want("Do", err, queue.ErrRevoked)
+			w.Want("Do", err, queue.ErrRevoked)
 		} else {
-			w.must(c.name, err)
+			w.Must(err)
 			w.wantAsked(h)
-			w.want("release", h.end(), nil)
+			w.Want("release", h.end(), nil)
 		}
 		w.usable(p, rival)
 	})
@@ -144,10 +140,10 @@ func askWaiter(t *testing.T, s Subject) {
 func (w *world) wantAsked(h *hold) {
 	w.Helper()
 	if h.finish != nil {
-		w.want("cause of the end of the function's context", context.Cause(h.ctx), w.subject.asked())
+		w.Want("cause of the end of the function's context", context.Cause(h.ctx), w.subject.asked())
 		return
 	}
-	w.want("held after the request", h.err(), nil)
+	w.Want("held after the request", h.err(), nil)
 	if h.revoked != nil {
 		select {
 		case <-h.revoked:

@@ -14,7 +14,7 @@ func sharedPlace(w *world) {
 	for _, disturb := range []func(cancel func(), node string){
 		func(func(), string) {},
 		func(cancel func(), _ string) { cancel() },
-		func(_ func(), node string) { w.must("delete", w.server.DeleteNode(node)) },
+		func(_ func(), node string) { w.Remove(node) },
 	} {
 		p, rival := w.process(), w.rival()
 		release := rival.holds()
@@ -33,15 +33,15 @@ func sharedPlace(w *world) {
 		}
 		release()
 		if h, err := first.wait(); err == nil {
-			w.want("release", h.end(), nil)
+			w.Want("release", h.end(), nil)
 		} else {
-			w.want("the cancelled call", err, context.Canceled)
+			w.Want("the cancelled call", err, context.Canceled)
 		}
 		for range all { // in any order, if they hold together
 			h, err := all[0].wait()
 			all = all[1:]
-			w.must("a call with the shared node", err)
-			w.want("release", h.end(), nil)
+			w.Must(err)
+			w.Want("release", h.end(), nil)
 		}
 		cancel()
 		w.usable(p, rival)
@@ -54,11 +54,11 @@ func keptPlace(t *testing.T, s Subject) {
 	eachCall(t, s, func(w *world, c call) {
 		p := w.process()
 		p.wantKept()
-		w.server.ResetRequests()
+		w.ResetRequests()
 		h := p.take(c.of(p))
-		w.want("release", h.end(), nil)
-		if n := w.server.Count(of(p.session())); n != 0 && !(c.try && s.Nodes > 1) { // a try of several looks at all of them first
-			w.Errorf("%d requests to take a kept place, and to release it: %v", n, w.server.Requests())
+		w.Want("release", h.end(), nil)
+		if n := w.Count(of(p.session())); n != 0 && !(c.try && s.Nodes > 1) { // a try of several looks at all of them first
+			w.Errorf("%d requests to take a kept place, and to release it: %v", n, w.Requests())
 		}
 		rival := w.rival()
 		way := rival.ways()[0]
@@ -69,14 +69,14 @@ func keptPlace(t *testing.T, s Subject) {
 		if n := len(w.nodes()); n != s.Nodes {
 			w.Errorf("%d nodes, want those of the rival: %d", n, s.Nodes)
 		}
-		w.want("the rival's release", taken.end(), nil)
+		w.Want("the rival's release", taken.end(), nil)
 		w.usable(p, rival)
 	})
 }
 
 // A kept place that is lost, or whose time is over, is gone, and the next call does without.
 func keptPlaceEnds(t *testing.T, s Subject) {
-	ends := map[string]func(*process){"time": func(p *process) { p.pass(2 * KeptFor) }}
+	ends := map[string]func(*process){"time": func(p *process) { p.Pass(2 * KeptFor) }}
 	for what, lose := range losses {
 		if !strings.HasPrefix(what, "node ") { // no place is kept across a reconnect
 			ends[what] = lose
@@ -88,13 +88,13 @@ func keptPlaceEnds(t *testing.T, s Subject) {
 				p := w.process()
 				p.wantKept()
 				end(p)
-				w.pass(time.Second)
+				w.Pass(time.Second)
 				if what != "node" {
 					w.gone("the kept place", 0)
 				}
 				h := p.take(c.of(p))
-				w.want("held", h.err(), nil)
-				w.want("release", h.end(), nil)
+				w.Want("held", h.err(), nil)
+				w.Want("release", h.end(), nil)
 				w.usable(p, w.rival())
 			})
 		})

@@ -54,8 +54,10 @@ func run(t *testing.T, s locktest.Subject, variants ...variant) {
 	if raceOn && !longtest.On() {
 		variants = variants[len(variants)-1:]
 	}
-	for _, v := range variants {
+	for i, v := range variants {
 		s := s
+		s.Turn += i
+		s.Shared = i == len(variants)-1
 		s.Name, s.New = v.name, v.make
 		s.SharesPlace, s.KeepsPlace, s.Async = v.shares || v.keeps, v.keeps, v.async
 		locktest.Run(t, s)
@@ -172,9 +174,9 @@ func TestSemaphore(t *testing.T) {
 	all := func(s *semaphore.Semaphore) locktest.Lock {
 		return locktest.Lock{Acquire: locktest.Leases(func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, 3) })}
 	}
-	run(t, locktest.Subject{Rival: make(3, all), Holders: 3},
+	run(t, locktest.Subject{Rival: make(3, all), Holders: 3, Turn: 1},
 		variant{name: "of three, async", make: make(3, of, semaphore.WithAsyncRelease()), async: true}, variant{name: "of three", make: make(3, of)})
-	run(t, locktest.Subject{Holders: 1, Gate: true},
+	run(t, locktest.Subject{Holders: 1, Gate: true, Turn: 2},
 		variant{name: "of one, in Curator's layout", make: make(1, of, semaphore.WithCuratorLayout())})
 }
 

@@ -2,9 +2,9 @@ package locktest
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -25,32 +25,44 @@ var (
 // longestWalk bounds the requests of one call and its release.
 const longestWalk = 60
 
-// walk calls f for each request of what f does, in a world of its own each time. The fault meets request n of the
-// process that f arms it for. f returns after the fault has struck, or never will. The walk ends with the first call
-// of f in which it has not.
-func walk(t *testing.T, s Subject, points []point, f func(*world, func(*process) *zktest.Fault)) {
+// walk calls f for each request of the calls that wait, and for each of the tries, in a world of its own each time. The
+// calls of a group send the same requests, so they take turns: each request meets the fault of each point in one call of
+// the subject, and in others of the same kind of lock, whose Turn differs, in another call. The fault meets request n of
+// the process that f arms it for. f returns after the fault has struck, or never will. The walk ends when each call of
+// the group has met no fault.
+func walk(t *testing.T, s Subject, busy bool, points []point, f func(*world, call, func(*process) *zktest.Fault)) {
 	t.Helper()
-	for _, p := range points {
-		for n := int64(1); ; n++ {
-			if n > longestWalk {
-				t.Fatalf("%s: more than %d requests", p.name, longestWalk)
-			}
-			struck, step := false, ""
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, s)
-				var fault *zktest.Fault
-				f(w, func(by *process) *zktest.Fault {
-					fault = p.arm(w.server, nth(n, by.session(), &step))
-					return fault
-				})
-				struck = hit(fault)
+	for name, try := range map[string]bool{"a call that waits": false, "a try": true} {
+		group := slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool { return c.try != try })
+		if len(group) == 0 {
+			continue
+		}
+		if busy {
+			name += " while busy"
+		}
+		for _, p := range points {
+			t.Run(name+", "+p.name, func(t *testing.T) {
+				for n, missed := 1, 0; missed < len(group); n++ {
+					if n > longestWalk {
+						t.Fatalf("more than %d requests", longestWalk)
+					}
+					c, step := group[(n+s.Turn)%len(group)], ""
+					missed++
+					inWorld(t, s, func(w *world) {
+						var fault *zktest.Fault
+						f(w, c, func(by *process) *zktest.Fault {
+							fault = p.arm(w.Server, nth(int64(n), by.session(), &step))
+							return fault
+						})
+						if hit(fault) {
+							missed = 0
+						}
+					})
+					if t.Failed() {
+						t.Fatalf("%s, at request %d (%s)", c.name, n, step)
+					}
+				}
 			})
-			if t.Failed() {
-				t.Fatalf("%s: at request %d (%s)", p.name, n, step)
-			}
-			if !struck {
-				break
-			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -99,7 +100,7 @@ func (p *process) byDo(ctx context.Context, do func(context.Context, func(contex
 			select {
 			case err := <-finish:
 				return err
-			case <-p.over:
+			case <-p.Context().Done():
 				return nil
 			}
 		})
@@ -155,7 +156,7 @@ func (c taking) wait() (*hold, error) {
 	select {
 	case o := <-c.result:
 		return o.hold, o.error
-	case <-time.After(2 * longest):
+	case <-time.After(2 * bubble.Longest):
 		return nil, errors.New("it does not return")
 	}
 }

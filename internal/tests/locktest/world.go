@@ -1,19 +1,13 @@
 package locktest
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"log/slog"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 const (
@@ -29,59 +23,25 @@ const (
 
 // A world is a server and the processes that use it, in a bubble of virtual time.
 type world struct {
-	*testing.T
+	*bubble.World
 	subject Subject
-	server  *zktest.Server
 	path    string // of the lock
-	ctx     context.Context
-	over    chan struct{} // closed when the case is, so that what a failure has left behind ends
-
-	dial func(...session.Option) *session.Manager
-	dump func() (string, error)
+	dial    func(...session.Option) *session.Manager
 }
 
-// longest bounds a case. In a bubble nobody else would: a case that waits for ever passes its time with heartbeats.
-const longest = time.Hour
-
-// begin returns a world without a server.
-func begin(t *testing.T, s Subject, path string) *world {
+// inWorld runs f in a bubble with a world of its own.
+func inWorld(t *testing.T, s Subject, f func(*world)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
-	w := &world{T: t, subject: s, path: path, ctx: ctx, over: make(chan struct{})}
-	t.Cleanup(func() {
-		cancel()
-		close(w.over)
+	bubble.Run(t, func(b *bubble.World) {
+		f(&world{b, s, path, func(opts ...session.Option) *session.Manager {
+			return b.Connect(append(opts, session.WithTimeout(timeout))...)
+		}})
 	})
-	return w
-}
-
-// Context returns the context of all calls of a case.
-func (w *world) Context() context.Context { return w.ctx }
-
-// newWorld starts a server. It is called in a bubble.
-func newWorld(t *testing.T, s Subject) *world {
-	t.Helper()
-	server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
-	w := begin(t, s, path)
-	w.server = server
-	w.dump = func() (string, error) { return server.Word("dump") }
-	w.dial = func(opts ...session.Option) *session.Manager {
-		m, err := session.Connect(w.Context(), server.Hosts(), append([]session.Option{
-			session.WithDialer(server.Dialer()), session.WithTimeout(timeout), session.WithTickTime(2 * time.Second),
-			session.WithLogger(slog.New(slog.DiscardHandler)),
-		}, opts...)...)
-		w.must("Connect", err)
-		w.Cleanup(func() { _ = m.Close() })
-		return m
-	}
-	return w
 }
 
 // inBubble makes a case of a function that needs one world.
 func inBubble(f func(*world)) func(*testing.T, Subject) {
-	return func(t *testing.T, s Subject) {
-		synctest.Test(t, func(t *testing.T) { f(newWorld(t, s)) })
-	}
+	return func(t *testing.T, s Subject) { inWorld(t, s, f) }
 }
 
 // A process is a manager, and a lock of the subject.
@@ -97,7 +57,8 @@ func (w *world) process() *process {
 	w.Helper()
 	var hooks recorder
 	w.Cleanup(func() { // once the manager has closed
-		if w.idle(); w.server != nil {
+		if w.Server != nil {
+			synctest.Wait()
 			hooks.balanced(w.T)
 		}
 	})
@@ -110,7 +71,7 @@ func (w *world) process() *process {
 func (w *world) object(m *session.Manager) *process {
 	w.Helper()
 	l, err := w.subject.New(m, w.path)
-	w.must("New", err)
+	w.Must(err)
 	return &process{w, m, l, nil}
 }
 
@@ -119,80 +80,35 @@ func (w *world) rival() *process {
 	w.Helper()
 	m := w.dial()
 	l, err := w.subject.Rival(m, w.path)
-	w.must("New of the rival", err)
+	w.Must(err)
 	return &process{w, m, l, nil}
 }
 
 // session returns the id of a process's session.
 func (p *process) session() int64 {
 	p.Helper()
-	s, err := p.m.Session(p.Context())
-	p.must("Session", err)
-	return s.ID()
-}
-
-// must ends the test if there is an error.
-func (w *world) must(what string, err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatalf("%s: %v", what, err)
-	}
-}
-
-// want reports an error that does not match the target. A nil target wants none.
-func (w *world) want(what string, err, target error) {
-	w.Helper()
-	if !errors.Is(err, target) {
-		w.Errorf("%s: error %v, want %v", what, err, target)
-	}
+	return p.Session(p.m).ID()
 }
 
 // nodes returns the paths of all nodes of contenders, in the order in which they came.
 func (w *world) nodes() (paths []string) {
 	w.Helper()
-	text, err := w.dump()
-	w.must("dump", err)
-	_, ephemerals, _ := strings.Cut(text, "Sessions with Ephemerals")
-	for line := range strings.Lines(ephemerals) {
-		if strings.HasPrefix(line, "\t"+w.path) {
-			paths = append(paths, strings.TrimSpace(line))
+	for _, node := range w.Ephemerals() {
+		if strings.HasPrefix(node, w.path) {
+			paths = append(paths, node)
 		}
 	}
-	sequence := func(p string) string { return p[len(p)-10:] }
-	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(sequence(a), sequence(b)) })
 	return paths
 }
 
-// watches returns how many watches the server has.
-func (w *world) watches() int {
-	w.Helper()
-	metrics, err := w.server.Metrics()
-	w.must("metrics", err)
-	n, err := strconv.Atoi(metrics["zk_watch_count"])
-	w.must("zk_watch_count", err)
-	return n
-}
-
-// gone waits until the server has no more than n nodes. In real time it does not wait for places that are kept.
+// gone waits until the server has no more than n nodes.
 func (w *world) gone(what string, n int) {
 	w.Helper()
-	if w.server == nil && w.subject.KeepsPlace {
-		return
-	}
 	for end := time.Now().Add(settling); len(w.nodes()) > n; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("%s: nodes %q are left, want %d", what, w.nodes(), n)
 		}
 	}
-}
-
-// write sets the data of a node, as another client does.
-func (w *world) write(node, data string) {
-	w.Helper()
-	s, err := w.dial().Session(w.Context())
-	w.must("Session", err)
-	_, err = s.Set(w.Context(), node, []byte(data), -1)
-	w.must("Set", err)
 }
 
 // usable takes and releases the lock by each process, one after the other, and wants nothing left.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,10 +40,17 @@ type World struct {
 func Run(t *testing.T, f func(w *World), opts ...zktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), Longest)
-		t.Cleanup(cancel)
-		f(&World{T: t, Server: zktest.Start(t, append([]zktest.Option{zktest.ContainerCheck(24 * time.Hour)}, opts...)...), ctx: ctx})
+		w := New(t)
+		w.Server = zktest.Start(t, append([]zktest.Option{zktest.ContainerCheck(24 * time.Hour)}, opts...)...)
+		f(w)
 	})
+}
+
+// New returns a world without a server, for a test in real time.
+func New(t *testing.T) *World {
+	ctx, cancel := context.WithTimeout(t.Context(), Longest)
+	t.Cleanup(cancel)
+	return &World{T: t, ctx: ctx}
 }
 
 // Context returns the context of the test, which ends after Longest.
@@ -154,21 +162,27 @@ func (w *World) Data(node string) string {
 	return string(data)
 }
 
-// Nodes returns the paths of the contenders' nodes in a directory, in the order in which they came. It sends nothing.
-func (w *World) Nodes(dir string) (nodes []string) {
+// Ephemerals returns the paths of all contenders' nodes, in the order in which they came. It sends nothing.
+func (w *World) Ephemerals() (nodes []string) {
 	w.T.Helper()
-	synctest.Wait()
 	text, err := w.Word("dump")
 	w.Must(err)
 	_, ephemerals, _ := strings.Cut(text, "Sessions with Ephemerals")
 	for line := range strings.Lines(ephemerals) {
-		if node := strings.TrimSpace(line); path.Dir(node) == dir {
-			nodes = append(nodes, node)
+		if strings.HasPrefix(line, "\t/") {
+			nodes = append(nodes, strings.TrimSpace(line))
 		}
 	}
-	number := func(node string) string { return node[len(node)-10:] }
+	number := func(node string) string { return node[max(0, len(node)-10):] }
 	slices.SortFunc(nodes, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	return nodes
+}
+
+// Nodes returns those in a directory, when nothing more can happen but by time.
+func (w *World) Nodes(dir string) []string {
+	w.T.Helper()
+	synctest.Wait()
+	return slices.DeleteFunc(w.Ephemerals(), func(node string) bool { return path.Dir(node) != dir })
 }
 
 // WantNodes wants so many contenders' nodes in a directory.
@@ -177,6 +191,17 @@ func (w *World) WantNodes(when, dir string, n int) {
 	if nodes := w.Nodes(dir); len(nodes) != n {
 		w.T.Errorf("%s: nodes %q in %s, want %d", when, nodes, dir, n)
 	}
+}
+
+// Watches returns how many watches the server has, when nothing more can happen but by time.
+func (w *World) Watches() int {
+	w.T.Helper()
+	synctest.Wait()
+	metrics, err := w.Metrics()
+	w.Must(err)
+	n, err := strconv.Atoi(metrics["zk_watch_count"])
+	w.Must(err)
+	return n
 }
 
 // Remove deletes a node by hand.
@@ -220,6 +245,38 @@ func (c *Call) Err() error {
 	c.w.T.Helper()
 	Receive(c.w, "the end of a call", c.done)
 	return c.err
+}
+
+// A Pending is a call in a goroutine of its own that returns something, such as a lease.
+type Pending[T any] struct {
+	*Call
+	Cancel context.CancelFunc
+	Got    T
+}
+
+// Begin calls f, and returns when nothing more can happen but by time.
+func Begin[T any](w *World, f func(context.Context) (T, error)) *Pending[T] {
+	ctx, cancel := context.WithCancel(w.ctx)
+	p := &Pending[T]{Cancel: cancel}
+	p.Call = w.Go(func() (err error) {
+		p.Got, err = f(ctx)
+		return err
+	})
+	return p
+}
+
+// Get waits for the end of the call, and returns what it has got.
+func (p *Pending[T]) Get() T {
+	p.w.T.Helper()
+	p.w.Must(p.Err())
+	return p.Got
+}
+
+// Gives wants the call to give up when its context ends.
+func (p *Pending[T]) Gives() {
+	p.w.T.Helper()
+	p.Cancel()
+	p.w.Want("a cancelled call", p.Err(), context.Canceled)
 }
 
 // Receive returns the next value of a channel.
