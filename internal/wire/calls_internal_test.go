@@ -7,42 +7,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
-
-// TestWindow bounds calls in flight. The others follow in order as answers come, and heartbeats do not wait.
-func TestWindow(t *testing.T) {
-	greeted(t, func(c *Config) { c.Owned.Store(1) }, func(t *testing.T, b *bench) {
-		b.say(answerTo(b.next()))
-		for i := range mostCalls + 5 {
-			b.ask(codec.OpExists, fmt.Sprintf("/%d", i))
-		}
-		inFlight := b.frames()
-		if len(inFlight) != mostCalls {
-			t.Fatalf("%d calls are in flight, want %d", len(inFlight), mostCalls)
-		}
-		time.Sleep(b.timeout / 4)
-		beats := b.frames()
-		for _, f := range beats {
-			if op := codec.Op(f); op != codec.OpSync && op != codec.OpPing {
-				t.Errorf("%s leaves while the window is full", codec.OpName(op))
-			}
-		}
-		if len(beats) < 3 {
-			t.Errorf("%d heartbeats in a quarter of a timeout while the window is full", len(beats))
-		}
-		for i, f := range inFlight[:3] {
-			b.say(replyFrame(codec.Xid(f), codec.CodeNoNode))
-			if got, want := b.paths(), []string{fmt.Sprintf("/%d", mostCalls+i)}; !slices.Equal(got, want) {
-				t.Errorf("%v leaves after answer %d, want %v", got, i, want)
-			}
-		}
-	})
-}
 
 // TestWindowBytes bounds the bytes in flight, and of a write, unless one call is longer.
 func TestWindowBytes(t *testing.T) {
