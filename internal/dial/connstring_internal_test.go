@@ -39,9 +39,7 @@ func TestParseConnectString(t *testing.T) {
 	} {
 		t.Run(c.in, func(t *testing.T) {
 			servers, chroot, err := Parse(c.in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			for _, s := range servers {
 				got = append(got, s.String())

@@ -25,9 +25,7 @@ func TestWaits(t *testing.T) {
 		dial := func(left Remaining) time.Duration {
 			start := time.Now()
 			c, _, err := d.Dial(t.Context(), left)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.Close()
 			return time.Since(start)
 		}
@@ -119,9 +117,7 @@ func TestDialNow(t *testing.T) {
 		n.take()
 		for range 3 {
 			c, _, err := d.DialNow(t.Context(), Target{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.Close()
 		}
 		got := n.take()
@@ -155,9 +151,7 @@ func TestDialerWithoutResult(t *testing.T) {
 				}
 			}
 			c, _, err := d.Dial(t.Context(), nothing)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.Close()
 		})
 	}

@@ -78,6 +78,13 @@ func (n *network) counts() (open, busy int) {
 	return n.open, n.busy
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newDialer returns a dialer for servers such as "h1:1,h2:1". change may be nil.
 func newDialer(t *testing.T, n *network, servers string, change func(*Config)) *Dialer {
 	t.Helper()
@@ -104,9 +111,7 @@ func nextAddr(t *testing.T, d *Dialer) (string, time.Duration) {
 	t.Helper()
 	start := time.Now()
 	to, _, err := d.hosts.next(t.Context(), &d.turn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return to.Addr, time.Since(start)
 }
 
@@ -115,9 +120,7 @@ func nextRound(t *testing.T, d *Dialer, n int) (out []string) {
 	t.Helper()
 	for range n {
 		to, _, err := d.hosts.next(t.Context(), &d.turn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, to.Addr+" for "+to.Host)
 	}
 	slices.Sort(out)

@@ -346,9 +346,7 @@ func TestUsefulBeginsARound(t *testing.T) {
 		d := newDialer(t, n, "a:1", named(dns))
 		for range 4 { // into the second round
 			c, _, err := d.Dial(t.Context(), staking(time.Minute))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.Close()
 		}
 		if got := d.HandshakeLimit(staking(time.Minute)); got != 30*time.Second {

@@ -28,14 +28,10 @@ func (deadlineless) SetWriteDeadline(time.Time) error { return errNoDeadlines }
 func selfSigned(t *testing.T) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(forever)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
@@ -55,9 +51,7 @@ func tlsPipe(t *testing.T, host string, client *tls.Config) (net.Conn, string) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return deadlineless{near}, nil }
 	d := newDialer(t, nil, "h1:1", func(c *Config) { c.Dial, c.TLS = dial, client })
 	c, err := d.open(t.Context(), Target{Server{host, "1"}, host + ":1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c, <-asked
 }
 

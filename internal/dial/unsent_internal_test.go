@@ -27,23 +27,17 @@ func (c endless) NetConn() net.Conn { return endless{c.Conn} }
 // wraps itself, or has wrappers without an end, does no harm.
 func TestUnsent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	for name, wrap := range map[string]func(net.Conn) net.Conn{
 		"bare":    func(c net.Conn) net.Conn { return c },
 		"wrapped": func(c net.Conn) net.Conn { return wrapped{wrapped{c}} },
 	} {
 		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		boundUnsent(wrap(c))
 		raw, err := c.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got int
 		if err := raw.Control(func(fd uintptr) { got, _ = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, notsentLowat) }); err != nil {
 			t.Fatal(err)
