@@ -317,8 +317,7 @@ func TestEnterForgetsWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, e *env) {
 		e.others()
 		before := watched(t, e.Server)
-		_, err := e.s.Enter(t.Context(), e.form(true))
-		wantErr(t, "Enter", err, zk.ErrNodeExists)
+		wantErr(t, "Enter", expect.Err(e.s.Enter(t.Context(), e.form(true))), zk.ErrNodeExists)
 		must(t, e.s.Sync(t.Context(), "/"))
 		if after := watched(t, e.Server); after != before {
 			t.Errorf("%s watches, %s before", after, before)

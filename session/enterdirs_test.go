@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -117,8 +118,7 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 				if lost {
 					e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
 				}
-				_, err := e.s.Enter(t.Context(), n)
-				wantErr(t, "Enter", err, session.ErrSequence)
+				wantErr(t, "Enter", expect.Err(e.s.Enter(t.Context(), n)), session.ErrSequence)
 				time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 				if left := e.left(); len(left) != 1 {
 					t.Errorf("left are %q", left)
@@ -128,8 +128,7 @@ func TestEnterAtEndOfCounter(t *testing.T) {
 			e.want(fixed, err)
 			e.removes(fixed)
 			e.removes(last)
-			_, err = e.s.Enter(t.Context(), n)
-			wantErr(t, "Enter", err, session.ErrSequence)
+			wantErr(t, "Enter", expect.Err(e.s.Enter(t.Context(), n)), session.ErrSequence)
 			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 			first, err := e.s.Enter(t.Context(), n)
 			if e.want(first, err); !strings.HasSuffix(first.Path, "-0000000000") {
@@ -149,11 +148,8 @@ func TestEnterWithoutRoom(t *testing.T) {
 			all = append(all, e.want(n, err))
 		}
 		e.ResetRequests()
-		_, err := e.s.Enter(patient(t), e.form(false))
-		wantErr(t, "Enter", err, session.ErrTooManyNodes)
-		if n := e.Count(zktest.Any(zktest.OpCreate)); n != 0 {
-			t.Errorf("%d creates", n)
-		}
+		wantErr(t, "Enter", expect.Err(e.s.Enter(patient(t), e.form(false))), session.ErrTooManyNodes)
+		expect.Requests(t, "creates without room", e.Server, zktest.Any(zktest.OpCreate), 0)
 		for _, n := range all {
 			n.Remove(patient(t))
 			next, err := e.s.Enter(patient(t), e.form(false))
@@ -208,12 +204,9 @@ func TestEnterInvalid(t *testing.T) {
 			{Dir: "/p", Fixed: true}, {Dir: "/p", Name: "..", Fixed: true},
 			{Dir: "/p", Name: "a/b", Fixed: true}, {Dir: "/p", Name: "a\x00"}, {Dir: "/p", Name: "a", Data: make([]byte, 1<<20)},
 		} {
-			_, err := e.s.Enter(t.Context(), n)
-			wantErr(t, fmt.Sprint("node ", i), err, session.ErrInvalid)
+			wantErr(t, fmt.Sprint("node ", i), expect.Err(e.s.Enter(t.Context(), n)), session.ErrInvalid)
 		}
-		if n := e.Count(zktest.Any(zktest.OpCreate, zktest.OpGetChildren2)); n != 0 {
-			t.Errorf("%d requests", n)
-		}
+		expect.Requests(t, "bad nodes", e.Server, zktest.Any(zktest.OpCreate, zktest.OpGetChildren2), 0)
 	})
 }
 

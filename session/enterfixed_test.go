@@ -36,8 +36,7 @@ func TestEnterTakenName(t *testing.T) {
 		for _, owner := range []*session.Session{e.other, e.s} {
 			n, err := owner.Enter(patient(t), e.form(true))
 			e.want(n, err)
-			_, err = e.s.Enter(patient(t), e.form(true))
-			wantErr(t, "Enter", err, zk.ErrNodeExists)
+			wantErr(t, "Enter", expect.Err(e.s.Enter(patient(t), e.form(true))), zk.ErrNodeExists)
 			e.wantOwner(owner)
 			e.removes(n)
 		}
@@ -111,9 +110,7 @@ func TestEnterWaitsForRemoval(t *testing.T) {
 			e.ResetRequests()
 			ended := e.begin(patient(t), e.form(true))
 			synctest.Wait()
-			if n := e.Count(zktest.On(zktest.OpCreate, e.d+"/lock-")); n != 0 {
-				t.Errorf("%s: %d creates before the end of the removal", by, n)
-			}
+			expect.Requests(t, by+": creates before the end of the removal", e.Server, zktest.On(zktest.OpCreate, e.d+"/lock-"), 0)
 			e.Disconnect() // the reply is lost, and the delete repeated
 			held.Release()
 			got := expect.Receive(t, "Enter", ended)
@@ -147,12 +144,9 @@ func TestRemovalSparesOwnNewNode(t *testing.T) {
 			<-f.Hit()
 			<-look.Hit()
 			synctest.Wait()
-			_, err = e.s.Create(t.Context(), n.Path, nil, session.Persistent)
-			must(t, err)
-			select {
-			case <-r.Done():
+			must(t, expect.Err(e.s.Create(t.Context(), n.Path, nil, session.Persistent)))
+			if isClosed(r.Done()) {
 				t.Error("the removal has ended before the new node was there")
-			default:
 			}
 			<-r.Done()
 			must(t, r.Err())

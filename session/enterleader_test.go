@@ -85,21 +85,19 @@ func TestEnterAtCutOffLeader(t *testing.T) {
 			held = append(held, srv.HoldReply(zktest.On(zktest.OpCreate, d+name)))
 		}
 		cancelling, cancel := context.WithCancel(ctx)
-		ends, enters, plain := make(chan error, 1), make(chan entered, 1), make(chan error, 1)
-		go func() {
-			_, err := cancelled.Enter(cancelling, session.NewNode{Dir: d, Name: "cancelled-"})
-			ends <- err
-		}()
+		ends := expect.Go(func() error {
+			return expect.Err(cancelled.Enter(cancelling, session.NewNode{Dir: d, Name: "cancelled-"}))
+		})
+		enters := make(chan entered, 1)
 		go func() {
 			n, err := s.Enter(ctx, session.NewNode{Dir: d, Name: "enters-"})
 			enters <- entered{n, err}
 		}()
 		srv.Refuse(false)
 		zktest.Eventually(t, testserver.Patience, "a connection of the plain client", func() bool { return raw.State() == zk.StateHasSession })
-		go func() {
-			_, err := raw.Create(d+"/plain", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-			plain <- err
-		}()
+		plain := expect.Go(func() error {
+			return expect.Err(raw.Create(d+"/plain", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
+		})
 		for _, f := range held {
 			expect.Receive(t, "the reply to a create", f.Hit())
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -26,8 +27,7 @@ func TestRefusedSearchEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
 				_, founder := virtually(t, "h:1", srv.Dialer(), session.WithACL(zk.ACL{Perms: zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}))
-				_, err := founder.Create(t.Context(), "/shut", nil, session.Persistent)
-				must(t, err)
+				must(t, expect.Err(founder.Create(t.Context(), "/shut", nil, session.Persistent)))
 				m, s := virtually(t, "h:1", srv.Dialer())
 				f := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/shut/"))
 				if c.cancelled {
@@ -35,12 +35,8 @@ func TestRefusedSearchEnds(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				ended := make(chan error, 1)
 				shut := session.NewNode{Dir: "/shut", Name: "n-", Fixed: c.fixed}
-				go func() {
-					_, err := s.Enter(ctx, shut)
-					ended <- err
-				}()
+				ended := expect.Go(func() error { return expect.Err(s.Enter(ctx, shut)) })
 				<-f.Hit()
 				want := zk.ErrNoAuth
 				if c.cancelled {
@@ -60,8 +56,7 @@ func TestRefusedSearchEnds(t *testing.T) {
 				n, err := s.Enter(other, session.NewNode{Dir: "/open", Name: "n-"})
 				must(t, err)
 				must(t, gone(n.Remove(other)))
-				_, err = s.Enter(other, shut)
-				wantErr(t, "another Enter there", err, zk.ErrNoAuth)
+				wantErr(t, "another Enter there", expect.Err(s.Enter(other, shut)), zk.ErrNoAuth)
 				began := time.Now()
 				must(t, m.Close())
 				if d := time.Since(began); d > time.Second {
@@ -93,8 +88,7 @@ func TestManyDoubtsShareListings(t *testing.T) {
 		creates := zktest.On(zktest.OpCreate, "/d/")
 		e.ResetRequests()
 		held := e.HoldReply(creates)
-		ended := make(chan error, 1)
-		go func() { ended <- errors.Join(together("/d")...) }()
+		ended := expect.Go(func() error { return errors.Join(together("/d")...) })
 		<-held.Hit()
 		time.Sleep(time.Second)      //nolint:forbidigo // in a bubble
 		inFlight := e.Count(creates) // all, if the window has room for them

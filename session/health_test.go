@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -78,8 +79,7 @@ func TestAcceptedOptionsKeepSessions(t *testing.T) {
 				served++
 				time.Sleep(time.Duration(idle) * 10 * c.timeout / 9)
 				must(t, s.Err())
-				_, err = makeNode(t.Context(), s, "/own", nil)
-				must(t, err)
+				must(t, expect.Err(makeNode(t.Context(), s, "/own", nil)))
 				for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(c.timeout / 20) {
 					if err := s.Err(); err != nil {
 						t.Fatalf("%v, after %v without a node: lost within %v: %v", c, time.Duration(idle)*c.timeout, time.Since(began), err)
@@ -105,11 +105,10 @@ func TestGrantTooShortForLocks(t *testing.T) {
 		wantErr(t, "the session", s.Err(), session.ErrLost)
 		wantErr(t, "the session", s.Err(), session.ErrInvalid)
 		time.Sleep(time.Minute)
-		_, err := m.Session(t.Context())
-		wantErr(t, "the next session", err, session.ErrInvalid)
+		wantErr(t, "the next session", expect.Err(m.Session(t.Context())), session.ErrInvalid)
 		testserver.Switch(srv).SetSessionTimeoutsOf(0, 200*time.Millisecond, 10*time.Second)
 		time.Sleep(time.Minute)
-		s, err = m.Session(t.Context())
+		s, err := m.Session(t.Context())
 		must(t, err)
 		must(t, s.Err())
 	})

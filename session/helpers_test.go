@@ -23,9 +23,10 @@ import (
 func TestMain(m *testing.M) { testserver.Main(m) }
 
 var (
-	patient = expect.Patient
-	must    = expect.NoError
-	wantErr = expect.Match
+	patient  = expect.Patient
+	must     = expect.NoError
+	wantErr  = expect.Match
+	isClosed = expect.Closed
 )
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -75,8 +76,7 @@ func inBubble(t *testing.T, f func(*testing.T, *env), opts ...session.Option) {
 func dir(t testing.TB, s *session.Session) string {
 	t.Helper()
 	d := testserver.Path(t)
-	_, err := s.Create(patient(t), d, nil, session.Persistent)
-	must(t, err)
+	must(t, expect.Err(s.Create(patient(t), d, nil, session.Persistent)))
 	return d
 }
 

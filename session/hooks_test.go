@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -134,8 +135,7 @@ func TestCloseWithinFunctions(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				_, err := m.Session(ctx)
-				wantErr(t, "Session", err, session.ErrClosed)
+				wantErr(t, "Session", expect.Err(m.Session(ctx)), session.ErrClosed)
 			})
 		})
 	}

@@ -19,8 +19,7 @@ import (
 func TestList(t *testing.T) {
 	inBubble(t, func(t *testing.T, e *env) {
 		e.makes("a", "b")
-		_, err := e.other.Set(patient(t), e.d, []byte("the limit"), -1)
-		must(t, err)
+		must(t, expect.Err(e.other.Set(patient(t), e.d, []byte("the limit"), -1)))
 		for bits := range 16 {
 			o := session.ListOptions{Sync: bits&1 > 0, Data: bits&2 > 0, Watch: bits&4 > 0, Children: bits&8 > 0}
 			before := e.asked()
@@ -56,8 +55,7 @@ func TestList(t *testing.T) {
 				}
 			}
 			if l.Directory != nil {
-				_, err := e.other.Set(patient(t), e.d, []byte("the limit"), -1)
-				must(t, err)
+				must(t, expect.Err(e.other.Set(patient(t), e.d, []byte("the limit"), -1)))
 				wantEvent(t, l.Directory, session.WatchChanged)
 			}
 			if l.Children != nil {
@@ -70,10 +68,9 @@ func TestList(t *testing.T) {
 				must(t, e.other.Delete(patient(t), n, -1))
 			}
 		}
-		_, err = e.s.List(patient(t), e.d+"/none", session.ListOptions{Sync: true, Data: true, Watch: true, Children: true})
+		_, err := e.s.List(patient(t), e.d+"/none", session.ListOptions{Sync: true, Data: true, Watch: true, Children: true})
 		wantErr(t, "no directory", err, zk.ErrNoNode)
-		_, err = e.s.List(patient(t), "none", session.ListOptions{})
-		wantErr(t, "a bad path", err, session.ErrInvalid)
+		wantErr(t, "a bad path", expect.Err(e.s.List(patient(t), "none", session.ListOptions{})), session.ErrInvalid)
 	})
 }
 
@@ -89,8 +86,7 @@ func TestListInOrder(t *testing.T) {
 			ctx, first := t.Context(), fmt.Sprint(zktest.OpSync, " ", e.d)
 			held := e.HoldReply(zktest.On(zktest.OpSync, e.d))
 			call := func() error {
-				_, err := e.s.List(ctx, e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
-				return err
+				return expect.Err(e.s.List(ctx, e.d, session.ListOptions{Sync: true, Data: true, Watch: true}))
 			}
 			if enters {
 				first = fmt.Sprint(zktest.OpCreate, " ", e.d, "/one")
@@ -101,8 +97,7 @@ func TestListInOrder(t *testing.T) {
 				}
 			}
 			e.ResetRequests()
-			ended := make(chan error, 1)
-			go func() { ended <- call() }()
+			ended := expect.Go(func() error { return call() })
 			synctest.Wait()
 			want := []string{first, fmt.Sprint(zktest.OpGetData, " ", e.d), fmt.Sprint(zktest.OpGetChildren2, " ", e.d)}
 			if got := sent(e.Requests()); !slices.Equal(got, want) {
@@ -128,8 +123,7 @@ func TestListCountsTogether(t *testing.T) {
 			held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, e.d))
 			go func() {
 				<-held.Hit()
-				_, err := e.other.Create(e.t.Context(), e.d, nil, session.Persistent)
-				must(e.t, err)
+				must(e.t, expect.Err(e.other.Create(e.t.Context(), e.d, nil, session.Persistent)))
 				held.Release()
 			}()
 		},
@@ -176,8 +170,7 @@ func TestListSharesTheWatch(t *testing.T) {
 		}
 		must(t, e.DeleteNode(e.d))
 		synctest.Wait()
-		_, err = e.s.List(t.Context(), e.d, o)
-		wantErr(t, "no directory", err, zk.ErrNoNode)
+		wantErr(t, "no directory", expect.Err(e.s.List(t.Context(), e.d, o)), zk.ErrNoNode)
 	})
 }
 
@@ -186,8 +179,7 @@ func TestEnterReadsDirectory(t *testing.T) {
 	inBubble(t, func(t *testing.T, e *env) {
 		for _, lost := range []bool{false, true} {
 			e.anew()
-			_, err := e.other.Set(patient(t), e.d, []byte("old"), -1)
-			must(t, err)
+			must(t, expect.Err(e.other.Set(patient(t), e.d, []byte("old"), -1)))
 			want := "old"
 			if lost {
 				e.CutAfterCommit(zktest.On(zktest.OpCreate, e.d+"/"))
@@ -206,8 +198,7 @@ func TestEnterReadsDirectory(t *testing.T) {
 			if string(n.Data) != want || n.DataStat.Mzxid != n.Stat.Mzxid || n.Directory.Event() != session.WatchPending || n.Children != nil {
 				t.Errorf("lost %v: data %q, event %v, %+v", lost, n.Data, n.Directory.Event(), n.Listing)
 			}
-			_, err = e.other.Set(patient(t), e.d, []byte("newer"), -1)
-			must(t, err)
+			must(t, expect.Err(e.other.Set(patient(t), e.d, []byte("newer"), -1)))
 			wantEvent(t, n.Directory, session.WatchChanged)
 			search.Release()
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -38,8 +39,7 @@ func TestLogOfStates(t *testing.T) {
 		must(t, srv.Expire(t.Context(), s.ID()))
 		time.Sleep(time.Second)
 		held := srv.HoldReply(zktest.Any(zktest.OpClose))
-		closed := make(chan error, 1)
-		go func() { closed <- m.Close() }()
+		closed := expect.Go(func() error { return m.Close() })
 		<-held.Hit()
 		synctest.Wait()
 		if strings.Contains(text.String(), "session closed") {

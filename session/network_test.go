@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -44,12 +45,10 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 		want map[string]string // data by path
 	}{
 		"set": {func(ctx context.Context, s *session.Session, data []byte) error {
-			_, err := s.Set(ctx, "/a", data, -1)
-			return err
+			return expect.Err(s.Set(ctx, "/a", data, -1))
 		}, map[string]string{"/a": "wanted", "/b": "before"}},
 		"create": {func(ctx context.Context, s *session.Session, data []byte) error {
-			_, err := s.Create(ctx, "/new", data, session.Persistent)
-			return err
+			return expect.Err(s.Create(ctx, "/new", data, session.Persistent))
 		}, map[string]string{"/a": "before", "/b": "before", "/new": "wanted"}},
 		"multi": {func(ctx context.Context, s *session.Session, data []byte) error {
 			set := &zk.SetDataRequest{Path: "/a", Data: data, Version: -1}
@@ -69,8 +68,7 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 				_, s := virtually(t, "h:1", g.dial)
 				_, other := virtually(t, "h:1", srv.Dialer())
 				for _, node := range []string{"/a", "/b"} {
-					_, err := s.Create(t.Context(), node, []byte("before"), session.Persistent)
-					must(t, err)
+					must(t, expect.Err(s.Create(t.Context(), node, []byte("before"), session.Persistent)))
 				}
 				opens := make(chan struct{})
 				g.shut.Store(&opens)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -43,8 +44,7 @@ func TestOpen(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err = m.Session(short)
-		wantErr(t, "Session without a server", err, context.DeadlineExceeded)
+		wantErr(t, "Session without a server", expect.Err(m.Session(short)), context.DeadlineExceeded)
 		waiting := make(chan *session.Session)
 		go func() {
 			s, err := m.Session(t.Context())
@@ -127,8 +127,7 @@ func TestCloseWithoutAConnection(t *testing.T) {
 				m, err := session.Open("dark:2181", quiet, session.WithDialer(d))
 				must(t, err)
 				time.Sleep(after)
-				waiting := make(chan error)
-				go func() { _, err := m.Session(t.Context()); waiting <- err }()
+				waiting := expect.Go(func() error { return expect.Err(m.Session(t.Context())) })
 				synctest.Wait()
 				start := time.Now()
 				must(t, m.Close())
@@ -141,23 +140,5 @@ func TestCloseWithoutAConnection(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// The error of a Connect that has waited in vain says what the resolver said.
-func TestResolverFails(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(patient(t))
-	defer cancel()
-	asked := 0
-	_, err := session.Connect(ctx, "", session.WithResolver(func(context.Context) ([]string, error) {
-		if asked++; asked == 2 { // one goroutine at a time
-			cancel()
-		}
-		return nil, errors.New("no leader")
-	}))
-	wantErr(t, "connect", err, context.Canceled)
-	if !strings.Contains(err.Error(), "ask the resolver: no leader") {
-		t.Errorf("%v does not say why", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -126,8 +127,7 @@ func TestConnectionsWithoutDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		m, s := virtually(t, "h:1", withoutDeadlines(srv.Dialer()), session.WithMargin(3*time.Second))
-		_, err := makeNode(t.Context(), s, "/node", nil)
-		must(t, err)
+		must(t, expect.Err(makeNode(t.Context(), s, "/node", nil)))
 		srv.Disconnect()
 		must(t, s.Sync(t.Context(), "/"))
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -37,8 +38,7 @@ func TestRemoveFails(t *testing.T) {
 // allow sets what the clients may do in the directory.
 func (e *env) allow(perms int32) {
 	e.t.Helper()
-	_, err := rawClient(e.t, e.Dialer()).SetACL(e.d, zk.WorldACL(perms), -1)
-	must(e.t, err)
+	must(e.t, expect.Err(rawClient(e.t, e.Dialer()).SetACL(e.d, zk.WorldACL(perms), -1)))
 }
 
 // A refusal is reported at once, and the next Enter of a fixed name says so at once. The removal goes on, and succeeds when the
@@ -49,8 +49,7 @@ func TestRemoveRefused(t *testing.T) {
 		number, err := e.s.Enter(t.Context(), e.form(false))
 		must(t, err)
 		e.allow(zk.PermAll &^ zk.PermDelete)
-		_, err = e.s.Enter(t.Context(), e.form(true))
-		wantErr(t, "Enter", err, zk.ErrNodeExists)
+		wantErr(t, "Enter", expect.Err(e.s.Enter(t.Context(), e.form(true))), zk.ErrNodeExists)
 		wantErr(t, "Remove", gone(fixed.Remove(t.Context())), zk.ErrNoAuth)
 		wantErr(t, "Remove", gone(number.Remove(t.Context())), zk.ErrNoAuth)
 		_, err = e.s.Enter(t.Context(), e.form(true))
@@ -135,11 +134,7 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 				}
 				<-all[0].Cut()
 				e.ResetRequests()
-				created := make(chan error, 1)
-				go func() {
-					_, err := makeNode(context.Background(), e.s, "/other", nil)
-					created <- err
-				}()
+				created := expect.Go(func() error { return expect.Err(makeNode(context.Background(), e.s, "/other", nil)) })
 				e.Refuse(false)
 				must(t, <-created)
 				for i, r := range all {
@@ -161,15 +156,6 @@ func TestOwedDeletesGoFirst(t *testing.T) {
 	}
 }
 
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
 // A delete whose reply was lost with the connection leaves no node counted that is gone, in whichever way it was deleted, and
 // whether the caller still waits.
 func TestLostDeleteFreesRoom(t *testing.T) {
@@ -185,8 +171,7 @@ func TestLostDeleteFreesRoom(t *testing.T) {
 					held := e.HoldReply(zktest.On(op, node.Path))
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					ended := make(chan error, 1)
-					go func() { ended <- deletes(ctx, e.s, node, by) }()
+					ended := expect.Go(func() error { return deletes(ctx, e.s, node, by) })
 					<-held.Hit()
 					if cancelled {
 						cancel()

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -53,14 +54,11 @@ func TestRequests(t *testing.T) {
 		}
 		_, _, err := s.Get(ctx, node)
 		wantErr(t, "get", err, zk.ErrNoNode)
-		_, err = s.Create(ctx, node, nil, session.Persistent)
-		must(t, err)
-		_, err = s.Create(ctx, node, nil, session.Persistent)
-		wantErr(t, "create again", err, zk.ErrNodeExists)
+		must(t, expect.Err(s.Create(ctx, node, nil, session.Persistent)))
+		wantErr(t, "create again", expect.Err(s.Create(ctx, node, nil, session.Persistent)), zk.ErrNodeExists)
 		stat, err := s.Set(ctx, node, []byte("one"), 0)
 		must(t, err)
-		_, err = s.Set(ctx, node, []byte("two"), 0)
-		wantErr(t, "set of an old version", err, zk.ErrBadVersion)
+		wantErr(t, "set of an old version", expect.Err(s.Set(ctx, node, []byte("two"), 0)), zk.ErrBadVersion)
 		must(t, s.Sync(ctx, e.d))
 		names, _, err := s.Children(ctx, e.d)
 		must(t, err)
@@ -75,13 +73,10 @@ func TestRequests(t *testing.T) {
 		wantErr(t, "a bad path", err, session.ErrInvalid)
 		_, err = s.Create(ctx, node, make([]byte, 300<<10), session.Persistent)
 		wantErr(t, "much data", err, session.ErrInvalid)
-		_, err = s.Set(ctx, e.d, make([]byte, 300<<10), -1)
-		wantErr(t, "much data to set", err, session.ErrInvalid)
+		wantErr(t, "much data to set", expect.Err(s.Set(ctx, e.d, make([]byte, 300<<10), -1)), session.ErrInvalid)
 		half := &zk.SetDataRequest{Path: e.d, Data: make([]byte, 150<<10), Version: -1}
-		_, err = s.Multi(ctx, half)
-		must(t, err)
-		_, err = s.Multi(ctx, half, half)
-		wantErr(t, "much data in all", err, session.ErrInvalid)
+		must(t, expect.Err(s.Multi(ctx, half)))
+		wantErr(t, "much data in all", expect.Err(s.Multi(ctx, half, half)), session.ErrInvalid)
 	})
 }
 
@@ -108,16 +103,13 @@ func TestMulti(t *testing.T) {
 		}
 		e.ResetRequests()
 		for _, ops := range [][]any{nil, {"x"}, {&zk.DeleteRequest{Path: "bad"}}} {
-			_, err := s.Multi(ctx, ops...)
-			wantErr(t, "bad operations", err, session.ErrInvalid)
+			wantErr(t, "bad operations", expect.Err(s.Multi(ctx, ops...)), session.ErrInvalid)
 		}
 		for _, flags := range []int32{zk.FlagContainer, zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, zk.FlagEphemeral, zk.FlagEphemeralSequential, 7, -1} {
 			_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n-", Flags: flags})
 			wantErr(t, "flags", err, session.ErrInvalid)
 		}
-		if n := e.Count(zktest.Any(zktest.OpMulti)); n != 0 {
-			t.Errorf("%d were sent", n)
-		}
+		expect.Requests(t, "bad operations", e.Server, zktest.Any(zktest.OpMulti), 0)
 	})
 }
 
@@ -196,8 +188,7 @@ func TestACL(t *testing.T) {
 	ctx, root, servers := patient(t), testserver.Path(t), testserver.Server(t).ConnectString()
 	user := zk.DigestACL(zk.PermAll, "user", "secret")
 	all := append(zk.DigestACL(zk.PermRead, "reader", "secret"), user...)
-	_, err := testserver.Admin(t).Create(root, nil, 0, all)
-	must(t, err)
+	must(t, expect.Err(testserver.Admin(t).Create(root, nil, 0, all)))
 	hidden := []zk.ACL{{Perms: zk.PermRead, Scheme: "digest", ID: "reader:x"}, {Perms: zk.PermAll, Scheme: "digest", ID: "user:x"}}
 	for identity, want := range map[string][]zk.ACL{"user:secret": all, "reader:secret": hidden, "nobody:secret": nil} {
 		for chroot, path := range map[string]string{"": root, root: "/"} {
@@ -214,10 +205,8 @@ func TestACL(t *testing.T) {
 		}
 	}
 	s := testserver.Session(t, testserver.Connect(t, servers))
-	_, err = s.ACL(ctx, testserver.Path(t)+"/none")
-	wantErr(t, "no such node", err, zk.ErrNoNode)
-	_, err = s.ACL(ctx, "a")
-	wantErr(t, "bad path", err, session.ErrInvalid)
+	wantErr(t, "no such node", expect.Err(s.ACL(ctx, testserver.Path(t)+"/none")), zk.ErrNoNode)
+	wantErr(t, "bad path", expect.Err(s.ACL(ctx, "a")), session.ErrInvalid)
 }
 
 // A directory that exists is used, even if the client may not create nodes beside it: servers check that right before they
@@ -228,20 +217,16 @@ func TestDirectoryWithoutTheRight(t *testing.T) {
 		admin := rawClient(t, srv.Dialer())
 		all := zk.WorldACL(zk.PermAll)
 		for _, path := range []string{"/d", "/d/there"} {
-			_, err := admin.Create(path, nil, 0, all)
-			must(t, err)
+			must(t, expect.Err(admin.Create(path, nil, 0, all)))
 		}
 		_, err := admin.SetACL("/d", zk.WorldACL(zk.PermRead), -1)
 		must(t, err)
 		_, s := virtually(t, "h:1", srv.Dialer())
 		for _, at := range []string{"/there", "/there/below", "/there/further/down"} {
-			_, err = makeNode(t.Context(), s, "/d"+at+"/n", nil)
-			must(t, err)
+			must(t, expect.Err(makeNode(t.Context(), s, "/d"+at+"/n", nil)))
 		}
-		_, err = makeNode(t.Context(), s, "/d/missing/n", nil)
-		wantErr(t, "one that is missing", err, zk.ErrNoAuth)
+		wantErr(t, "one that is missing", expect.Err(makeNode(t.Context(), s, "/d/missing/n", nil)), zk.ErrNoAuth)
 		_, below := virtually(t, "h:1/d/there", srv.Dialer())
-		_, err = makeNode(t.Context(), below, "/m", nil)
-		must(t, err)
+		must(t, expect.Err(makeNode(t.Context(), below, "/m", nil)))
 	})
 }

@@ -84,8 +84,7 @@ func TestSASL(t *testing.T) {
 		p.Refuse(true)
 		p.Disconnect()
 		p.ResetRequests()
-		closed := make(chan error, 1)
-		go func() { closed <- m.Close() }()
+		closed := expect.Go(func() error { return m.Close() })
 		p.Refuse(false)
 		must(t, expect.Receive(t, "the end of "+fmt.Sprint(s.ID()), closed))
 	})
@@ -99,9 +98,8 @@ func TestSASLAlphabets(t *testing.T) {
 			m := testserver.Connect(t, addr, session.WithSASL(session.DigestMD5(user, password)),
 				session.WithACL(zk.AuthACL(zk.PermAll)...))
 			s := testserver.Session(t, m)
-			_, err := s.Create(patient(t), "/"+user, nil, session.Persistent)
-			must(t, err)
-			_, _, err = s.Get(patient(t), "/"+user)
+			must(t, expect.Err(s.Create(patient(t), "/"+user, nil, session.Persistent)))
+			_, _, err := s.Get(patient(t), "/"+user)
 			must(t, err)
 		}
 		stranger := testserver.Session(t, testserver.Connect(t, addr))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -70,8 +71,7 @@ func TestTraceRequests(t *testing.T) {
 	p.CutAfterCommit(zktest.On(zktest.OpGetChildren2, root))
 	_, _, err = s.Children(ctx, "/d")
 	must(t, err)
-	_, err = s.Multi(ctx, &zk.CheckVersionRequest{Path: "/d", Version: 7})
-	wantErr(t, "multi", err, zk.ErrBadVersion)
+	wantErr(t, "multi", expect.Err(s.Multi(ctx, &zk.CheckVersionRequest{Path: "/d", Version: 7})), zk.ErrBadVersion)
 	for range 2 { // the second shares the watch and sends nothing
 		_, _, _, err = s.Watch(ctx, node)
 		must(t, err)

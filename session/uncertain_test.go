@@ -22,19 +22,16 @@ type write struct {
 
 var writes = map[string]write{
 	"create": {zktest.Any(zktest.OpCreate), func(ctx context.Context, s *session.Session, node string) error {
-		_, err := s.Create(ctx, node+"-new", nil, session.Persistent)
-		return err
+		return expect.Err(s.Create(ctx, node+"-new", nil, session.Persistent))
 	}},
 	"set": {zktest.Any(zktest.OpSetData), func(ctx context.Context, s *session.Session, node string) error {
-		_, err := s.Set(ctx, node, nil, -1)
-		return err
+		return expect.Err(s.Set(ctx, node, nil, -1))
 	}},
 	"delete": {zktest.Any(zktest.OpDelete), func(ctx context.Context, s *session.Session, node string) error {
 		return s.Delete(ctx, node, -1)
 	}},
 	"multi": {zktest.Any(zktest.OpMulti), func(ctx context.Context, s *session.Session, node string) error {
-		_, err := s.Multi(ctx, &zk.SetDataRequest{Path: node, Version: -1})
-		return err
+		return expect.Err(s.Multi(ctx, &zk.SetDataRequest{Path: node, Version: -1}))
 	}},
 }
 
@@ -58,8 +55,7 @@ func TestErrUncertain(t *testing.T) {
 				ctx, cancel := context.WithCancel(patient(t))
 				defer cancel()
 				f := p.HoldReply(w.op)
-				result := make(chan error, 1)
-				go func() { result <- w.send(ctx, s, node) }()
+				result := expect.Go(func() error { return w.send(ctx, s, node) })
 				expect.Receive(t, "the request", f.Hit())
 				end(cancel)
 				err := expect.Receive(t, name, result)
@@ -90,8 +86,7 @@ func TestErrUncertain(t *testing.T) {
 			p.Disconnect()
 			zktest.Eventually(t, testserver.Patience, "the outage", func() bool { return m.State() == session.Suspended })
 			ctx, cancel := context.WithCancel(patient(t))
-			result := make(chan error, 1)
-			go func() { result <- w.send(ctx, s, node) }()
+			result := expect.Go(func() error { return w.send(ctx, s, node) })
 			cancel()
 			check("never sent", expect.Receive(t, name, result), context.Canceled, false)
 			p.Refuse(false)

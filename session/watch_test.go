@@ -67,9 +67,7 @@ func TestWatchIsShared(t *testing.T) {
 			}
 			data[0], stat.EphemeralOwner = 'y', 1
 		}
-		if n := e.Count(zktest.On(zktest.OpGetData, node)); n != 1 {
-			t.Errorf("%d requests", n)
-		}
+		expect.Requests(t, "watches", e.Server, zktest.On(zktest.OpGetData, node), 1)
 		e.wantWatches("1")
 		must(t, e.s.Delete(ctx, node, -1))
 		wantEvent(t, first, session.WatchDeleted)
@@ -97,9 +95,7 @@ func TestWatchIsShared(t *testing.T) {
 			}
 			names[0], stat.NumChildren = "spoilt", 7
 		}
-		if n := e.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
-			t.Errorf("%d requests", n)
-		}
+		expect.Requests(t, "watches on children", e.Server, zktest.On(zktest.OpGetChildren2, e.d), 1)
 		e.wantWatches("1")
 		_, _, _, err = e.s.WatchChildren(ctx, "no/path")
 		wantErr(t, "a bad path", err, session.ErrInvalid)
@@ -117,8 +113,7 @@ func TestWatchEvents(t *testing.T) {
 
 		children = e.watchChildren(d)
 		data := e.watch(d)
-		_, err := e.other.Set(ctx, d, []byte("newer"), -1)
-		must(t, err)
+		must(t, expect.Err(e.other.Set(ctx, d, []byte("newer"), -1)))
 		wantEvent(t, data, session.WatchChanged)
 		if event := children.Event(); event != session.WatchPending {
 			t.Fatalf("event %v after a change of the data", event)
@@ -146,7 +141,7 @@ func TestWatchEvents(t *testing.T) {
 		for _, w := range []*session.Watch{children, data, absent} {
 			wantEvent(t, w, session.WatchBroken)
 		}
-		_, _, _, err = e.s.WatchChildren(ctx, d)
+		_, _, _, err := e.s.WatchChildren(ctx, d)
 		wantErr(t, "WatchChildren", err, session.ErrLost)
 	})
 }
@@ -210,8 +205,7 @@ func TestForgetBesideOthers(t *testing.T) {
 		for range 200 {
 			_, _, w, err := e.s.Watch(t.Context(), e.d)
 			must(t, err)
-			_, err = e.s.Set(t.Context(), e.d, nil, -1)
-			must(t, err)
+			must(t, expect.Err(e.s.Set(t.Context(), e.d, nil, -1)))
 			wantEvent(t, w, session.WatchChanged)
 		}
 		stop()
@@ -233,8 +227,7 @@ func TestCancelledWatchIsForgotten(t *testing.T) {
 		} {
 			held := e.HoldReply(zktest.On(zktest.OpGetData, paths[1]))
 			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- call(ctx) }()
+			ended := expect.Go(func() error { return call(ctx) })
 			<-held.Hit()
 			cancel()
 			wantErr(t, what, <-ended, context.Canceled)
@@ -301,11 +294,9 @@ func TestWatchThatAnotherSets(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					before, sets := newPause("sync"), newPause("getData")
 					e := newEnv(t, before.hooks(), sets.hooks())
-					first, second := make(chan error, 1), make(chan error, 1)
-					go func() {
-						_, err := e.s.List(before.mark(sets.mark(t.Context())), e.d, session.ListOptions{Sync: true, Data: true, Watch: true})
-						first <- err
-					}()
+					first := expect.Go(func() error {
+						return expect.Err(e.s.List(before.mark(sets.mark(t.Context())), e.d, session.ListOptions{Sync: true, Data: true, Watch: true}))
+					})
 					synctest.Wait()
 					if what == "its connection has ended" {
 						e.Disconnect()
@@ -315,7 +306,7 @@ func TestWatchThatAnotherSets(t *testing.T) {
 					synctest.Wait() // it has made the watch, and has not sent the request
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					go func() { second <- call(ctx, e.s, e.d) }()
+					second := expect.Go(func() error { return call(ctx, e.s, e.d) })
 					if synctest.Wait(); len(second) > 0 && what == "it goes on" {
 						t.Fatalf("it returns %v before the data are there", <-second)
 					}

@@ -119,8 +119,7 @@ func TestWatchNodesFails(t *testing.T) {
 		wantEvent(t, got[0], session.WatchDeleted)
 
 		for _, bad := range [][]string{{"a", paths[1]}, {paths[1], ""}} {
-			_, err = e.s.WatchNodes(ctx, bad...)
-			wantErr(t, "a bad path", err, session.ErrInvalid)
+			wantErr(t, "a bad path", expect.Err(e.s.WatchNodes(ctx, bad...)), session.ErrInvalid)
 		}
 		got, err = e.s.WatchNodes(ctx)
 		if must(t, err); len(got) > 0 {
@@ -139,18 +138,11 @@ func TestWatchNodesFails(t *testing.T) {
 
 		ended, cancel := context.WithCancel(ctx)
 		held := e.HoldReply(zktest.On(zktest.OpGetData, paths[1]))
-		result := make(chan error, 1)
-		go func() {
-			_, err := e.s.WatchNodes(ended, paths...)
-			result <- err
-		}()
+		result := expect.Go(func() error { return expect.Err(e.s.WatchNodes(ended, paths...)) })
 		expect.Receive(t, "the request", held.Hit())
 		cancel()
 		wantErr(t, "a context that ends", expect.Receive(t, "WatchNodes", result), context.Canceled)
-		go func() {
-			_, err := e.s.WatchNodes(ctx, paths...)
-			result <- err
-		}()
+		result = expect.Go(func() error { return expect.Err(e.s.WatchNodes(ctx, paths...)) })
 		synctest.Wait()
 		must(t, e.Expire(ctx, e.s.ID()))
 		held.Release()
@@ -158,8 +150,7 @@ func TestWatchNodesFails(t *testing.T) {
 		if err := expect.Receive(t, "WatchNodes", result); err != nil { // the answer can be faster on the shared server
 			wantErr(t, "a lost session", err, session.ErrLost)
 		}
-		_, err = e.s.WatchNodes(ctx, paths...)
-		wantErr(t, "a lost session", err, session.ErrLost)
+		wantErr(t, "a lost session", expect.Err(e.s.WatchNodes(ctx, paths...)), session.ErrLost)
 	})
 }
 
@@ -167,9 +158,8 @@ func TestWatchNodesFails(t *testing.T) {
 func TestWatchNodesRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, e *env) {
 		secret := e.makes("secret")[0]
-		_, err := rawClient(t, e.Dialer()).SetACL(secret, zk.WorldACL(zk.PermDelete), -1)
-		must(t, err)
-		_, err = e.s.WatchNodes(t.Context(), e.d, secret)
+		must(t, expect.Err(rawClient(t, e.Dialer()).SetACL(secret, zk.WorldACL(zk.PermDelete), -1)))
+		_, err := e.s.WatchNodes(t.Context(), e.d, secret)
 		wantErr(t, "WatchNodes", err, zk.ErrNoAuth)
 		if want := "getData " + secret + ": "; !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v", err)
@@ -227,8 +217,6 @@ func TestChildrenAreTheCallers(t *testing.T) {
 				t.Errorf("names %q", names)
 			}
 		}
-		if n := e.Count(zktest.On(zktest.OpGetChildren2, e.d)); n != 1 {
-			t.Errorf("%d requests, want 1", n)
-		}
+		expect.Requests(t, "Children", e.Server, zktest.On(zktest.OpGetChildren2, e.d), 1)
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -54,18 +55,15 @@ func TestLongAnswer(t *testing.T) {
 					c, err := d(ctx, network, addr)
 					return slowDown{c, &rate}, err
 				}, session.WithTimeout(10*time.Second), session.WithTickTime(2*time.Second))
-				_, err := makeNode(t.Context(), s, "/own", nil)
-				must(t, err)
-				_, err = s.Create(t.Context(), "/d", nil, session.Persistent)
-				must(t, err)
+				must(t, expect.Err(makeNode(t.Context(), s, "/own", nil)))
+				must(t, expect.Err(s.Create(t.Context(), "/d", nil, session.Persistent)))
 				const children, name = 2000, 96
 				for at := 0; at < children; at += 500 {
 					var ops []any
 					for i := range 500 {
 						ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("/d/%0*d", name, at+i)})
 					}
-					_, err := s.Multi(t.Context(), ops...)
-					must(t, err)
+					must(t, expect.Err(s.Multi(t.Context(), ops...)))
 				}
 				time.Sleep(20 * time.Second)
 				conns.Store(1)
@@ -103,12 +101,9 @@ func TestRequestTooLong(t *testing.T) {
 			conns.Add(1)
 			return d(ctx, network, addr)
 		}, session.WithTimeout(10*time.Second))
-		_, err := makeNode(t.Context(), s, "/own", nil)
-		must(t, err)
-		_, err = s.Create(t.Context(), "/n", nil, session.Persistent)
-		must(t, err)
-		_, err = s.Set(t.Context(), "/n", make([]byte, limit-100), -1)
-		must(t, err)
+		must(t, expect.Err(makeNode(t.Context(), s, "/own", nil)))
+		must(t, expect.Err(s.Create(t.Context(), "/n", nil, session.Persistent)))
+		must(t, expect.Err(s.Set(t.Context(), "/n", make([]byte, limit-100), -1)))
 		synctest.Wait() // the manager has a connection of its own at first, to learn the servers' tick
 		conns.Store(0)
 		q, err := queue.New(m, "/lock")
@@ -120,8 +115,7 @@ func TestRequestTooLong(t *testing.T) {
 		if n := conns.Load(); n > 3 {
 			t.Errorf("the lock took %d connections", n)
 		}
-		_, err = s.Set(t.Context(), "/n", make([]byte, limit-100), -1)
-		must(t, err)
+		must(t, expect.Err(s.Set(t.Context(), "/n", make([]byte, limit-100), -1)))
 		_, err = s.Set(t.Context(), "/n", make([]byte, 60<<10), -1)
 		if !errors.Is(err, session.ErrUncertain) || !strings.Contains(err.Error(), "jute.maxbuffer") {
 			t.Errorf("%v, want ErrUncertain: a set is not repeated", err)

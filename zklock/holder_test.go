@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -51,9 +52,9 @@ func TestHolder(t *testing.T) {
 		want("after Unlock", mine, nobody)
 		keeper := newKeyed(t, w.Connect(), "/keys", lazy)
 		w.Must(keeper.Do(ctx, "a", nothing))
-		want("kept", keeper, func(c queue.Contender) bool { return c.Own && c.Kept })
-		_, err := mine.Holder(cancelled(ctx), "a")
-		w.Want("Holder", err, context.Canceled)
+		want("kept", keeper, func(c queue.Contender) bool { return c.Own && c.Kept && c.HeldSince.IsZero() })
+		want("kept by another process", mine, func(c queue.Contender) bool { return !c.Own && !c.Kept })
+		w.Want("Holder", expect.Err(mine.Holder(cancelled(ctx), "a")), context.Canceled)
 	})
 }
 

@@ -213,8 +213,7 @@ func TestLostHoldKeepsSlot(t *testing.T) {
 		defer cancel()
 		wantErr(t, "Lock", h.Lock(soon, never(t)), context.DeadlineExceeded)
 		next := &lease{name: "next"}
-		locked := make(chan error, 1)
-		go func() { locked <- h.Lock(ctx, get(next)) }()
+		locked := expect.Go(func() error { return h.Lock(ctx, get(next)) })
 		synctest.Wait()
 		if len(locked) > 0 {
 			t.Fatal("Lock did not wait for the slot")
@@ -230,10 +229,9 @@ func TestLostHoldKeepsSlot(t *testing.T) {
 func TestLeaseWithoutSlotIsGivenUp(t *testing.T) {
 	withSlot(t, func(t *testing.T, ctx context.Context, h *share.Holds[*lease]) {
 		granted := make(chan *lease)
-		locked := make(chan error, 1)
-		go func() {
-			locked <- h.Lock(ctx, func(context.Context, bool) (*lease, error) { return <-granted, nil })
-		}()
+		locked := expect.Go(func() error {
+			return h.Lock(ctx, func(context.Context, bool) (*lease, error) { return <-granted, nil })
+		})
 		synctest.Wait()
 		holder := lock(t, h, ctx, "holder")
 		first, second := &lease{}, &lease{}

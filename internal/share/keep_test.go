@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -86,33 +87,6 @@ func TestKeepNothing(t *testing.T) {
 	})
 }
 
-// Contenders tells a place that is kept from one that is held.
-func TestKeepContenders(t *testing.T) {
-	run(t, func(w world) {
-		p, other := w.keeps(), w.hands(1)
-		look := func(by *process) queue.Contender {
-			t.Helper()
-			all, err := by.q.Contenders(w.Context(), mutex.Kind)
-			if err != nil || len(all) != 1 {
-				t.Fatalf("%v, %v", all, err)
-			}
-			return all[0]
-		}
-		l := p.hold()
-		if c := look(p); c.Kept || c.HeldSince.IsZero() || !c.Holder {
-			t.Errorf("held: %+v", c)
-		}
-		w.giveBack(l)
-		if c := look(p); !c.Kept || !c.HeldSince.IsZero() || !c.Own {
-			t.Errorf("kept: %+v", c)
-		}
-		if c := look(other); c.Kept || c.Own {
-			t.Errorf("kept by another: %+v", c)
-		}
-		p.is(keeping) // looking is no acquiring
-	})
-}
-
 // The place of a lease that nobody has used is not kept. That says nothing about the next one.
 func TestUnwantedIsNotKept(t *testing.T) {
 	run(t, func(w world) {
@@ -144,8 +118,7 @@ func TestKeepLooksFirst(t *testing.T) {
 			pending(kept)
 		},
 		"another client has asked for the lock": func(w world, _ *process, kept *turn, _ *queue.Queue) {
-			_, err := w.Admin().Set(w.Context(), kept.Path(), []byte(queue.RevokeMessage), -1)
-			w.Must(err)
+			w.Must(expect.Err(w.Admin().Set(w.Context(), kept.Path(), []byte(queue.RevokeMessage), -1)))
 			w.Await(kept.Last())
 		},
 		"its time is over":            func(_ world, _ *process, kept *turn, _ *queue.Queue) { kept.until = time.Now() },

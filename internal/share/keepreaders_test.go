@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -25,9 +26,7 @@ func TestReadersShare(t *testing.T) {
 			}
 			w.giveBack(l)
 		}
-		if n := w.Count(p.of()); n != 0 {
-			t.Errorf("%d requests", n)
-		}
+		expect.Requests(t, "a kept turn", w.Server, p.of(), 0)
 		p.is(keeping)
 		one, two = p.hold(), p.hold()
 		w.giveBack(one)
@@ -47,8 +46,7 @@ func TestReadersDoNotJoinBeforeWriter(t *testing.T) {
 		written := w.beginIn(w.queue(w.Connect(), dir), writer)
 		late := p.begin()
 		w.nodes(3)
-		_, err := p.Acquire(w.Context(), true)
-		w.Want("a try", err, queue.ErrBusy)
+		w.Want("a try", expect.Err(p.Acquire(w.Context(), true)), queue.ErrBusy)
 		w.giveBack(one)
 		late.Waits("a writer is ahead")
 		written.Waits("one reads")
@@ -128,8 +126,7 @@ func TestReadersGoOnAfterTheirLook(t *testing.T) {
 		"the node is gone": {nil, func(w world, _ *process, l *queue.Lease) { w.Remove(l.Path()) }, false, false},
 		"the turn is over": {nil, func(w world, p *process, _ *queue.Lease) { p.present().Leave(w.Context()) }, false, false},
 		"the holder is asked for the lock": {nil, func(w world, _ *process, l *queue.Lease) {
-			_, err := w.Admin().Set(w.Context(), l.Path(), []byte(queue.RevokeMessage), -1)
-			w.Must(err)
+			w.Must(expect.Err(w.Admin().Set(w.Context(), l.Path(), []byte(queue.RevokeMessage), -1)))
 		}, false, false},
 		"it is kept, and its time is over": {nil, func(w world, p *process, l *queue.Lease) {
 			w.giveBack(l)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Patient returns a context for operations that take a moment, or longer on a busy machine.
@@ -45,4 +46,32 @@ func Receive[T any](tb testing.TB, what string, ch <-chan T) T {
 		tb.Fatalf("%s: nothing within %v", what, testserver.Patience)
 		panic("unreachable")
 	}
+}
+
+// Closed reports whether a channel is closed, or has a value.
+func Closed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// Err returns the error of a call whose other result does not matter.
+func Err[T any](_ T, err error) error { return err }
+
+// Requests checks how many requests a server has got that match.
+func Requests(tb testing.TB, what string, srv *zktest.Server, m zktest.Match, want int) {
+	tb.Helper()
+	if n := srv.Count(m); n != want {
+		tb.Errorf("%s: %d requests, want %d", what, n, want)
+	}
+}
+
+// Go calls f in a goroutine, and returns where its error goes.
+func Go(f func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	return ended
 }
