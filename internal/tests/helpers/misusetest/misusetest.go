@@ -22,6 +22,8 @@ type Package struct {
 	Objects []Object
 	// Values are zero values of all other types that have methods. Their methods must not panic.
 	Values []any
+	// Unmade are zero values of types that are no pointers, and that a method makes. All of their methods must panic.
+	Unmade []any
 	// Funcs are the functions that take a context, by name.
 	Funcs map[string]func(context.Context)
 }
@@ -58,6 +60,9 @@ func Check(t *testing.T, p Package) {
 		known[reflect.Indirect(value).Type().Name()] = true
 		p.checkZeroValue(t, value)
 	}
+	for _, v := range p.Unmade {
+		p.checkUnmade(t, reflect.ValueOf(v))
+	}
 	for name, f := range p.Funcs {
 		known[name] = true
 		wantPanic(t, name+" of a nil context", p.Name+": "+name+": nil context", func() { f(nil) })
@@ -76,11 +81,14 @@ func Check(t *testing.T, p Package) {
 // checkUnmade calls all methods of an object that was not made by its constructor.
 func (p Package) checkUnmade(t *testing.T, v reflect.Value) {
 	t.Helper()
-	name := v.Type().Elem().Name()
+	name := v.Type().Name()
+	if v.Kind() == reflect.Pointer {
+		name = v.Type().Elem().Name()
+	}
 	for i := range v.NumMethod() {
 		what := fmt.Sprintf("%s of (*%s)(%v)", v.Type().Method(i).Name, name, v)
-		if !v.IsNil() {
-			what = fmt.Sprintf("%s of &%s{}", v.Type().Method(i).Name, name)
+		if v.Kind() != reflect.Pointer || !v.IsNil() {
+			what = fmt.Sprintf("%s of %s{}", v.Type().Method(i).Name, name)
 		}
 		wantPanic(t, what, p.Name+": "+name+" not made by ", func() { call(v.Method(i), context.Background()) })
 	}
