@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -96,8 +97,7 @@ func TestContenders(t *testing.T) {
 		if all, err := q.Contenders(w.Context(), limited("1")); err != nil || all == nil || len(all) > 0 {
 			t.Errorf("%v, %v", all, err)
 		}
-		_, err = q.Contenders(w.Context(), mutex)
-		w.Want("without a directory", err, zk.ErrNoNode)
+		w.Want("without a directory", expect.Err(q.Contenders(w.Context(), mutex)), zk.ErrNoNode)
 	})
 }
 
@@ -144,11 +144,8 @@ func TestBadArguments(t *testing.T) {
 		for _, err := range q.Observe(w.Context(), &queue.Kind{}) {
 			w.Want("Observe", err, session.ErrInvalid)
 		}
-		_, err = q.First(w.Context(), &queue.Kind{})
-		w.Want("First", err, session.ErrInvalid)
-		if n := w.Count(w.of(q)); n > 0 {
-			t.Errorf("%d requests were sent", n)
-		}
+		w.Want("First", expect.Err(q.First(w.Context(), &queue.Kind{})), session.ErrInvalid)
+		expect.Requests(t, "bad arguments", w.Server, w.of(q), 0)
 		good := queue.Request{Kind: queue.Writer(), Prefix: queue.PrefixRead, Weight: math.MaxInt32, Data: []byte("web-3"), Name: "prices"}
 		w.Must(good.Check())
 		l := w.take(q, good)
@@ -167,8 +164,7 @@ func TestFurtherPrefixes(t *testing.T) {
 		kind := queue.Mutex()
 		kind.Prefixes = append(kind.Prefixes, "mine-", "theirs_")
 		q, r := w.queue(), queue.Request{Kind: kind}
-		_, err := q.TryAcquire(w.Context(), r)
-		w.Want("a try", err, queue.ErrBusy)
+		w.Want("a try", expect.Err(q.TryAcquire(w.Context(), r)), queue.ErrBusy)
 		all, err := q.Contenders(w.Context(), kind)
 		if err != nil || len(all) != 1 || all[0].Path != theirs || !all[0].Holder {
 			t.Errorf("contenders: %+v, %v", all, err)

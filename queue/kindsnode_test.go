@@ -3,7 +3,6 @@ package queue
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 )
 
@@ -103,23 +102,6 @@ func FuzzParseNode(f *testing.F) {
 			t.Fatalf("ParseNode(%q) = %+v, %v; want %+v", name, got, ok, want)
 		}
 	})
-}
-
-func TestNodeName(t *testing.T) {
-	for _, c := range []struct {
-		prefix string
-		weight int
-		want   string
-	}{
-		{PrefixLock, 1, "_c_ID-lock-"},
-		{PrefixRead, 1, "_c_ID-__READ__"},
-		{PrefixLease, 1, "_c_ID-lease-"},
-		{PrefixLease, 12, "_c_ID-x12-lease-"},
-	} {
-		if got := NodeName("ID", c.prefix, c.weight, false); got != c.want || strings.Contains(got, "/") {
-			t.Errorf("NodeName(%q, %d) = %q, want %q", c.prefix, c.weight, got, c.want)
-		}
-	}
 }
 
 // A kind's own prefixes are parsed beside the known ones. The longer of two prefixes counts.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -46,9 +47,7 @@ func TestContextComputedWhenAsked(t *testing.T) {
 			for _, ctx := range []context.Context{inside, early} {
 				w.Want(what, ctx.Err(), context.Canceled)
 				w.Want(what, context.Cause(ctx), session.ErrLost)
-				select {
-				case <-ctx.Done():
-				default:
+				if !expect.Closed(ctx.Done()) {
 					t.Errorf("%s: Done is open", what)
 				}
 			}
@@ -238,8 +237,7 @@ func TestBusyTryWritesNothing(t *testing.T) {
 	run(t, func(w world) {
 		w.acquire(w.queue())
 		w.ResetRequests()
-		_, err := w.queue().TryAcquire(w.Context(), ask)
-		w.Want("a try", err, queue.ErrBusy)
+		w.Want("a try", expect.Err(w.queue().TryAcquire(w.Context(), ask)), queue.ErrBusy)
 		w.sent("a try", map[zktest.Op]int{zktest.OpCreate: 0, zktest.OpCreate2: 0, zktest.OpMulti: 0})
 	})
 }
@@ -267,8 +265,7 @@ func TestNoAuthToAcquire(t *testing.T) {
 			w.Remove(dir)
 			w.Make(dir, "", zk.PermAll&^perm)
 			w.ResetRequests()
-			_, err := w.queue().Acquire(w.Context(), ask)
-			w.Want("Acquire", err, zk.ErrNoAuth)
+			w.Want("Acquire", expect.Err(w.queue().Acquire(w.Context(), ask)), zk.ErrNoAuth)
 			w.nodes("after the refusal", 0)
 			if n := w.Count(zktest.On(op, dir)); n > 2 { // a listing with the create, and one after it
 				t.Errorf("%d requests %v", n, op)

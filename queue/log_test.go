@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -131,8 +132,7 @@ func TestNoAuthToRelease(t *testing.T) {
 			}))
 		w.Must(err)
 		defer admin.Close()
-		_, err = admin.SetACL(dir, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
-		w.Must(err)
+		w.Must(expect.Err(admin.SetACL(dir, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)))
 		var log logged
 		q := w.queue(log.from(slog.LevelInfo))
 		l, s := w.acquire(q), w.Session(q.Manager())
@@ -145,8 +145,7 @@ func TestNoAuthToRelease(t *testing.T) {
 			t.Errorf("%d deletes", n)
 		}
 		next.Waits("the node is still there")
-		_, err = admin.SetACL(dir, zk.WorldACL(zk.PermAll), -1)
-		w.Must(err)
+		w.Must(expect.Err(admin.SetACL(dir, zk.WorldACL(zk.PermAll), -1)))
 		w.release(next.Get())
 		w.Pass(time.Second)
 		refused, removed := len(log.with("refuses to remove")), len(log.with("removed a node that it had refused"))

@@ -16,8 +16,8 @@ import (
 // A nil context, and an object that was not made by its constructor, panic with a message, before
 // anything is sent or changed.
 func TestMisuse(t *testing.T) {
-	proxy := testserver.Proxy(t)
-	q, err := queue.New(testserver.Connect(t, proxy.Addr()), testserver.Path(t))
+	srv := zktest.Start(t)
+	q, err := queue.New(testserver.Connect(t, srv.Addr()), dir)
 	expect.NoError(t, err)
 	acquire := func() *queue.Lease {
 		l, err := q.Acquire(expect.Patient(t), ask)
@@ -28,7 +28,7 @@ func TestMisuse(t *testing.T) {
 	l := acquire()
 	_, err = l.Token(expect.Patient(t)) // the last request before the misuse
 	expect.NoError(t, err)
-	proxy.ResetRequests()
+	srv.ResetRequests()
 	misusetest.Check(t, misusetest.Package{
 		Name: "queue",
 		Objects: []misusetest.Object{
@@ -52,7 +52,7 @@ func TestMisuse(t *testing.T) {
 			"WithOwner": func(ctx context.Context) { queue.WithOwner(ctx) },
 		},
 	})
-	if n := proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, q.Path()) }); n > 0 || l.Err() != nil {
+	if n := srv.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, q.Path()) }); n > 0 || l.Err() != nil {
 		t.Errorf("%d requests, and the lease says %v", n, l.Err())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -98,8 +99,7 @@ func TestTrace(t *testing.T) {
 		}, released(second)...)},
 		"conflict": {func(w world, q, _ *queue.Queue) {
 			w.Make(dir+"/lease-0000000000", "")
-			_, err := q.Acquire(w.Context(), ask)
-			w.Want("Acquire", err, queue.ErrConflict)
+			w.Want("Acquire", expect.Err(q.Acquire(w.Context(), ask)), queue.ErrConflict)
 		}, []string{"acquire mutex " + dir + " try=false", acquired(queue.ErrConflict, -1, 1)}},
 		"node deleted while waiting": {func(w world, q, other *queue.Queue) {
 			l := w.acquire(other)

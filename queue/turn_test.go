@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -64,8 +65,7 @@ func TestListedAfterItsDelete(t *testing.T) {
 		}
 		w.Remove(node.Path)
 		w.Await(own.Done())
-		_, err = c.read(w.Context(), node.Listing, nil)
-		w.Want("after the delete", err, errDeleted)
+		w.Want("after the delete", expect.Err(c.read(w.Context(), node.Listing, nil)), errDeleted)
 		w.Await(node.Remove(w.Context()).Done())
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -49,12 +50,8 @@ func TestRequestsOfAWait(t *testing.T) {
 				zktest.OpCreate: 1, zktest.OpGetChildren2: 1, zktest.OpGetData: 2, zktest.OpDelete: 2,
 			})
 			for _, node := range nodes {
-				if n := w.Count(zktest.On(zktest.OpExists, node)); n != int(wait/bubble.Timeout) {
-					t.Errorf("%d looks at %s in %v", n, node, wait)
-				}
-				if n := w.Count(zktest.On(zktest.OpGetData, node)); n != 1 {
-					t.Errorf("%d watches on %s", n, node)
-				}
+				expect.Requests(t, "looks at "+node, w.Server, zktest.On(zktest.OpExists, node), int(wait/bubble.Timeout))
+				expect.Requests(t, "watches on "+node, w.Server, zktest.On(zktest.OpGetData, node), 1)
 			}
 		})
 	}
@@ -112,9 +109,7 @@ func TestDeletedBeforeWatched(t *testing.T) {
 			all.Wait()
 			w.ResetRequests()
 			w.Write(l.Path(), "written")
-			if n := w.Count(zktest.On(zktest.OpGetData, l.Path())); n != 1 {
-				t.Errorf("%d requests to watch the node again", n)
-			}
+			expect.Requests(t, "to watch the node again", w.Server, zktest.On(zktest.OpGetData, l.Path()), 1)
 		}, 0},
 		"after a write": {true, func(w world, l *queue.Lease) {
 			w.Write(l.Path(), "written")
@@ -218,8 +213,7 @@ func TestTouchedNodes(t *testing.T) {
 		c = w.begin(w.queue(), ask)
 		own := w.Nodes(dir)[1]
 		watches := w.HoldRequest(zktest.On(zktest.OpGetData, dir))
-		_, err := w.Admin().Set(w.Context(), own, []byte("touched"), -1)
-		w.Must(err)
+		w.Must(expect.Err(w.Admin().Set(w.Context(), own, []byte("touched"), -1)))
 		w.Await(watches.Hit())
 		w.Remove(own)
 		w.release(l)
@@ -241,17 +235,14 @@ func TestUnreadable(t *testing.T) {
 			Policy: func(queue.Node) queue.Policy { return queue.Policy{Slack: 1} },
 		}}
 		readable, hidden := w.take(w.queue(), pair), w.take(w.queue(unreadable), pair)
-		_, err := w.queue().Acquire(w.Context(), pair)
-		w.Want("behind a hidden node", err, zk.ErrNoAuth)
+		w.Want("behind a hidden node", expect.Err(w.queue().Acquire(w.Context(), pair)), zk.ErrNoAuth)
 		w.release(hidden)
 		q := w.queue(unreadable)
-		_, err = q.Acquire(w.Context(), ask)
-		w.Want("with a hidden node", err, zk.ErrNoAuth)
+		w.Want("with a hidden node", expect.Err(q.Acquire(w.Context(), ask)), zk.ErrNoAuth)
 		w.release(readable)
 
 		l := w.acquire(q)
-		_, err = l.Token(w.Context())
-		w.Want("Token", err, zk.ErrNoAuth)
+		w.Want("Token", expect.Err(l.Token(w.Context())), zk.ErrNoAuth)
 		w.Must(l.Err())
 		all, err := w.queue().Contenders(w.Context(), mutex)
 		if w.Want("Contenders", err, zk.ErrNoAuth); all != nil {
@@ -436,8 +427,7 @@ func TestAbandonedSendNothing(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 				defer cancel()
-				_, err := q.Acquire(ctx, ask)
-				w.Want("Acquire", err, context.DeadlineExceeded)
+				w.Want("Acquire", expect.Err(q.Acquire(ctx, ask)), context.DeadlineExceeded)
 			})
 		}
 		all.Wait()
