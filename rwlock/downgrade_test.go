@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
@@ -113,8 +114,7 @@ func TestDowngradeOfLostLock(t *testing.T) {
 			w.Must(rw.Lock(owner))
 			lose(w, m)
 			w.Want(name+": RLock", rw.RLock(owner), session.ErrLost)
-			_, err := rw.TryRLock(owner)
-			w.Want(name+": TryRLock", err, session.ErrLost)
+			w.Want(name+": TryRLock", expect.Err(rw.TryRLock(owner)), session.ErrLost)
 			w.Want(name+": Reader.Do", rw.Reader().Do(owner, func(context.Context) error {
 				t.Errorf("%s: called", name)
 				return nil
@@ -256,9 +256,7 @@ func TestUpgradeRefused(t *testing.T) {
 				ended, cancel := context.WithCancel(owner)
 				cancel()
 				w.refused(ended, rw, context.Canceled)
-				if n := w.Count(w.of(m, anything)); n != 0 {
-					t.Errorf("%s: %d requests", what, n)
-				}
+				expect.Requests(t, what, w.Server, w.of(m, anything), 0)
 				w.picture("R* R*")
 				w.held(rw, false, true)
 				return another.RUnlock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
@@ -167,13 +168,9 @@ func TestRequests(t *testing.T) {
 			for op, want := range map[zktest.Op]int{
 				zktest.OpCreate: 1, zktest.OpGetChildren2: 1, zktest.OpGetData: gets, zktest.OpDelete: 1,
 			} {
-				if n := w.Count(w.of(m, zktest.Any(op))); n != want {
-					t.Errorf("%s: %d requests %v, want %d", what, n, op, want)
-				}
+				expect.Requests(t, fmt.Sprint(what, ": ", op), w.Server, w.of(m, zktest.Any(op)), want)
 			}
-			if n := w.Count(w.of(m, anything)); n != 3+gets {
-				t.Errorf("%s: %d requests", what, n)
-			}
+			expect.Requests(t, what, w.Server, w.of(m, anything), 3+gets)
 		}
 		once := func(l interface {
 			Do(context.Context, func(context.Context) error) error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -131,8 +132,7 @@ func TestCuratorGateRefused(t *testing.T) {
 		w.Make(leases, "")
 		w.Make(locks, "", zk.PermAll&^zk.PermDelete)
 		m := w.Connect()
-		_, err := w.semOn(m, 2, curators).Acquire(w.Context())
-		w.Want("Acquire", err, zk.ErrNoAuth)
+		w.Want("Acquire", expect.Err(w.semOn(m, 2, curators).Acquire(w.Context())), zk.ErrNoAuth)
 		w.WantNodes("of the leases", leases, 0)
 		w.Must(m.Close())
 		w.atCurators(0, 0)
@@ -209,11 +209,9 @@ func TestLayoutsMeet(t *testing.T) {
 						if !curatorsFirst {
 							second = w.sem(1, curators)
 						}
-						_, err := second.TryAcquire(w.Context())
-						w.Want("TryAcquire", err, queue.ErrConflict)
+						w.Want("TryAcquire", expect.Err(second.TryAcquire(w.Context())), queue.ErrConflict)
 						reap()
-						_, err = second.Acquire(w.Context())
-						w.Want("Acquire", err, queue.ErrConflict)
+						w.Want("Acquire", expect.Err(second.Acquire(w.Context())), queue.ErrConflict)
 						if all := w.all(); !slices.Equal(all, []string{l.Path()}) {
 							t.Errorf("contenders %q, want %s alone", all, l.Path())
 						}

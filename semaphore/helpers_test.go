@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -73,8 +74,7 @@ func (w world) take(s *semaphore.Semaphore, n int) *queue.Lease {
 // busy wants n leases not to be free.
 func (w world) busy(s *semaphore.Semaphore, n int) {
 	w.T.Helper()
-	_, err := s.TryAcquireN(w.Context(), n)
-	w.Want(fmt.Sprintf("TryAcquireN of %d", n), err, queue.ErrBusy)
+	w.Want(fmt.Sprintf("TryAcquireN of %d", n), expect.Err(s.TryAcquireN(w.Context(), n)), queue.ErrBusy)
 }
 
 func (w world) release(all ...*queue.Lease) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -93,30 +94,24 @@ func TestErrorTexts(t *testing.T) {
 		says(w.semOn(m, 5).Lock(ctx), "acquire /a: "+other+"the limit is 3 leases, not 5")
 		says(curator.Lock(ctx), "acquire /a: "+other+"other contenders do not use Curator's layout")
 		w.Must(sem.Unlock())
-		acquire := func(n int) error {
-			_, err := sem.AcquireN(ctx, n)
-			return err
-		}
+		acquire := func(n int) error { return expect.Err(sem.AcquireN(ctx, n)) }
 		says(acquire(4), "acquire /a: invalid argument: 4 leases: the limit is 3")
 		w.Must(sem.Resize(ctx, 1))
 		says(acquire(2), "acquire /a: invalid argument: weight 2: the limit is 1")
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err = sem.Limit(ended)
-		says(err, "limit of /a: context canceled")
+		says(expect.Err(sem.Limit(ended)), "limit of /a: context canceled")
 		_, err = semaphore.New(m, "/", 1, curators)
 		says(err, "semaphore: invalid argument: a lock needs a directory of its own below /")
 		w.Must(m.Close())
-		_, err = sem.Limit(ctx)
-		says(err, "limit of /a: session manager closed")
+		says(expect.Err(sem.Limit(ctx)), "limit of /a: session manager closed")
 		says(sem.Resize(ctx, 4), "resize /a: session manager closed")
 		says(sem.ResetLimit(ctx), "reset the limit of /a: session manager closed")
 		says(sem.Lock(ctx), "acquire /a: session manager closed")
 	})
 	run(t, func(w world) {
 		w.Make(dir, "", zk.PermAll&^zk.PermRead)
-		_, err := w.sem(1).Limit(w.Context())
-		w.Want("Limit where the directory may not be read", err, zk.ErrNoAuth)
+		w.Want("Limit where the directory may not be read", expect.Err(w.sem(1).Limit(w.Context())), zk.ErrNoAuth)
 	})
 }
 
@@ -131,16 +126,12 @@ func TestConflictOfLimits(t *testing.T) {
 		}
 		for _, limit := range []int{1, 4, 1000} {
 			other := w.sem(limit)
-			_, err := other.Acquire(w.Context())
-			w.says(err, queue.ErrConflict, "3", fmt.Sprint(limit))
-			_, err = other.TryAcquire(w.Context())
-			w.Want("TryAcquire", err, queue.ErrConflict)
-			_, err = other.Contenders(w.Context())
-			w.Want("Contenders", err, queue.ErrConflict)
+			w.says(expect.Err(other.Acquire(w.Context())), queue.ErrConflict, "3", fmt.Sprint(limit))
+			w.Want("TryAcquire", expect.Err(other.TryAcquire(w.Context())), queue.ErrConflict)
+			w.Want("Contenders", expect.Err(other.Contenders(w.Context())), queue.ErrConflict)
 		}
 		w.release(l)
-		_, err := w.sem(4).Acquire(w.Context())
-		w.Want("Acquire of nobody's", err, queue.ErrConflict)
+		w.Want("Acquire of nobody's", expect.Err(w.sem(4).Acquire(w.Context())), queue.ErrConflict)
 		w.contenders(0)
 		w.release(w.take(w.sem(3), 3))
 		w.Remove(dir) // the limit goes with the directory
@@ -218,8 +209,7 @@ func TestDataOfTheDirectory(t *testing.T) {
 			w.Make(dir, data)
 			s, most := w.sem(2), map[bool]int{true: 2, false: 3}[whose == foreign]
 			if whose == news {
-				_, err := s.TryAcquire(w.Context())
-				w.Want(data, err, queue.ErrConflict)
+				w.Want(data, expect.Err(s.TryAcquire(w.Context())), queue.ErrConflict)
 				s = w.sem(3)
 			}
 			l := w.take(s, most)
@@ -254,9 +244,7 @@ func TestWeights(t *testing.T) {
 			}
 			w.ResetRequests()
 			w.busy(s, n)
-			if made := w.Count(writes); made > 0 {
-				t.Errorf("a busy try for %d has sent %d writes", n, made)
-			}
+			expect.Requests(t, fmt.Sprint("writes of a busy try for ", n), w.Server, writes, 0)
 		}
 		try(5, true)
 		three := w.take(theirs, 3)
@@ -288,11 +276,9 @@ func TestMoreThanThereAre(t *testing.T) {
 		holder, greedy := w.sem(3), w.sem(3)
 		held := w.take(holder, 2)
 		w.ResetRequests()
-		_, err := greedy.AcquireN(w.Context(), 4)
-		w.says(err, session.ErrInvalid, "4 leases: the limit is 3")
-		if n := w.Count(zktest.On(zktest.OpGetData, dir)); n != 1 || w.Count(writes) != 0 {
-			t.Errorf("%d reads, %d writes", n, w.Count(writes))
-		}
+		w.says(expect.Err(greedy.AcquireN(w.Context(), 4)), session.ErrInvalid, "4 leases: the limit is 3")
+		expect.Requests(t, "reads", w.Server, zktest.On(zktest.OpGetData, dir), 1)
+		expect.Requests(t, "writes", w.Server, writes, 0)
 		w.Must(holder.Resize(w.Context(), 6))
 		w.release(held, w.take(holder, 1), w.take(greedy, 3))
 		w.release(w.take(greedy, 4))
@@ -334,12 +320,9 @@ func TestWrites(t *testing.T) {
 				t.Helper()
 				w.ResetRequests()
 				l := get()
-				_, err := l.Token(w.Context())
-				w.Must(err)
+				w.Must(expect.Err(l.Token(w.Context())))
 				w.release(l)
-				if n := w.Count(mine); n != want {
-					t.Errorf("%s, %s: %d writes, want %d", what, how, n, want)
-				}
+				expect.Requests(t, what+", "+how+": writes", w.Server, mine, want)
 			}
 			once("the first", c.each+c.more, func() *queue.Lease { return w.take(s, 1) })
 			once("several", c.each, func() *queue.Lease { return w.take(s, c.most) })

@@ -7,11 +7,12 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // A nil context and an object that was not made by its constructor panic, before anything is sent or changed.
 func TestMisuse(t *testing.T) {
-	s, err := semaphore.New(testserver.Connect(t, testserver.Server(t).Addr(0)), testserver.Path(t), 1)
+	s, err := semaphore.New(testserver.Connect(t, zktest.Start(t).Addr()), dir, 1)
 	expect.NoError(t, err)
 	misusetest.Check(t, misusetest.Package{
 		Name:    "semaphore",

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -65,10 +66,8 @@ func TestResizeBelowRequest(t *testing.T) {
 		w.says(large.Err(), session.ErrInvalid, "weight 3: the limit is 2")
 		in := small.Get()
 		later := w.sem(3) // does not know the limit
-		_, err := later.TryAcquireN(w.Context(), 3)
-		w.Want("TryAcquireN of 3 of 2", err, session.ErrInvalid)
-		_, err = later.AcquireN(w.Context(), 3)
-		w.Want("AcquireN of 3 of 2", err, session.ErrInvalid)
+		w.Want("TryAcquireN of 3 of 2", expect.Err(later.TryAcquireN(w.Context(), 3)), session.ErrInvalid)
+		w.Want("AcquireN of 3 of 2", expect.Err(later.AcquireN(w.Context(), 3)), session.ErrInvalid)
 		w.contenders(1)
 		w.release(in)
 	})
@@ -145,9 +144,7 @@ func TestResizeKeepsItsPlace(t *testing.T) {
 		w.Must(second.Err())
 		w.limit(s, 1)
 		w.contenders(0)
-		if n := w.Count(w.of(m, zktest.On(zktest.OpCreate, dir))); n != 1 {
-			t.Errorf("the second has entered %d times", n)
-		}
+		expect.Requests(t, "creates of the second", w.Server, w.of(m, zktest.On(zktest.OpCreate, dir)), 1)
 	})
 }
 
@@ -171,14 +168,13 @@ func TestResizeOverridesNew(t *testing.T) {
 			}
 			w.release(l, rest)
 		}
-		_, err := s.AcquireN(ctx, 3)
-		w.says(err, session.ErrInvalid, ": the limit is 2")
+		w.says(expect.Err(s.AcquireN(ctx, 3)), session.ErrInvalid, ": the limit is 2")
 		w.ReapContainers()
 		w.limit(w.sem(7), 2)
 		w.Must(s.ResetLimit(ctx))
 		w.release(w.take(s, 3))
 		w.Must(s.ResetLimit(ctx)) // no error, although no limit was set
-		_, err = w.sem(2).TryAcquire(ctx)
+		_, err := w.sem(2).TryAcquire(ctx)
 		w.Want("the limit of Resize, after it was taken back", err, queue.ErrConflict)
 		w.ReapContainers()
 		w.limit(w.sem(7), 7)

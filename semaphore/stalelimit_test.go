@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -201,9 +202,7 @@ func TestRaisingByAnOldLimit(t *testing.T) {
 		read.Release()
 		w.Await(news.Hit())
 		w.contenders(2)
-		if n := w.Count(w.of(m, zktest.On(zktest.OpGetData, dir))); n != 0 {
-			t.Errorf("Resize has read the limit %d times with its node", n)
-		}
+		expect.Requests(t, "reads of the limit by Resize with its node", w.Server, w.of(m, zktest.On(zktest.OpGetData, dir)), 0)
 		news.Release()
 		done.Waits("nine are held of nine")
 		w.asksFor("-x4-lease-")

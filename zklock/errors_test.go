@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -31,12 +32,10 @@ func TestErrorTexts(t *testing.T) {
 		ctx, ended := w.Context(), cancelled(w.Context())
 		lock := newMutex(t, m, "/a")
 		newErr := func(m *session.Manager, path string, opts ...zklock.Option) error {
-			_, err := zklock.New(m, path, opts...)
-			return err
+			return expect.Err(zklock.New(m, path, opts...))
 		}
 		multiErr := func(locks ...zklock.ContextLocker) error {
-			_, err := zklock.Multi(locks...)
-			return err
+			return expect.Err(zklock.Multi(locks...))
 		}
 		says(t, newErr(nil, "/a"), "zklock: invalid argument: nil session manager")
 		says(t, newErr(m, "/a", nil, zklock.WithName("")), "zklock: invalid argument: nil option; empty name")
@@ -50,8 +49,7 @@ func TestErrorTexts(t *testing.T) {
 		says(t, lock.Do(ctx, nil), "acquire /a: invalid argument: Do of a nil function")
 		says(t, lock.Unlock(), "unlock /a: lock is not held")
 		says(t, lock.Lock(ended), "acquire /a: context canceled")
-		_, err := lock.Contenders(ended)
-		says(t, err, "contenders of /a: context canceled")
+		says(t, expect.Err(lock.Contenders(ended)), "contenders of /a: context canceled")
 		const gone = "/a/lock-0000000001"
 		says(t, zklock.Revoke(ctx, nil, gone), "revoke "+gone+": invalid argument: nil session manager")
 		says(t, zklock.Revoke(ctx, m, "/a"), "revoke /a: invalid argument: the last element is no contender's name")

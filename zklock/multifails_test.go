@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -83,17 +84,12 @@ func TestMultiOfOneThatItsOwnerHolds(t *testing.T) {
 			w.Must(c.held.Lock(owner))
 			w.Pass(time.Second)
 			w.ResetRequests()
-			_, err := c.all.TryLock(owner)
-			w.Want(what+": TryLock", err, session.ErrInvalid)
-			_, err = c.all.Acquire(owner)
-			w.Want(what+": Acquire", err, session.ErrInvalid)
-			_, err = c.all.TryAcquire(owner)
-			w.Want(what+": TryAcquire", err, session.ErrInvalid)
+			w.Want(what+": TryLock", expect.Err(c.all.TryLock(owner)), session.ErrInvalid)
+			w.Want(what+": Acquire", expect.Err(c.all.Acquire(owner)), session.ErrInvalid)
+			w.Want(what+": TryAcquire", expect.Err(c.all.TryAcquire(owner)), session.ErrInvalid)
 			w.Want(what+": Do", c.all.Do(owner, nothing), session.ErrInvalid)
 			w.Want(what+": Lock", c.all.Lock(owner), session.ErrInvalid)
-			if n := w.Count(ofLocks); n != 0 {
-				t.Errorf("%s: %d requests", what, n)
-			}
+			expect.Requests(t, what, w.Server, ofLocks, 0)
 			w.Must(c.held.Unlock())
 			w.Must(errors.Join(c.all.Lock(owner), c.all.Lock(owner))) // as a whole
 			w.Must(errors.Join(c.all.Unlock(), c.all.Unlock()))
@@ -113,8 +109,7 @@ func TestMultiKeepsNothingUnused(t *testing.T) {
 			newMutex(t, m, "/a", lazy), newRW(t, m, "/a", lazyRW).Reader(), newRW(t, m, "/a", lazyRW),
 		} {
 			multi := newMulti(t, one, newMutex(t, m, "/b"))
-			_, err := multi.TryAcquire(w.Context())
-			w.Want("a try", err, queue.ErrBusy)
+			w.Want("a try", expect.Err(multi.TryAcquire(w.Context())), queue.ErrBusy)
 			w.WantNodes("after a try", "/a", 0)
 			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 			w.Want("Lock", multi.Lock(ctx), context.DeadlineExceeded)
