@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -16,26 +17,16 @@ func takeAndRelease(w *world) {
 	if p.lock.Held != nil && p.lock.Held() {
 		w.Error("held at first")
 	}
-	if p.lock.Done != nil {
-		select {
-		case <-p.lock.Done():
-		default:
-			w.Error("Done is open without a hold")
-		}
+	if p.lock.Done != nil && !expect.Closed(p.lock.Done()) {
+		w.Error("Done is open without a hold")
 	}
 	for _, way := range p.ways() {
 		h := p.take(way)
 		w.Want("while it is held", h.err(), nil)
-		if h.done != nil {
-			select {
-			case <-h.done:
-				w.Errorf("%s: Done is closed while it is held", way.name)
-			default:
-			}
+		if h.done != nil && expect.Closed(h.done) {
+			w.Errorf("%s: Done is closed while it is held", way.name)
 		}
-		if n := len(w.nodes()); n != w.subject.Nodes {
-			w.Errorf("%s: %d nodes, want %d", way.name, n, w.subject.Nodes)
-		}
+		w.wantNodes(way.name, w.subject.Nodes)
 		c := rival.waits(w.Context(), rival.ways()[0])[0]
 		w.Pass(time.Second)
 		if _, err, returned := c.now(); returned {
@@ -62,9 +53,7 @@ func contextBoundsWait(w *world) {
 		why := errors.New("the reason of the caller")
 		cancel(why)
 		w.Pass(time.Second)
-		if n := len(w.nodes()); n != w.subject.Nodes {
-			w.Errorf("%s: %d nodes, want %d", way.name, n, w.subject.Nodes)
-		}
+		w.wantNodes(way.name, w.subject.Nodes)
 		var want error
 		if h.finish == nil {
 			w.Want(way.name+" after its context has ended", h.err(), nil)
@@ -91,8 +80,7 @@ func busyTries(w *world) {
 			continue
 		}
 		start, written := time.Now(), p.writes()
-		_, err := way.take(w.Context())
-		w.Want(way.name, err, queue.ErrBusy)
+		w.Want(way.name, expect.Err(way.take(w.Context())), queue.ErrBusy)
 		if d := time.Since(start); d > 250*time.Millisecond {
 			w.Errorf("%s takes %v to say that the lock is busy", way.name, d)
 		}

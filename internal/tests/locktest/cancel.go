@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -99,13 +100,10 @@ func endedContext(w *world) {
 	cancel()
 	w.ResetRequests()
 	for _, way := range p.ways() {
-		_, err := way.take(ended)
-		w.Want(way.name, err, context.Canceled)
+		w.Want(way.name, expect.Err(way.take(ended)), context.Canceled)
 	}
 	synctest.Wait()
-	if n := w.Count(of(p.session())); n != 0 {
-		w.Errorf("%d requests of calls whose context had ended: %v", n, w.Requests())
-	}
+	expect.Requests(w.T, "calls whose context had ended", w.Server, of(p.session()), 0)
 	p.notHeld()
 }
 

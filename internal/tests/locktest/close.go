@@ -37,9 +37,7 @@ func closeWaiting(w *world) {
 	if d := time.Since(start); d != 0 {
 		w.Errorf("Close takes %v", d)
 	}
-	if n := len(w.nodes()); n != nodes {
-		w.Errorf("%d nodes after Close, want those of the rival: %d", n, nodes)
-	}
+	w.wantNodes("after Close, of the rival", nodes)
 	p.closed()
 	release()
 	w.usable(rival)
@@ -55,9 +53,7 @@ func closeHeld(t *testing.T, s Subject) {
 		if h.err() == nil {
 			w.Error("held after Close")
 		}
-		if n := len(w.nodes()); n != 0 {
-			w.Errorf("%d nodes after Close", n)
-		}
+		w.wantNodes("after Close", 0)
 		w.rival().holds()()
 		err := h.end()
 		w.Want("release", err, session.ErrClosed)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -47,12 +48,8 @@ func loseHold(t *testing.T, s Subject) {
 				w.Pass(time.Second) // it watches its node by now
 				lose(p)
 				synctest.Wait()
-				if h.done != nil { // before a look at the rest, which can be what finds the loss
-					select {
-					case <-h.done:
-					default:
-						w.Error("Done is open after the loss")
-					}
+				if h.done != nil && !expect.Closed(h.done) { // before a look at the rest, which can be what finds the loss
+					w.Error("Done is open after the loss")
 				}
 				w.Want("the lost hold", h.err(), session.ErrLost)
 				if h.ctx != nil {
@@ -109,9 +106,7 @@ func lostSlot(t *testing.T, s Subject) {
 				next := rival.take(rival.ways()[0])
 				calls = append(calls, p.waits(w.Context(), lock)...)
 				quits := p.waits(ctx, lock)[0]
-				if n := len(w.nodes()); n != s.Nodes {
-					w.Errorf("%d nodes, want those of the rival: %d", n, s.Nodes)
-				}
+				w.wantNodes("of the rival", s.Nodes)
 				cancel()
 				_, err = quits.wait()
 				w.Want("the call that is cancelled", err, context.Canceled)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -13,8 +14,7 @@ import (
 func badArguments(w *world) {
 	p := w.process()
 	for _, bad := range []string{"", "locks", "/locks/", "/locks//one", "/locks/../one", "/locks/\x00"} {
-		_, err := w.subject.New(p.m, bad)
-		w.Want(fmt.Sprintf("New at %q", bad), err, session.ErrInvalid)
+		w.Want(fmt.Sprintf("New at %q", bad), expect.Err(w.subject.New(p.m, bad)), session.ErrInvalid)
 	}
 	_, err := w.subject.New(nil, path)
 	w.Want("New without a manager", err, session.ErrInvalid)
@@ -22,12 +22,9 @@ func badArguments(w *world) {
 		w.Want("Do of nil", p.lock.Do(w.Context(), nil), session.ErrInvalid)
 	}
 	if p.lock.TryDo != nil {
-		_, err = p.lock.TryDo(w.Context(), nil)
-		w.Want("TryDo of nil", err, session.ErrInvalid)
+		w.Want("TryDo of nil", expect.Err(p.lock.TryDo(w.Context(), nil)), session.ErrInvalid)
 	}
-	if n := len(w.nodes()); n != 0 {
-		w.Errorf("%d nodes", n)
-	}
+	w.wantNodes("bad arguments", 0)
 	w.usable(p)
 }
 

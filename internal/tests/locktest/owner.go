@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -23,9 +24,7 @@ func owner(w *world) {
 	if !got || err != nil {
 		w.Errorf("TryLock again: %v, %v", got, err)
 	}
-	if n := w.Count(of(p.session())); n != 0 {
-		w.Errorf("%d requests to enter again: %v", n, w.Requests())
-	}
+	expect.Requests(w.T, "to enter again", w.Server, of(p.session()), 0)
 	inner := false
 	w.Want("Do", p.lock.Do(ctx, func(ctx context.Context) error {
 		return p.lock.Do(ctx, func(context.Context) error {
@@ -36,16 +35,13 @@ func owner(w *world) {
 	if !inner {
 		w.Error("the function of the inner Do was not called")
 	}
-	if n := len(w.nodes()); n != w.subject.Nodes {
-		w.Errorf("%d nodes of one owner, want %d", n, w.subject.Nodes)
-	}
+	w.wantNodes("one owner", w.subject.Nodes)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	w.Want("Lock with a context that has ended", p.lock.Lock(ended), context.Canceled)
 	if w.subject.Holders == 1 {
 		soon, cancel := context.WithTimeout(ctx, time.Second)
-		_, err = p.lock.Acquire(soon)
-		w.Want("Acquire, which does not look at owners", err, context.DeadlineExceeded)
+		w.Want("Acquire, which does not look at owners", expect.Err(p.lock.Acquire(soon)), context.DeadlineExceeded)
 		cancel()
 		for who, other := range map[string]context.Context{"another owner": queue.WithOwner(ctx), "no owner": w.Context()} {
 			soon, cancel := context.WithTimeout(other, time.Second)
@@ -92,8 +88,7 @@ func ownerOfLost(w *world) {
 	w.Must(p.lock.Lock(ctx))
 	p.Lose(p.m)
 	w.Want("Lock of a lost lock", p.lock.Lock(ctx), session.ErrLost)
-	_, err := p.lock.TryLock(ctx)
-	w.Want("TryLock of a lost lock", err, session.ErrLost)
+	w.Want("TryLock of a lost lock", expect.Err(p.lock.TryLock(ctx)), session.ErrLost)
 	w.Want("Do of a lost lock", p.lock.Do(ctx, func(context.Context) error {
 		w.Error("the function of a Do is called although the lock was lost")
 		return nil

@@ -66,9 +66,7 @@ func keptPlace(t *testing.T, s Subject) {
 			way = c.of(rival)
 		}
 		taken := rival.take(way)
-		if n := len(w.nodes()); n != s.Nodes {
-			w.Errorf("%d nodes, want those of the rival: %d", n, s.Nodes)
-		}
+		w.wantNodes("of the rival", s.Nodes)
 		w.Want("the rival's release", taken.end(), nil)
 		w.usable(p, rival)
 	})
@@ -106,7 +104,5 @@ func (p *process) wantKept() {
 	p.Helper()
 	p.holds()()
 	synctest.Wait()
-	if n := len(p.nodes()); n != p.subject.Nodes {
-		p.Fatalf("%d nodes after the release, want a kept place: %d", n, p.subject.Nodes)
-	}
+	p.wantNodes("a kept place", p.subject.Nodes)
 }

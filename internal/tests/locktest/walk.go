@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -68,14 +69,7 @@ func walk(t *testing.T, s Subject, busy bool, points []point, f func(*world, cal
 }
 
 // hit reports whether a fault has struck.
-func hit(f *zktest.Fault) bool {
-	select {
-	case <-f.Hit():
-		return true
-	default:
-		return false
-	}
-}
+func hit(f *zktest.Fault) bool { return expect.Closed(f.Hit()) }
 
 // of matches what a session requests for its locks. What only keeps the session alive does not count, and the numbers of
 // those requests are the ones that ZooKeeper's own client uses, from -1 to -8.

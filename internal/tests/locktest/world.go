@@ -101,6 +101,14 @@ func (w *world) nodes() (paths []string) {
 	return paths
 }
 
+// wantNodes wants so many nodes at this moment.
+func (w *world) wantNodes(when string, n int) {
+	w.Helper()
+	if nodes := w.nodes(); len(nodes) != n {
+		w.Errorf("%s: nodes %q, want %d", when, nodes, n)
+	}
+}
+
 // gone waits until the server has no more than n nodes.
 func (w *world) gone(what string, n int) {
 	w.Helper()
