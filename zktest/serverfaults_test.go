@@ -21,10 +21,14 @@ import (
 func TestReplyIsLost(t *testing.T) {
 	srv := zktest.Start(t)
 	m, err := session.Connect(t.Context(), srv.ConnectString())
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer m.Close()
 	lock, err := zklock.New(m, "/locks/report")
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cut := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/locks/report/"))
 	if err := lock.Lock(t.Context()); err != nil {
 		t.Error(err) // the connection breaks, and Lock succeeds all the same

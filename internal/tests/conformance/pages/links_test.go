@@ -100,6 +100,21 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+// The first example in the documentation of a package, which no compiler sees, is a part of one of its tests.
+func TestDocExamples(t *testing.T) {
+	block := regexp.MustCompile(`(?m)^//\t.*\n(//\t.*\n|//\n//\t.*\n)*`)
+	for _, doc := range match(t, "*/doc.go") {
+		code := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString(block.FindString(readFile(t, doc)), "")
+		found := false
+		for _, file := range match(t, filepath.Base(filepath.Dir(doc))+"/*_test.go") {
+			found = found || strings.Contains(flat(readFile(t, file)), flat(code))
+		}
+		if code == "" || !found {
+			t.Errorf("no test has the example of %s:\n%s", doc, code)
+		}
+	}
+}
+
 // flat returns a text without indentation.
 func flat(text string) string {
 	var out strings.Builder

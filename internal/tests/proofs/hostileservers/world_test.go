@@ -72,7 +72,7 @@ func attack(t *testing.T, script []step, k kind) (log []string) {
 func inWorld(t *testing.T, k kind, f func(*world)) {
 	t.Helper()
 	bubble.Run(t, func(w *bubble.World) {
-		f(&world{World: w, kind: k, ref: referee.New(), middle: &middle{dialS: w.Dialer()}})
+		f(&world{World: w, kind: k, ref: &referee.Referee{Room: k.room}, middle: &middle{dialS: w.Dialer()}})
 	}, zktest.TickTime(500*time.Millisecond))
 }
 
@@ -204,13 +204,9 @@ func (w *world) round(who string, c contender, i int, patience time.Duration, mu
 		}
 		return
 	}
-	held := &referee.Hold{
-		Place: referee.Place{Path: lockPath, Capacity: w.kind.room}, Who: who, What: nodesOf(g), Weight: g.weight,
-		Held: func() bool { return g.Err() == nil },
-	}
-	w.ref.Enter(held)
-	if _, fouls, _ := w.ref.Result(); len(fouls) > 0 && !w.lied() {
-		w.fail("%s came in: %s", who, fouls)
+	held := &referee.Hold{What: nodesOf(g) + " of " + who, Weight: g.weight, Held: func() bool { return g.Err() == nil }}
+	if foul := w.ref.Enter(held); foul != "" && !w.lied() {
+		w.fail("%s came in: %s", who, foul)
 	}
 	w.check(who, c, g)
 	time.Sleep(hold)
