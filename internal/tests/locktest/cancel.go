@@ -107,8 +107,8 @@ func endedContext(w *world) {
 	p.notHeld()
 }
 
-// A call waits no longer than WithMaxWait says, and its error says so. What it does under the lock is not bounded. If
-// there is no connection the bound holds for tries too.
+// A call waits no longer than WithMaxWait says, and its error says so. What it does under the lock is not bounded, nor
+// are the calls in that. If there is no connection the bound holds for tries too.
 func maxWait(w *world) {
 	if w.subject.Campaigns {
 		return
@@ -138,6 +138,11 @@ func maxWait(w *world) {
 	for _, way := range p.ways() {
 		h, err := way.take(bounded)
 		w.Must(err)
+		if h.ctx != nil {
+			if _, bounded := queue.MaxWait(h.ctx); bounded {
+				w.Errorf("%s: the calls under the lock are bounded", way.name)
+			}
+		}
 		w.Pass(2 * most)
 		w.Want("held for longer", h.err(), nil)
 		w.Want("release", h.end(), nil)

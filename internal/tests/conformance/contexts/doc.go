@@ -1,3 +1,3 @@
-// Package contexts checks that what a context says to locks (queue.WithMaxWait) holds for
-// every kind of lock, and for all that stands above the locks.
+// Package contexts checks that what a context says to locks (queue.WithMaxWait) holds for all that stands above the
+// locks. For the locks, internal/tests/locktest does.
 package contexts

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/election"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -24,28 +24,29 @@ const endless = 10 * time.Minute
 // call is a call that waits for a lock or for a connection.
 type call func(ctx context.Context) error
 
-// others returns the calls that belong to no kind of lock.
-func (w *world) others() map[string]call {
-	t, m := w.t, w.connect()
-	lease := func(path string) *queue.Lease {
-		l, err := made[*zklock.Mutex](t)(zklock.New(m, path)).Acquire(t.Context())
-		must(t, err)
-		return l // whose token nobody has asked for yet
+// made is for a constructor or a call that must succeed.
+func made[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
 	}
-	multi, err := made[*zklock.MultiLock](t)(multi(m, "/others/multi")).Acquire(t.Context())
-	must(t, err)
-	single, beside := lease("/others/single"), lease("/others/revoked")
-	s := made[*semaphore.Semaphore](t)(semaphore.New(m, "/others/semaphore", 2))
-	e := made[*election.Election](t)(election.New(m, "/others/election"))
+	return v
+}
+
+// others returns the calls that belong to no kind of lock.
+func others(w *bubble.World) map[string]call {
+	m := w.Connect()
+	lease := func(path string) *queue.Lease {
+		return made(made(zklock.New(m, path)).Acquire(w.Context())) // whose token nobody has asked for yet
+	}
+	multi := made(made(zklock.Multi(made(zklock.New(m, "/multi/a")), made(rwlock.New(m, "/multi/b")))).Acquire(w.Context()))
+	single, beside := lease("/single"), lease("/revoked")
+	s := made(semaphore.New(m, "/semaphore", 2))
+	e := made(election.New(m, "/election"))
 	inTerm := make(chan context.Context)
-	leader := made[*election.Election](t)(election.New(w.connect(), "/others/term"))
-	w.server.HoldRequest(zktest.On(zktest.OpGetData, "/others/term")) // a leader asks for its token at once
+	leader := made(election.New(w.Connect(), "/term"))
+	w.HoldRequest(zktest.On(zktest.OpGetData, "/term")) // a leader asks for its token at once
 	go func() {
-		_ = leader.Run(t.Context(), func(ctx context.Context) error {
-			inTerm <- ctx
-			<-ctx.Done()
-			return ctx.Err()
-		})
+		_ = leader.Run(w.Context(), func(ctx context.Context) error { inTerm <- ctx; return rests(ctx) })
 	}()
 	term := <-inTerm
 	return map[string]call{
@@ -62,8 +63,14 @@ func (w *world) others() map[string]call {
 	}
 }
 
+// rests is the work of a leader, and of a job.
+func rests(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // check makes a call, and compares its error, and how long it has taken.
-func check(t *testing.T, what string, ctx context.Context, c call, want error, after time.Duration) {
+func check(t *bubble.World, what string, ctx context.Context, c call, want error, after time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, endless)
 	defer cancel()
@@ -85,151 +92,89 @@ func check(t *testing.T, what string, ctx context.Context, c call, want error, a
 	}
 }
 
-// checkAll makes calls with a bound, with an end of the context that comes before, and without any time at all.
-func checkAll(t *testing.T, calls map[string]call) {
-	t.Helper()
-	for name, c := range calls {
-		check(t, name, queue.WithMaxWait(t.Context(), bound), c, queue.ErrMaxWait, bound)
-		if name == "Term" {
-			continue // it has the context of its term
-		}
-		short, cancel := context.WithTimeout(t.Context(), bound)
-		check(t, name+" until the deadline", queue.WithMaxWait(short, time.Hour), c, context.DeadlineExceeded, bound)
-		cancel()
-		check(t, name+" with the last bound", queue.WithMaxWait(queue.WithMaxWait(t.Context(), time.Hour), bound), c, queue.ErrMaxWait, bound)
-		check(t, name+" without time", queue.WithMaxWait(t.Context(), 0), c, queue.ErrMaxWait, 0)
-		check(t, name+" with less than no time", queue.WithMaxWait(t.Context(), -time.Hour), c, queue.ErrMaxWait, 0)
-	}
-}
-
 // Calls that belong to no kind of lock, and wait for a connection on behalf of one, fail when they have waited for as
-// long as they may. Those of all kinds are cases of internal/tests/locktest.
+// long as they may: with a bound, with an end of the context that comes before, and without any time at all. Those of all
+// kinds are cases of internal/tests/locktest.
 func TestMaxWaitWithoutConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		calls := w.others()
-		heal := w.cut()
-		defer heal()
-		checkAll(t, calls)
+	bubble.Run(t, func(w *bubble.World) {
+		calls := others(w)
+		w.Cut()
+		defer w.Refuse(false)
+		for name, c := range calls {
+			check(w, name, queue.WithMaxWait(w.Context(), bound), c, queue.ErrMaxWait, bound)
+			if name == "Term" {
+				continue // it has the context of its term
+			}
+			short, cancel := context.WithTimeout(w.Context(), bound)
+			check(w, name+" until the deadline", queue.WithMaxWait(short, time.Hour), c, context.DeadlineExceeded, bound)
+			cancel()
+			last := queue.WithMaxWait(queue.WithMaxWait(w.Context(), time.Hour), bound)
+			check(w, name+" with the last bound", last, c, queue.ErrMaxWait, bound)
+			check(w, name+" without time", queue.WithMaxWait(w.Context(), 0), c, queue.ErrMaxWait, 0)
+			check(w, name+" with less than no time", queue.WithMaxWait(w.Context(), -time.Hour), c, queue.ErrMaxWait, 0)
+		}
 	})
 }
 
-// behind returns a call of a lock that is free a minute from now.
-func (w *world) behind() call {
-	holder := made[*zklock.Mutex](w.t)(zklock.New(w.connect(), "/inner"))
-	l := made[*zklock.Mutex](w.t)(zklock.New(w.connect(), "/inner"))
-	must(w.t, holder.Lock(w.t.Context()))
-	time.AfterFunc(time.Minute, func() { must(w.t, holder.Unlock()) })
-	return func(ctx context.Context) error {
-		if end, has := ctx.Deadline(); has && time.Until(end) < 2*time.Minute {
-			return errors.New("the work has a deadline")
-		}
-		if err := l.Lock(ctx); err != nil {
-			return err
-		}
-		return l.Unlock()
+// unbounded fails the test if a bound is that of the work too, or of the calls in it. That it is not for the function of a
+// Do is a case of internal/tests/locktest, for all kinds.
+func unbounded(w *bubble.World, what string, inside context.Context) {
+	w.Helper()
+	if d, bounded := queue.MaxWait(inside); bounded {
+		w.Errorf("%s: calls wait for %v at most", what, d)
+	}
+	if end, has := inside.Deadline(); has && time.Until(end) < endless {
+		w.Errorf("%s: the work has until %v", what, end)
 	}
 }
 
-// The bound is that of the wait, and not that of the work, nor of the calls in it.
-func TestMaxWaitIsNotInherited(t *testing.T) {
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				l := made[lock](t)(kind(w.connect(), "/lock"))
-				ctx := queue.WithMaxWait(t.Context(), bound)
-				check(t, "Do", ctx, func(ctx context.Context) error { return l.Do(ctx, w.behind()) }, nil, time.Minute)
-				check(t, "TryDo", ctx, func(ctx context.Context) error {
-					ran, err := l.TryDo(ctx, w.behind())
-					if !ran {
-						t.Error("not called")
-					}
-					return err
-				}, nil, time.Minute)
-				var lease interface {
-					Context(context.Context) (context.Context, context.CancelFunc)
-				}
-				var err error
-				switch l := l.(type) {
-				case leaser:
-					lease, err = l.Acquire(ctx)
-				case *zklock.MultiLock:
-					lease, err = l.Acquire(ctx)
-				default:
-					return
-				}
-				must(t, err)
-				inside, cancel := lease.Context(ctx)
-				defer cancel()
-				check(t, "Context of a lease", inside, w.behind(), nil, time.Minute)
-			})
-		})
-	}
+func TestMaxWaitOfLeases(t *testing.T) {
+	bubble.Run(t, func(w *bubble.World) {
+		ctx, m := queue.WithMaxWait(w.Context(), bound), w.Connect()
+		one := made(made(zklock.New(m, "/a")).Acquire(ctx))
+		several := made(made(zklock.Multi(made(zklock.New(m, "/b")), made(zklock.New(m, "/c")))).Acquire(ctx))
+		for what, of := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+			"a lease": one.Context, "several leases": several.Context,
+		} {
+			inside, cancel := of(ctx)
+			unbounded(w, what, inside)
+			cancel()
+		}
+	})
 }
 
-// A campaign waits for as long as another candidate leads, also when the servers are away, and so does its term.
+// A campaign waits for as long as another candidate leads, and an observer for changes, also when the servers are away.
 func TestMaxWaitOfCampaign(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		leader := made[*election.Election](t)(election.New(w.connect(), "/e"))
-		next := made[*election.Election](t)(election.New(w.connect(), "/e"))
-		ctx, resign := context.WithCancel(t.Context())
-		var ended, led error
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			_ = leader.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		}()
-		synctest.Wait()
+	bubble.Run(t, func(w *bubble.World) {
+		leader, next := made(election.New(w.Connect(), "/e")), made(election.New(w.Connect(), "/e"))
+		ctx, resign := context.WithCancel(w.Context())
+		first := w.Go(func() error { return leader.Run(ctx, rests) })
 		enough := errors.New("enough")
-		work := w.behind()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			ended = next.Run(queue.WithMaxWait(t.Context(), bound), func(ctx context.Context) error {
-				led = work(ctx)
+		bounded := queue.WithMaxWait(w.Context(), bound)
+		campaign := w.Go(func() error {
+			return next.Run(bounded, func(ctx context.Context) error {
+				unbounded(w, "a term", ctx)
 				return enough
 			})
-		}()
-		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
-		heal := w.cut()
-		time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble: which their sessions survive
-		heal()
-		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
-		select {
-		case <-done:
-			t.Fatalf("the campaign has ended: %v", ended)
-		default:
-		}
-		resign()
-		<-over
-		<-done
-		wantErr(t, "Run", ended, enough)
-		must(t, led)
-	})
-}
-
-// An observer of an election waits for changes for as long as its context lasts.
-func TestMaxWaitOfObserver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		leads := make(chan struct{})
-		e := made[*election.Election](t)(election.New(w.connect(), "/e"))
-		observer := made[*election.Election](t)(election.New(w.connect(), "/e"))
-		go func() {
-			time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
-			_ = e.Run(t.Context(), func(ctx context.Context) error { close(leads); <-ctx.Done(); return ctx.Err() })
-		}()
-		for leader, err := range observer.Observe(queue.WithMaxWait(t.Context(), bound)) {
-			switch {
-			case errors.Is(err, election.ErrNoLeader):
-			case err != nil:
-				t.Fatal(err)
-			default:
-				<-leads
-				if !leader.Holder {
-					t.Errorf("%+v", leader)
+		})
+		observer := w.Go(func() error {
+			for _, err := range made(election.New(w.Connect(), "/e")).Observe(bounded) {
+				if err != nil {
+					return err
 				}
-				return
 			}
-		}
+			return nil
+		})
+		w.Pass(time.Minute)
+		w.Cut()
+		w.Pass(5 * time.Second) // which their sessions survive
+		w.Refuse(false)
+		w.Pass(time.Minute)
+		campaign.Waits("another candidate leads")
+		observer.Waits("its context lasts")
+		resign()
+		w.Must(first.Err())
+		w.Want("Run", campaign.Err(), enough)
 	})
 }
 
@@ -237,41 +182,35 @@ func TestMaxWaitOfObserver(t *testing.T) {
 func TestMaxWaitOfJob(t *testing.T) {
 	never := func(context.Context) error { t.Error("called"); return nil }
 	tick := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-	inBubble(t, func(t *testing.T, w *world) {
-		first := made[*schedule.Job](t)(schedule.New(w.connect(), "/job"))
-		second := made[*schedule.Job](t)(schedule.New(w.connect(), "/job"))
-		ctx, end := context.WithCancel(t.Context())
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			_, _ = first.Run(ctx, tick, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		}()
-		synctest.Wait()
-		w.server.Delay(bound / 4)
-		check(t, "Run behind another replica", queue.WithMaxWait(t.Context(), bound), func(ctx context.Context) error {
+	bubble.Run(t, func(w *bubble.World) {
+		first, second := made(schedule.New(w.Connect(), "/job")), made(schedule.New(w.Connect(), "/job"))
+		ctx, end := context.WithCancel(w.Context())
+		over := w.Go(func() error { _, err := first.Run(ctx, tick, rests); return err })
+		w.Delay(bound / 4)
+		bounded := queue.WithMaxWait(w.Context(), bound)
+		check(w, "Run behind another replica", bounded, func(ctx context.Context) error {
 			_, err := second.Run(ctx, tick, never)
 			return err
 		}, queue.ErrMaxWait, bound)
-		w.server.Delay(0)
+		w.Delay(0)
 		end()
-		<-over
+		w.Want("the first Run", over.Err(), context.Canceled)
+		w.Pass(time.Second) // until its lock is free
 		for name, run := range map[string]func(context.Context, time.Time, func(context.Context) error) (schedule.Outcome, error){
 			"Run": second.Run, "TryRun": second.TryRun,
 		} {
-			writes := w.server.HoldRequest(zktest.On(zktest.OpMulti, "/job"))
-			check(t, name+" whose record is not written", queue.WithMaxWait(t.Context(), bound), func(ctx context.Context) error {
+			writes := w.HoldRequest(zktest.On(zktest.OpMulti, "/job"))
+			check(w, name+" whose record is not written", bounded, func(ctx context.Context) error {
 				_, err := run(ctx, tick, never)
 				return err
 			}, queue.ErrMaxWait, bound+time.Second) // the end of a Do waits for the release, for a second at most
-			expect.Receive(t, "the write of the record", writes.Hit())
+			w.Await(writes.Hit())
 			writes.Release()
-			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+			w.Pass(time.Second)
 		}
-		ran := 0
-		_, err := second.Run(queue.WithMaxWait(t.Context(), bound), tick, func(context.Context) error { ran++; return nil })
-		must(t, err)
-		if ran != 1 {
-			t.Errorf("the job was run %d times", ran)
+		outcome, err := second.Run(bounded, tick, func(ctx context.Context) error { unbounded(w, "a job", ctx); return nil })
+		if w.Must(err); outcome != schedule.Ran {
+			w.Errorf("the job: %v", outcome)
 		}
 	})
 }
