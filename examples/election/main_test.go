@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,27 +18,15 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main, "-candidate") }
 
-// syncBuffer is a buffer that several processes may write to.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
 func TestTerms(t *testing.T) {
 	longtest.Only(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var out syncBuffer
+	var out exampletest.Buffer
 	if err := demo(ctx, &out, testserver.Server(t).ConnectString()); err != nil {
 		t.Error(err)
 	}
-	text := out.b.String() // the processes have ended
+	text := out.String()
 	t.Log("\n" + text)
 	var last int64
 	for line := range strings.Lines(text) {
@@ -78,8 +64,4 @@ func TestUnfit(t *testing.T) {
 	testserver.WaitChildren(t, electionPath, 0)
 }
 
-func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, electionPath, "-zk", testserver.Server(t).ConnectString())
-}
-
-func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
+func TestEnds(t *testing.T) { exampletest.Ends(t, electionPath, exampletest.ZK) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -30,12 +30,7 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = expect.NoError
 
 // newStock is a database with ten apples.
 func newStock(t *testing.T) stock {
@@ -59,28 +54,10 @@ func open(t *testing.T, server *zktest.Server, s stock, opts ...session.Option) 
 }
 
 // logged returns what the shop logs from here on.
-func (s *shop) logged() *logText {
-	text := new(logText)
+func (s *shop) logged() *exampletest.Buffer {
+	text := new(exampletest.Buffer)
 	s.log = slog.New(slog.NewTextHandler(text, nil))
 	return text
-}
-
-// logText is a bytes.Buffer that may be read while it is written to.
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // wantLeft wants so many of ten apples.
@@ -270,7 +247,7 @@ func TestOverload(t *testing.T) {
 }
 
 func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, "/stock/apple", "-zk", testserver.Server(t).ConnectString())
+	exampletest.Stops(t, "/stock/apple", 1, "-zk", testserver.Server(t).ConnectString())
 }
 
 func TestWrongServer(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -29,27 +29,19 @@ func eachServer(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Run("shared", func(t *testing.T) { test(t, testserver.Server(t).Addr(0)) })
 }
 
-func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+var patient = expect.Patient
 
 func newLock(t *testing.T, m *session.Manager, path string, mode Mode) *Lock {
 	t.Helper()
 	l, err := NewLock(m, path, mode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return l
 }
 
 func acquire(t *testing.T, l *Lock) *queue.Lease {
 	t.Helper()
 	lease, err := l.Acquire(patient(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return lease
 }
 
@@ -79,9 +71,7 @@ func waiting(t *testing.T, l *Lock, n int) <-chan *queue.Lease {
 func contenders(t *testing.T, l *Lock) []string {
 	t.Helper()
 	all, err := l.Contenders(patient(t), intention)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var out []string
 	for _, c := range all {
 		n, _ := queue.ParseNode(path.Base(c.Path), prefixes...)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -13,9 +14,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
 	want := regexp.MustCompile(`^60 transfers, at most \d+ at the same time\n15 audits, and each found the right sum\n$`)
 	if !want.Match(out.Bytes()) {
 		t.Errorf("it says\n%s", out.String())
@@ -23,8 +22,4 @@ func TestRun(t *testing.T) {
 	testserver.WaitChildren(t, tablePath, 0)
 }
 
-func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, tablePath, "-zk", testserver.Server(t).ConnectString())
-}
-
-func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
+func TestEnds(t *testing.T) { exampletest.Ends(t, tablePath, exampletest.ZK) }

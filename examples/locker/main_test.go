@@ -22,8 +22,4 @@ func TestEveryNumberOnce(t *testing.T) {
 	testserver.WaitChildren(t, "/locker/invoices", 0)
 }
 
-func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, "/locker/invoices", "-zk", testserver.Server(t).ConnectString())
-}
-
-func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
+func TestEnds(t *testing.T) { exampletest.Ends(t, "/locker/invoices", exampletest.ZK) }

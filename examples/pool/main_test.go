@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -16,9 +16,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 func TestPool(t *testing.T) {
 	for range 2 { // the limit is back at the second run
 		var out bytes.Buffer
-		if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if want := "10 workers were inside, on at most 3 places at once, and 5 in the end"; len(lines) != 2*workers+1 || lines[2*workers] != want {
 			t.Fatalf("it says\n%s", out.String())
@@ -37,18 +35,4 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestInterrupted is Ctrl-C before a worker is inside.
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := run(ctx, new(bytes.Buffer), testserver.Server(t).ConnectString()); err == nil {
-		t.Error("an interrupted run reports success")
-	}
-	testserver.WaitChildren(t, poolPath, 0)
-}
-
-func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, poolPath, "-zk", testserver.Server(t).ConnectString())
-}
-
-func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
+func TestEnds(t *testing.T) { exampletest.Ends(t, poolPath, exampletest.ZK) }

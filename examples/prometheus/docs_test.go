@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -20,9 +21,7 @@ const docs = "../../docs/prometheus/"
 func file(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.FromSlash(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }
 
@@ -159,9 +158,7 @@ func TestDashboard(t *testing.T) {
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
-	if err := json.Unmarshal([]byte(file(t, docs+"dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte(file(t, docs+"dashboard.json")), &dashboard))
 	v := words(t)
 	var queries strings.Builder
 	for i, p := range dashboard.Panels {
@@ -172,8 +169,6 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	rules := filepath.Join(t.TempDir(), "rules.yml")
-	if err := os.WriteFile(rules, []byte("groups:\n- name: dashboard\n  rules:\n"+queries.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(rules, []byte("groups:\n- name: dashboard\n  rules:\n"+queries.String()), 0o600))
 	promtool(t, "check", "rules", rules)
 }

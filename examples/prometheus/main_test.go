@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/session"
@@ -18,9 +19,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestShow(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, testserver.Server(t).ConnectString(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString(), ""))
 	for _, want := range []string{
 		`zklock_held_count{zklock_kind="election",zklock_name="scheduler"} 1`,
 		`zklock_held_count{zklock_kind="mutex",zklock_name="invoice"} 1`,
@@ -34,7 +33,7 @@ func TestShow(t *testing.T) {
 }
 
 func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, lockPath, "-zk", testserver.Server(t).ConnectString(), "-listen", "localhost:0")
+	exampletest.Stops(t, lockPath, 0, "-zk", testserver.Server(t).ConnectString(), "-listen", "localhost:0")
 }
 
 func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
@@ -43,9 +42,7 @@ func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) 
 func scrape(t *testing.T, read func() (string, error)) []string {
 	t.Helper()
 	text, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var samples []string
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") {
@@ -59,9 +56,7 @@ func scrape(t *testing.T, read func() (string, error)) []string {
 func page(t *testing.T) (read func() (string, error), hooks session.Trace) {
 	t.Helper()
 	handler, meters, err := newPage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = meters.Shutdown(context.Background()) })
 	return func() (string, error) {
 		answer := httptest.NewRecorder()

@@ -27,8 +27,4 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, jobPath+"/lock", "-zk", testserver.Server(t).ConnectString())
-}
-
-func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
+func TestEnds(t *testing.T) { exampletest.Ends(t, jobPath+"/lock", exampletest.ZK) }

@@ -14,18 +14,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main, "-listen") }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = expect.NoError
 
 // begin opens a replica, which end shuts down. change, which may be nil, changes it before it serves.
 func begin(t *testing.T, c config, change func(*service)) (s *service, end func() error) {
@@ -64,7 +60,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, "/service/shipping", "-zk", testserver.Server(t).ConnectString(), "-listen", "127.0.0.1:0")
+	exampletest.Stops(t, "/service/shipping", 0, "-zk", testserver.Server(t).ConnectString(), "-listen", "127.0.0.1:0")
 }
 
 // At a shutdown the replica first says that it is not ready, and finishes the request under way while it leads. Then it

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -16,9 +17,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, run(t.Context(), &out, nil))
 	const want = `red    has the orders 1 2 3 4 7
 green  has the orders 8 10
 blue   has the orders 0 5 6 9 11
@@ -85,8 +84,7 @@ func TestPlaceStays(t *testing.T) {
 	}
 }
 
-func TestSIGTERM(t *testing.T) {
-	server := testserver.Server(t).ConnectString()
+func TestEnds(t *testing.T) {
 	// Two ensembles that are one server, in two chroots.
 	for _, chroot := range []string{"/red", "/blue"} {
 		if _, err := testserver.Admin(t).Create(chroot, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -94,9 +92,7 @@ func TestSIGTERM(t *testing.T) {
 		}
 	}
 	dir := map[string]string{"red": "/red", "blue": "/blue"}[place(pathOf(0), []string{"red", "blue"})] + pathOf(0)
-	exampletest.Stops(t, dir, "-zk", "red="+server+"/red", "-zk", "blue="+server+"/blue")
-}
-
-func TestWrongServer(t *testing.T) {
-	exampletest.WrongServer(t, func(addr string) []string { return []string{"-zk", "red=" + addr, "-zk", "blue=" + addr} })
+	exampletest.Ends(t, dir, func(addr string) []string {
+		return []string{"-zk", "red=" + addr + "/red", "-zk", "blue=" + addr + "/blue"}
+	})
 }

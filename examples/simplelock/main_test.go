@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -18,9 +18,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 // queue, the number of waiters does not matter.
 func TestHerd(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")[2:]
 	if len(lines) != 6 {
 		t.Fatalf("it says\n%s", out.String())
@@ -45,31 +43,13 @@ func TestLoss(t *testing.T) {
 	m := testserver.Connect(t, p.Addr())
 	l := &simpleLock{m: m, dir: testserver.Path(t), waits: func(bool) {}}
 	for range 2 {
-		if err := l.Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.Lock(t.Context()))
 		if err := l.Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Expire(t.Context(), l.s.ID()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, p.Expire(t.Context(), l.s.ID()))
 		zktest.Eventually(t, testserver.Patience, "the loss", func() bool { return l.Err() != nil })
 	}
 }
 
-// TestInterrupted is Ctrl-C before a client has the lock.
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := run(ctx, new(bytes.Buffer), testserver.Server(t).ConnectString()); err == nil {
-		t.Error("an interrupted run reports success")
-	}
-	testserver.WaitChildren(t, simpleDir, 0)
-}
-
-func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, simpleDir, "-zk", testserver.Server(t).ConnectString())
-}
-
-func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
+func TestEnds(t *testing.T) { exampletest.Ends(t, simpleDir, exampletest.ZK) }

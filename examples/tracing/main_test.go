@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -22,9 +23,7 @@ func TestTree(t *testing.T) {
 	waits, named := 1, 0
 	for tries := 0; named < waits && tries < 20; tries++ {
 		var out bytes.Buffer
-		if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
 		text = out.String()
 		waits, named = strings.Count(text, "── zklock watch "), strings.Count(text, "waits for worker ")
 	}
@@ -59,9 +58,7 @@ func TestCollector(t *testing.T) {
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
 	mu.Lock()
 	defer mu.Unlock()
 	if posted["/v1/traces"] < workers || posted["/v1/metrics"] == 0 {
@@ -72,9 +69,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-func TestSIGTERM(t *testing.T) {
+func TestEnds(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-	exampletest.Stops(t, lockPath, "-zk", testserver.Server(t).ConnectString())
+	exampletest.Ends(t, lockPath, exampletest.ZK)
 }
-
-func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }

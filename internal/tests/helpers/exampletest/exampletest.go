@@ -10,11 +10,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/share"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -48,29 +50,35 @@ func program(args ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
 // tries bounds how often Stops starts a program that ends by itself before it is told to.
 const tries = 5
 
-// Stops checks that the example ends on SIGTERM, and leaves no process and no contender. It
+// Ends checks how an example ends that has some work to do: on SIGTERM, with an error, and by itself where there is no
+// ZooKeeper. The arguments are made from the address of a server. There are contenders in dir while the work goes on.
+func Ends(t *testing.T, dir string, args func(addr string) []string) {
+	t.Helper()
+	t.Run("SIGTERM", func(t *testing.T) { Stops(t, dir, 1, args(testserver.Server(t).ConnectString())...) })
+	t.Run("wrong server", func(t *testing.T) { WrongServer(t, args) })
+}
+
+// Stops checks that the example ends on SIGTERM, with this code, and leaves no process and no contender. It
 // tells it when there are contenders in dir, on the shared server. The arguments name that
 // server.
-func Stops(t *testing.T, dir string, args ...string) {
+func Stops(t *testing.T, dir string, code int, args ...string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no SIGTERM to send; on all other systems this runs")
 	}
 	for range tries {
-		if stops(t, dir, args) {
+		if stops(t, dir, code, args) {
 			return
 		}
 	}
 	t.Errorf("the program has ended by itself before it was told to, %d times", tries)
 }
 
-func stops(t *testing.T, dir string, args []string) bool {
+func stops(t *testing.T, dir string, code int, args []string) bool {
 	t.Helper()
 	cmd, output := program(args...)
 	ownGroup(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cmd.Start())
 	defer killGroup(cmd)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -85,8 +93,8 @@ func stops(t *testing.T, dir string, args []string) bool {
 	}
 	select {
 	case err := <-ended:
-		if errors.Is(err, exec.ErrWaitDelay) || !cmd.ProcessState.Exited() {
-			t.Errorf("it ends with %v, after\n%s", err, output)
+		if errors.Is(err, exec.ErrWaitDelay) || cmd.ProcessState.ExitCode() != code {
+			t.Errorf("it ends with %v, want code %d, after\n%s", err, code, output)
 		}
 	case <-time.After(testserver.Patience):
 		t.Fatal("it goes on after SIGTERM")
@@ -111,9 +119,7 @@ func WrongServer(t *testing.T, args func(addr string) []string) {
 	t.Helper()
 	longtest.Only(t)
 	cmd, output := program(args(nobody)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cmd.Start())
 	late := time.AfterFunc(soon, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	if !late.Stop() {
@@ -129,3 +135,21 @@ func WrongServer(t *testing.T, args func(addr string) []string) {
 
 // ZK is the arguments of most examples.
 func ZK(addr string) []string { return []string{"-zk", addr} }
+
+// Buffer is a bytes.Buffer for several writers, which may be read meanwhile.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
