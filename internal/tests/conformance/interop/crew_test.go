@@ -68,12 +68,8 @@ func startProgram(t *testing.T, cmd *exec.Cmd, cancel context.CancelFunc) crew {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	p := &program{stdin: stdin, wait: sync.OnceValue(func() error {
 		if err := cmd.Wait(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, out.String())
@@ -224,9 +220,7 @@ func newPython(t *testing.T, s *site) crew {
 		testserver.Missing(t, errNoKazoo)
 	}
 	classes := t.TempDir()
-	if err := os.WriteFile(filepath.Join(classes, "curator_locks.py"), []byte(pasted(t)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(classes, "curator_locks.py"), []byte(pasted(t)), 0o600))
 	program := filepath.Join("testdata", "kazoo_client.py")
 	// It is read here, so that go test knows that its result depends on this file.
 	if _, err := os.Stat(program); err != nil {
@@ -242,9 +236,7 @@ func newPython(t *testing.T, s *site) crew {
 func pasted(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "interop.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, code, ok := strings.Cut(string(page), "\n```python\n")
 	if ok {
 		code, _, ok = strings.Cut(code, "\n```\n")

@@ -93,9 +93,7 @@ type candidate struct {
 func newCandidate(t *testing.T, m *session.Manager, path, id string, opts []election.Option) *candidate {
 	t.Helper()
 	e, err := election.New(m, path, append([]election.Option{election.WithID(id)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	ended := make(chan struct{})
 	c := &candidate{e, make(chan context.Context, 1), func() { cancel(); <-ended }}
@@ -131,9 +129,7 @@ func (c *candidate) shows(t *testing.T, ids ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	defer cancel()
 	all, err := c.Contenders(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for i, c := range all {
 		got = append(got, c.ID)

@@ -112,9 +112,7 @@ func (c *goCrew) enter(t *testing.T, client, name string, times int) {
 	t.Helper()
 	kind := kinds[name]
 	lock, err := kind.open(t, c.site)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.g.Go(func() error {
 		for range times {
 			if err := c.once(lock, client, kind.mode); err != nil {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,9 +17,6 @@ import (
 //     <mode>" before it gives it back, each in one write to the end of the file. The order of
 //     the lines is the order of the writes, across processes, and a client is inside for no
 //     longer than it has the lock.
-//   - counter: clients that must be alone add one to the number in it, by reading and writing
-//     and with no other protection. It is empty at first, and to clients that read it while
-//     another one writes it. Empty counts as 0.
 //   - gate: no client leaves before this file is there.
 type journal struct {
 	dir  string
@@ -36,7 +32,6 @@ func newJournal(t *testing.T) *journal {
 	t.Helper()
 	j := &journal{dir: t.TempDir(), gate: make(chan struct{})}
 	j.create(t, "log", "")
-	j.create(t, "counter", "")
 	return j
 }
 
@@ -44,9 +39,7 @@ func (j *journal) file(name string) string { return filepath.Join(j.dir, name) }
 
 func (j *journal) create(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(j.file(name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(j.file(name), []byte(content), 0o600))
 }
 
 // open lets clients leave.
@@ -66,11 +59,6 @@ func (j *journal) visit(ctx context.Context, client, mode string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if mode == exclusive {
-		if err := j.count(); err != nil {
-			return err
-		}
-	}
 	return j.append("leave", client, mode)
 }
 
@@ -86,31 +74,13 @@ func (j *journal) append(what, client, mode string) error {
 	return err
 }
 
-func (j *journal) counter() (int, error) {
-	b, err := os.ReadFile(j.file("counter"))
-	if err != nil || len(b) == 0 {
-		return 0, err
-	}
-	return strconv.Atoi(string(b))
-}
-
-func (j *journal) count() error {
-	n, err := j.counter()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(j.file("counter"), []byte(strconv.Itoa(n+1)), 0)
-}
-
 // event is a line of the log.
 type event struct{ what, client, mode string }
 
 func (j *journal) events(t *testing.T) []event {
 	t.Helper()
 	b, err := os.ReadFile(j.file("log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []event
 	for line := range strings.Lines(string(b)) {
 		words := strings.Fields(line)
@@ -139,33 +109,22 @@ func apply(in []event, e event) []event {
 	return slices.Delete(in, i, i+1)
 }
 
-// history is the content of a log.
-type history struct {
-	entries   int
-	exclusive int // of the entries
-	fouls     []string
-}
-
 // replay reads a log by the rule of all locks: an exclusive holder is alone, and there are no more
 // than limit others.
-func replay(events []event, limit int) history {
-	var h history
+func replay(events []event, limit int) (entries int, fouls []string) {
 	var in []event
 	for _, e := range events {
 		in = apply(in, e)
 		if e.what != "enter" {
 			continue
 		}
-		h.entries++
-		if e.mode == exclusive {
-			h.exclusive++
-		}
+		entries++
 		lone := slices.ContainsFunc(in, func(o event) bool { return o.mode == exclusive })
 		if lone && len(in) > 1 || len(in) > limit {
-			h.fouls = append(h.fouls, fmt.Sprintf("together: %v", in))
+			fouls = append(fouls, fmt.Sprintf("together: %v", in))
 		}
 	}
-	return h
+	return entries, fouls
 }
 
 // firstVisit returns where in the log a client enters and leaves for the first time.
@@ -196,8 +155,8 @@ func TestReplayFindsFouls(t *testing.T) {
 		"two of two, in turn":    {[]event{enter("a", shared), enter("b", shared), leave("a", shared), enter("c", shared)}, 2, 0},
 		"a writer after readers": {[]event{enter("a", shared), enter("b", shared), leave("a", shared), leave("b", shared), enter("c", exclusive)}, 9, 0},
 	} {
-		if got := replay(tt.events, tt.limit); len(got.fouls) != tt.fouls {
-			t.Errorf("%s: fouls %q, want %d", name, got.fouls, tt.fouls)
+		if _, fouls := replay(tt.events, tt.limit); len(fouls) != tt.fouls {
+			t.Errorf("%s: fouls %q, want %d", name, fouls, tt.fouls)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (p *party) leaves(t *testing.T) {
 
 func (p *party) check(t *testing.T) {
 	t.Helper()
-	if h := replay(p.events(t), math.MaxInt); len(h.fouls) > 0 {
-		t.Errorf("%d of %d visits are fouls: %s", len(h.fouls), h.entries, h.fouls[0])
+	if entries, fouls := replay(p.events(t), math.MaxInt); len(fouls) > 0 {
+		t.Errorf("%d of %d visits are fouls: %s", len(fouls), entries, fouls[0])
 	}
 }

@@ -28,7 +28,6 @@ func readersAndWriters(languages ...string) []client {
 func TestReadWriteLock(t *testing.T) {
 	longtest.Only(t)
 	for name, c := range map[string]contest{
-		"go and java":         {clients: readersAndWriters("go", "java"), first: 3, visits: 10},
 		"go, java and python": {clients: readersAndWriters("go", "java", "python"), first: 3, visits: 10},
 		// As shipped, kazoo's readers wait for writers behind them: https://github.com/python-zk/kazoo/issues/649. So none of
 		// these comes between two writers.
@@ -73,8 +72,8 @@ func TestGoDowngradeKeepsWritersOut(t *testing.T) {
 			must(t, s.append("leave", "downgrader", shared))
 			must(t, rw.RUnlock())
 			finish(t, crew)
-			if h := replay(s.events(t), 1); len(h.fouls) > 0 || h.entries != 2 {
-				t.Errorf("%+v", h)
+			if entries, fouls := replay(s.events(t), 1); len(fouls) > 0 || entries != 2 {
+				t.Errorf("%d entries, fouls %q", entries, fouls)
 			}
 		})
 	}

@@ -106,8 +106,6 @@ public final class CuratorClient {
                 return () -> lock(new InterProcessReadWriteLock(client, path).writeLock(), soon, name, "exclusive");
             case "read":
                 return () -> lock(new InterProcessReadWriteLock(client, path).readLock(), soon, name, "shared");
-            case "downgrade":
-                return () -> downgrade(new InterProcessReadWriteLock(client, path), name);
             case "semaphore":
                 return () -> lease(new InterProcessSemaphoreV2(client, path, leases), name);
             default:
@@ -122,8 +120,7 @@ public final class CuratorClient {
             throw new TimeoutException();
         }
         try {
-            enter(name, mode);
-            leave(name, mode);
+            visit(name, mode);
         } finally {
             lock.release();
         }
@@ -131,34 +128,15 @@ public final class CuratorClient {
 
     private static void lease(InterProcessSemaphoreV2 semaphore, String name) throws Exception {
         try (Lease lease = semaphore.acquire()) {
-            enter(name, "shared");
-            leave(name, "shared");
+            visit(name, "shared");
         }
     }
 
-    /** Turns a write lock into a read lock, and keeps that until told. */
-    private static void downgrade(InterProcessReadWriteLock lock, String name) throws Exception {
-        lock.writeLock().acquire();
-        enter(name, "exclusive");
-        lock.readLock().acquire();
-        leave(name, "exclusive");
-        append("enter " + name + " shared\n");
-        lock.writeLock().release();
-        await("end");
-        leave(name, "shared");
-        lock.readLock().release();
-    }
-
-    private static void enter(String name, String mode) throws Exception {
+    /** What a client does while it has the lock. */
+    private static void visit(String name, String mode) throws Exception {
         append("enter " + name + " " + mode + "\n");
-        await("gate");
-    }
-
-    private static void leave(String name, String mode) throws Exception {
-        if (mode.equals("exclusive")) {
-            Path counter = directory.resolve("counter");
-            String n = Files.readString(counter);
-            Files.writeString(counter, Integer.toString(n.isEmpty() ? 1 : Integer.parseInt(n) + 1));
+        while (!Files.exists(directory.resolve("gate"))) {
+            Thread.sleep(5);
         }
         append("leave " + name + " " + mode + "\n");
     }
@@ -166,12 +144,6 @@ public final class CuratorClient {
     private static void append(String line) throws IOException {
         try (FileChannel log = FileChannel.open(directory.resolve("log"), StandardOpenOption.APPEND)) {
             log.write(ByteBuffer.wrap(line.getBytes()));
-        }
-    }
-
-    private static void await(String file) throws Exception {
-        while (!Files.exists(directory.resolve(file))) {
-            Thread.sleep(5);
         }
     }
 }

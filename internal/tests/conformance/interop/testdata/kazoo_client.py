@@ -63,26 +63,13 @@ def append(line):
         os.close(log)
 
 
-def wait_for(file):
-    while not os.path.exists(name(file)):
-        time.sleep(0.005)
-
-
-def count():
-    with open(name("counter")) as f:
-        n = int(f.read() or 0)
-    with open(name("counter"), "w") as f:
-        f.write(str(n + 1))
-
-
 def take(client, lock, mode, timeout):
     if not lock.acquire(timeout=timeout):
         raise LockTimeout("not within %s s" % timeout)
     try:
         append("enter %s %s\n" % (client, mode))
-        wait_for("gate")
-        if mode == "exclusive":
-            count()
+        while not os.path.exists(name("gate")):
+            time.sleep(0.005)
         append("leave %s %s\n" % (client, mode))
     finally:
         lock.release()
