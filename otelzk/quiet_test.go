@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -59,36 +58,13 @@ func TestHooksChangeNoRequest(t *testing.T) {
 	}
 }
 
-// everyHook has each hook of a Trace. Each returns the context that it got, and looks at what it is told.
+// everyHook has each hook of a Trace, and looks at what it is told.
 func everyHook() session.Trace {
-	var hooks session.Trace
-	v := reflect.ValueOf(&hooks).Elem()
-	var hook func(f reflect.Type) reflect.Value
-	hook = func(f reflect.Type) reflect.Value {
-		return reflect.MakeFunc(f, func(in []reflect.Value) []reflect.Value {
-			out := make([]reflect.Value, f.NumOut())
-			for i := range out {
-				switch t := f.Out(i); {
-				case t == reflect.TypeFor[context.Context]():
-					out[i] = in[0]
-				case t.Kind() == reflect.Func:
-					out[i] = hook(t)
-				default:
-					out[i] = reflect.Zero(t)
-				}
-			}
-			for _, arg := range in {
-				if w, ok := arg.Interface().(session.WatchInfo); ok {
-					w.Known()
-				}
-			}
-			return out
-		})
-	}
-	for i := range v.NumField() {
-		v.Field(i).Set(hook(v.Type().Field(i).Type))
-	}
-	return hooks
+	return testserver.EveryHook(func(_ string, arg any) {
+		if w, ok := arg.(session.WatchInfo); ok {
+			w.Known()
+		}
+	})
 }
 
 // sent returns the requests of a session that takes a lock, waits for it, tries it in vain, and loses its session while it

@@ -179,20 +179,16 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 	expect.NoError(t, ours.Unlock())
 }
 
-// Whether a stranger learns that a node exists depends on the server's version.
+// Whether a stranger learns that a node exists depends on the server's version: from 3.8.4 and 3.9.2 on it does not
+// (ZOOKEEPER-2590).
 func TestStrangerAsksWhetherANodeExists(t *testing.T) {
 	mx, err := zklock.New(testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...), testserver.Path(t))
 	expect.NoError(t, err)
 	expect.NoError(t, mx.Lock(expect.Patient(t)))
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
 	stat, err := s.Exists(expect.Patient(t), mx.Path())
-	if testserver.ExistsNeedsREAD(t) {
-		expect.Match(t, "exists", err, zk.ErrNoAuth)
-		return
-	}
-	expect.NoError(t, err)
-	if stat == nil || stat.NumChildren != 1 {
-		t.Errorf("%+v, want one child", stat)
+	if told := err == nil && stat != nil && stat.NumChildren == 1; !told && !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("%+v, %v, want one child", stat, err)
 	}
 }
 

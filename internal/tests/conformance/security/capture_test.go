@@ -7,12 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // capture has all that was logged, returned or passed to hooks.
@@ -53,43 +50,6 @@ type double struct {
 func (d double) Handle(ctx context.Context, r slog.Record) error {
 	_ = d.second.Handle(ctx, r)
 	return d.Handler.Handle(ctx, r)
-}
-
-var contextType = reflect.TypeFor[context.Context]()
-
-// spy returns hooks that capture all their arguments, and so do the functions that they return.
-func (c *capture) spy() session.Trace {
-	var hooks session.Trace
-	v := reflect.ValueOf(&hooks).Elem()
-	for i := range v.NumField() {
-		v.Field(i).Set(c.spyOn(v.Type().Field(i).Name, v.Field(i).Type()))
-	}
-	return hooks
-}
-
-func (c *capture) spyOn(name string, f reflect.Type) reflect.Value {
-	if f.Kind() != reflect.Func {
-		panic(name + " is no hook") // it needs a place here
-	}
-	return reflect.MakeFunc(f, func(in []reflect.Value) []reflect.Value {
-		for _, arg := range in {
-			if !arg.Type().Implements(contextType) { // which others change meanwhile
-				c.see(name, arg.Interface())
-			}
-		}
-		out := make([]reflect.Value, f.NumOut())
-		for i := range out {
-			switch t := f.Out(i); {
-			case t == contextType:
-				out[i] = in[0]
-			case t.Kind() == reflect.Func:
-				out[i] = c.spyOn(name+" ended", t)
-			default:
-				out[i] = reflect.Zero(t)
-			}
-		}
-		return out
-	})
 }
 
 // search fails the test where a secret is found, in any form that printing gives to one.

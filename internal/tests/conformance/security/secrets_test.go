@@ -107,7 +107,7 @@ func TestSecrets(t *testing.T) {
 		session.WithACL(private...),
 		session.WithTLS(&tls.Config{RootCAs: ours.Pool, Certificates: []tls.Certificate{client}}),
 		session.WithLogger(c.logger()),
-		session.WithTrace(c.spy()),
+		session.WithTrace(testserver.EveryHook(c.see)),
 		session.WithTrace(otelzk.New(
 			otelzk.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))),
 			otelzk.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics))))),
