@@ -113,11 +113,3 @@ func TestNames(t *testing.T) {
 		t.Error("a column without a dialect")
 	}
 }
-
-func TestDialectString(t *testing.T) {
-	for d, want := range map[fence.Dialect]string{0: "Dialect(0)", fence.PostgreSQL: "PostgreSQL", fence.MySQL: "MySQL", fence.SQLite: "SQLite"} {
-		if got := d.String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}

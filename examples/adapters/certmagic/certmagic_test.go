@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"io/fs"
 	"math/big"
 	"sync/atomic"
 	"testing"
@@ -44,19 +43,7 @@ func replica(t *testing.T, files string) (*ensemble.Process, *adapter.Storage) {
 	return p, adapter.New(&certmagic.FileStorage{Path: files}, ensemble.Must(zklock.NewKeyed(p.Manager, "/certmagic/"+t.Name())))
 }
 
-// These two are certmagic's tests of its FileStorage.
-func TestStoreLoad(t *testing.T) {
-	_, s := replica(t, t.TempDir())
-	ensemble.OK(t, s.Store(t.Context(), "foo", []byte("bar")))
-	if data, err := s.Load(t.Context(), "foo"); err != nil || string(data) != "bar" {
-		t.Errorf("Load: %q, %v", data, err)
-	}
-	ensemble.OK(t, s.Delete(t.Context(), "foo"))
-	if _, err := s.Load(t.Context(), "foo"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Load after Delete: %v", err)
-	}
-}
-
+// This is certmagic's test of its FileStorage.
 func TestWriteLock(t *testing.T) {
 	_, s := replica(t, t.TempDir())
 	ensemble.OK(t, s.Lock(t.Context(), "foo"))

@@ -33,14 +33,7 @@ func locker(t *testing.T) (*ensemble.Process, *adapter.Locker) {
 
 func never() { panic("must not be called") }
 
-// These three are tusd's tests of its memorylocker, with the locks of two replicas.
-func TestLockAndUnlock(t *testing.T) {
-	_, l := locker(t)
-	one := ensemble.Must(l.NewLock("one"))
-	ensemble.OK(t, one.Lock(t.Context(), never))
-	ensemble.OK(t, one.Unlock())
-}
-
+// These two are tusd's tests of its memorylocker, with the locks of two replicas.
 func TestTimeout(t *testing.T) {
 	_, first := locker(t)
 	_, second := locker(t)
