@@ -15,6 +15,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/keyusage"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 )
 
 var (
@@ -34,9 +36,7 @@ func begun() *exchange {
 func reply(t testing.TB, key types.EncryptionKey, part messages.EncAPRepPart) []byte {
 	t.Helper()
 	must := func(b []byte, err error) []byte {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return b
 	}
 	type plainPart struct { // without the subkey, which encoding/asn1 would write although it is empty
@@ -58,9 +58,7 @@ func reply(t testing.TB, key types.EncryptionKey, part messages.EncAPRepPart) []
 		}{part.Subkey.KeyType, part.Subkey.KeyValue}}))
 	}
 	sealed, err := crypto.GetEncryptedData(asn1tools.AddASNAppTag(plain, asnAppTag.EncAPRepPart), key, keyusage.AP_REP_ENCPART, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return replyOf(t, sealed.EType, sealed.Cipher)
 }
 
@@ -76,13 +74,9 @@ func replyOf(t testing.TB, etype int32, cipher []byte) []byte {
 		MsgType int       `asn1:"explicit,tag:1"`
 		EncPart encrypted `asn1:"explicit,tag:2"`
 	}{5, 15, encrypted{etype, cipher}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	b, err := asn1.Marshal(asn1.ObjectIdentifier(gssapi.OIDKRB5.OID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	b = append(append(b, 2, 0), asn1tools.AddASNAppTag(rep, asnAppTag.APREP)...)
 	return asn1tools.AddASNAppTag(b, 0)
 }
@@ -91,13 +85,9 @@ func replyOf(t testing.TB, etype int32, cipher []byte) []byte {
 func offer(t testing.TB, key types.EncryptionKey, payload []byte, flags byte, rotated int) []byte {
 	t.Helper()
 	w := gssapi.WrapToken{Flags: 1 | flags, EC: 12, Payload: payload}
-	if err := w.SetCheckSum(key, keyusage.GSSAPI_ACCEPTOR_SEAL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, w.SetCheckSum(key, keyusage.GSSAPI_ACCEPTOR_SEAL))
 	b, err := w.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	body := b[gssapi.HdrLen:]
 	cut := len(body) - rotated
 	b = append(append(append([]byte{}, b[:gssapi.HdrLen]...), body[cut:]...), body[:cut]...)

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const module = "github.com/turnstile-go/turnstile/"
@@ -79,29 +81,7 @@ func compare(t *testing.T, file string, lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got == string(want) {
-		return
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("(-gone +new); if that is meant: make api\n%s", diff)
 	}
-	for _, line := range without(string(want), got) {
-		t.Errorf("gone: %s", line)
-	}
-	for _, line := range without(got, string(want)) {
-		t.Errorf("new: %s", line)
-	}
-	t.Error("if that is meant: make api")
-}
-
-// without returns the lines of a that b does not have.
-func without(a, b string) []string {
-	has := make(map[string]bool)
-	for line := range strings.Lines(b) {
-		has[line] = true
-	}
-	var only []string
-	for line := range strings.Lines(a) {
-		if !has[line] {
-			only = append(only, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	return only
 }

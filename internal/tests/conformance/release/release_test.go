@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
@@ -61,9 +62,7 @@ func ready(t *testing.T) repository {
 		r.write(name, text)
 	}
 	text, err := os.ReadFile(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	r.write(".ci/release", string(text))
 	r.commit()
 	return r
@@ -72,9 +71,7 @@ func ready(t *testing.T) repository {
 func (r repository) copyFor(t *testing.T) repository {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(r.dir)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.CopyFS(dir, os.DirFS(r.dir)))
 	return repository{t, dir}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 )
 
 // An edit replaces text that a file has once.
@@ -65,9 +67,7 @@ func init() {
 func Build(t *testing.T, pkg string, knowsSuspension bool) string {
 	t.Helper()
 	env, err := exec.Command("go", "env", "GOROOT", "GOMOD").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	goroot, gomod, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
 	root := filepath.Dir(gomod)
 	replaced := make(map[string]string) // text by name
@@ -93,9 +93,7 @@ func apply(t *testing.T, replaced map[string]string, dir string, edits []edit) {
 		text, ok := replaced[name]
 		if !ok {
 			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			text = string(b)
 		}
 		if n := strings.Count(text, e.old); n != 1 {
@@ -112,17 +110,11 @@ func overlay(t *testing.T, texts map[string]string) string {
 	replace := make(map[string]string)
 	for name, text := range texts {
 		replace[name] = filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-		if err := os.WriteFile(replace[name], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(replace[name], []byte(text), 0o600))
 	}
 	b, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	out := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(out, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(out, b, 0o600))
 	return out
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 )
 
 // fileEnv is the environment variable that names the file with the settings.
@@ -26,9 +28,7 @@ type Clocks struct{ file string }
 func New(t *testing.T) Clocks {
 	t.Helper()
 	c := Clocks{filepath.Join(t.TempDir(), "clocks")}
-	if err := os.WriteFile(c.file, make([]byte, fileSize), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(c.file, make([]byte, fileSize), 0o600))
 	return c
 }
 

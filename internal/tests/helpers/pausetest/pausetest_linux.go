@@ -24,6 +24,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakeclocks"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -85,9 +86,7 @@ func run(t *testing.T, binary string, env []string, wake func(time.Duration) err
 		"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1") // so that the pause hits the right place; the check does not depend on it
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cmd.Start())
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil {
 		t.Fatal(err)
@@ -101,9 +100,7 @@ func run(t *testing.T, binary string, env []string, wake func(time.Duration) err
 		t.Error("it held nothing when it stopped")
 	}
 	zktest.Eventually(t, Timeout+testserver.Patience, "the end of its sessions", func() bool { return contenders(t, dir) == 0 })
-	if err := wake(time.Since(stopped)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, wake(time.Since(stopped)))
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +128,7 @@ func contenders(t *testing.T, dir string) int {
 	if errors.Is(err, zk.ErrNoNode) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	n := 0
 	for _, name := range names {
 		if _, ok := queue.ParseNode(name); ok {
