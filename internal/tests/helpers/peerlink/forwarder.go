@@ -19,10 +19,7 @@ const (
 	both = up | down
 )
 
-const (
-	dialWithin  = time.Minute
-	retryAccept = 5 * time.Millisecond
-)
+const dialWithin = time.Minute
 
 // A forwarder passes on bytes between the servers that connect to it and its target. It can
 // hold back all bytes of a direction.
@@ -31,12 +28,11 @@ type forwarder struct {
 	target   string
 	up, down relay // to the target, and from it
 	running  sync.WaitGroup
-	stop     sync.Once
-	done     chan struct{} // closed by close
 
-	mu      sync.Mutex    // guards the fields below
-	black   direction     // held back
-	changed chan struct{} // closed, and replaced, when black changes
+	mu      sync.Mutex // guards the fields below
+	changed sync.Cond  // of black and closed
+	black   direction  // held back
+	closed  bool
 	conns   map[net.Conn]struct{}
 }
 
@@ -50,13 +46,9 @@ func newForwarder(target string) (*forwarder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peerlink: listen for a peer: %w", err)
 	}
-	return &forwarder{
-		listener: listener,
-		target:   target,
-		done:     make(chan struct{}),
-		changed:  make(chan struct{}),
-		conns:    make(map[net.Conn]struct{}),
-	}, nil
+	f := &forwarder{listener: listener, target: target, conns: make(map[net.Conn]struct{})}
+	f.changed.L = &f.mu
+	return f, nil
 }
 
 func (f *forwarder) addr() string { return f.listener.Addr().String() }
@@ -69,68 +61,53 @@ func (f *forwarder) start(up, down relay) {
 }
 
 func (f *forwarder) close() error {
-	var err error
-	f.stop.Do(func() {
-		f.mu.Lock()
-		close(f.done)
-		for conn := range f.conns {
-			_ = conn.Close()
-		}
-		f.mu.Unlock()
-		err = f.listener.Close()
-	})
+	f.mu.Lock()
+	f.closed = true
+	for conn := range f.conns {
+		_ = conn.Close()
+	}
+	f.changed.Broadcast()
+	f.mu.Unlock()
+	err := f.listener.Close()
 	f.running.Wait()
 	return err
 }
 
 // cut holds back the bytes of a direction, in addition to the directions that are held back already.
-func (f *forwarder) cut(d direction) { f.change(func() { f.black |= d & both }) }
-
-func (f *forwarder) heal() { f.change(func() { f.black = 0 }) }
-
-func (f *forwarder) change(apply func()) {
+func (f *forwarder) cut(d direction) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	apply()
-	close(f.changed)
-	f.changed = make(chan struct{})
+	f.black |= d
 }
 
-// pass waits until bytes may pass in direction d, or in both directions. It returns false if
-// the forwarder is closed first.
+func (f *forwarder) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.black = 0
+	f.changed.Broadcast()
+}
+
+// pass waits until bytes may pass in direction d, or in both directions. It returns false if the forwarder is closed.
 func (f *forwarder) pass(d direction) bool {
-	for {
-		f.mu.Lock()
-		cut, changed := f.black&d != 0, f.changed
-		f.mu.Unlock()
-		select {
-		case <-f.done:
-			return false
-		default:
-		}
-		if !cut {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-f.done:
-			return false
-		}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.black&d != 0 && !f.closed {
+		f.changed.Wait()
 	}
+	return !f.closed
 }
 
 func (f *forwarder) accept() {
 	for {
 		conn, err := f.listener.Accept()
-		if err != nil {
-			select {
-			case <-f.done:
-				return
-			case <-time.After(retryAccept): // most likely there are too many open files
-				continue
-			}
+		switch {
+		case err == nil:
+			f.running.Go(func() { f.serve(conn) })
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			<-time.After(5 * time.Millisecond) // most likely there are too many open files
 		}
-		f.running.Go(func() { f.serve(conn) })
 	}
 }
 
@@ -139,14 +116,12 @@ func (f *forwarder) accept() {
 func (f *forwarder) track(conn net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	select {
-	case <-f.done:
+	if f.closed {
 		_ = conn.Close()
 		return false
-	default:
-		f.conns[conn] = struct{}{}
-		return true
 	}
+	f.conns[conn] = struct{}{}
+	return true
 }
 
 // drop closes a connection and forgets it.

@@ -7,8 +7,10 @@ package peerlink
 
 import (
 	"errors"
+	"io"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/switches"
@@ -24,7 +26,7 @@ type Links struct {
 // link carries the connections from one server to another.
 type link struct {
 	quorum, election *forwarder
-	pings            pingWatchers
+	onPing           atomic.Pointer[func(answer bool, touched []int64)]
 }
 
 // New returns links, and the option that has the servers of one ensemble use them. They are closed when the test ends.
@@ -60,7 +62,7 @@ func (ls *Links) connect(ports []switches.Ports) ([][]switches.Ports, error) {
 		for j, l := range row {
 			if l != nil {
 				l.election.start(callBackAt(ls.between[j][i].election.addr()), nil)
-				l.quorum.start(l.pings.observe(true), l.pings.observe(false))
+				l.quorum.start(l.observe(true), l.observe(false))
 			}
 		}
 	}
@@ -122,18 +124,30 @@ type Ping struct {
 // on. While f runs, nothing else passes in that direction between the two servers. If f cuts the link, the ping is the
 // first message that does not arrive. f may be called for several servers at once, and once more after stop was called.
 func (ls *Links) OnPing(f func(Ping)) (stop func()) {
-	var stops []func()
 	for i, row := range ls.between {
 		for j, l := range row {
 			if l != nil {
-				stops = append(stops, l.pings.add(func(answer bool, touched []int64) { f(Ping{j, i, answer, touched}) }))
+				observer := func(answer bool, touched []int64) { f(Ping{j, i, answer, touched}) }
+				l.onPing.Store(&observer)
 			}
 		}
 	}
 	return func() {
-		for _, stop := range stops {
-			stop()
+		for _, l := range ls.all() {
+			l.onPing.Store(nil)
 		}
+	}
+}
+
+// observe returns the relay for one direction of the link. A follower opens the connection to its leader, so pings in the
+// direction of the target are answers.
+func (l *link) observe(answer bool) relay {
+	return func(to io.Writer, from io.Reader) error {
+		return passPackets(to, from, func(data []byte) {
+			if f := l.onPing.Load(); f != nil {
+				(*f)(answer, touched(data))
+			}
+		})
 	}
 }
 

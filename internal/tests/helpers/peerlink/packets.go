@@ -2,10 +2,10 @@ package peerlink
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
-	"slices"
 )
 
 // touched returns the ids in the body of an answer, which consists of pairs of a session's id
@@ -39,21 +39,22 @@ var errNotPackets = errors.New("peerlink: not the quorum protocol")
 // passPackets passes on packet by packet, each in one write. It calls onPing with the body of each ping before it
 // passes the ping on. Once it meets something else than a packet, it copies the rest unread.
 func passPackets(to io.Writer, from io.Reader, onPing func(body []byte)) error {
-	p := &packets{in: bufio.NewReader(from)}
+	in := bufio.NewReader(from)
 	for {
-		kind, body, err := p.next()
+		var raw bytes.Buffer
+		kind, body, err := packet(io.TeeReader(in, &raw))
 		if err == nil && kind == peerPing {
 			onPing(body)
 		}
-		if _, werr := to.Write(p.raw); werr != nil {
+		if _, werr := raw.WriteTo(to); werr != nil {
 			return werr
 		}
 		if err == nil && kind == peerSnap {
-			err = p.passSnapshot(to)
+			err = passSnapshot(to, in)
 		}
 		switch {
 		case errors.Is(err, errNotPackets):
-			if _, err := p.in.WriteTo(to); err != nil {
+			if _, err := in.WriteTo(to); err != nil {
 				return err
 			}
 			return io.EOF
@@ -63,76 +64,57 @@ func passPackets(to io.Writer, from io.Reader, onPing func(body []byte)) error {
 	}
 }
 
-// packets reads packets from a connection.
-type packets struct {
-	in  *bufio.Reader
-	raw []byte // the bytes read of the current packet
-}
-
-// next reads one packet. The bytes that it has read are in p.raw, even if it returns an error.
-func (p *packets) next() (kind int32, body []byte, err error) {
-	p.raw = p.raw[:0]
-	if kind, err = p.number(1, peerLast); err != nil {
+// packet reads one packet.
+func packet(in io.Reader) (kind int32, body []byte, err error) {
+	if kind, err = number(in, 1, peerLast); err != nil {
 		return 0, nil, err
 	}
-	if _, err = p.read(8); err != nil { // the zxid
+	if _, err = io.CopyN(io.Discard, in, 8); err != nil { // the zxid
 		return 0, nil, err
 	}
-	if body, err = p.buffer(maxPeerBody); err != nil {
+	if body, err = buffer(in, maxPeerBody); err != nil {
 		return 0, nil, err
 	}
-	ids, err := p.number(-1, maxPeerIDs)
+	ids, err := number(in, -1, maxPeerIDs)
 	for range 2 * max(ids, 0) {
 		if err == nil {
-			_, err = p.buffer(maxPeerIDLen)
+			_, err = buffer(in, maxPeerIDLen)
 		}
 	}
 	return kind, body, err
 }
 
-// read returns the next n bytes, valid until next is called.
-func (p *packets) read(n int) ([]byte, error) {
-	start := len(p.raw)
-	p.raw = slices.Grow(p.raw, n)[:start+n]
-	got, err := io.ReadFull(p.in, p.raw[start:])
-	p.raw = p.raw[:start+got]
-	return p.raw[start:], err
-}
-
 // number reads an int. A number outside the bounds is errNotPackets.
-func (p *packets) number(least, most int32) (int32, error) {
-	b, err := p.read(4)
-	if err != nil {
-		return 0, err
+func number(in io.Reader, least, most int32) (n int32, err error) {
+	if err = binary.Read(in, binary.BigEndian, &n); err == nil && (n < least || n > most) {
+		err = errNotPackets
 	}
-	n := int32(binary.BigEndian.Uint32(b))
-	if n < least || n > most {
-		return 0, errNotPackets
-	}
-	return n, nil
+	return n, err
 }
 
 // buffer reads a length and that many bytes. A length of -1 stands for no buffer.
-func (p *packets) buffer(most int32) ([]byte, error) {
-	n, err := p.number(-1, most)
+func buffer(in io.Reader, most int32) ([]byte, error) {
+	n, err := number(in, -1, most)
 	if err != nil || n <= 0 {
 		return nil, err
 	}
-	return p.read(int(n))
+	b := make([]byte, n)
+	_, err = io.ReadFull(in, b)
+	return b, err
 }
 
 // passSnapshot passes on all bytes up to the end of a snapshot.
-func (p *packets) passSnapshot(to io.Writer) error {
+func passSnapshot(to io.Writer, in *bufio.Reader) error {
 	const atOnce = 32 << 10
 	var out, tail []byte
 	for string(tail) != snapshotEnd {
-		b, err := p.in.ReadByte()
+		b, err := in.ReadByte()
 		if err == nil {
 			out = append(out, b)
 			tail = append(tail, b)
 			tail = tail[max(0, len(tail)-len(snapshotEnd)):]
 		}
-		if err != nil || p.in.Buffered() == 0 || len(out) == atOnce || string(tail) == snapshotEnd {
+		if err != nil || in.Buffered() == 0 || len(out) == atOnce || string(tail) == snapshotEnd {
 			if _, werr := to.Write(out); werr != nil {
 				return werr
 			}
