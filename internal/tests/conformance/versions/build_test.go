@@ -1,13 +1,9 @@
 package versions_test
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +87,11 @@ func build(dir string) (program string, err error) {
 	if err := os.CopyFS(filepath.Join(module, driverDir), os.DirFS("driver")); err != nil {
 		return "", err
 	}
-	if err := write(filepath.Join(module, driverDir, "main", "main.go"), strings.NewReader(mainProgram)); err != nil {
+	main := filepath.Join(module, driverDir, "main")
+	if err := os.Mkdir(main, 0o700); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(main, "main.go"), []byte(mainProgram), 0o600); err != nil {
 		return "", err
 	}
 	program = filepath.Join(dir, "before")
@@ -105,39 +105,15 @@ func build(dir string) (program string, err error) {
 	return program, nil
 }
 
-// extract writes the files of a commit into a directory.
+// extract checks a commit out into a directory.
 func extract(ctx context.Context, commit, dir string) error {
-	var out, problems bytes.Buffer
-	cmd := exec.CommandContext(ctx, "git", "-C", filepath.Join("..", "..", "..", ".."), "archive", commit)
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%w: git archive %s: %w: %s", errNoHistory, commit, err, problems.Bytes())
-	}
-	archive := tar.NewReader(&out)
-	for {
-		h, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) {
-			continue
-		}
-		if err := write(filepath.Join(dir, h.Name), archive); err != nil {
-			return err
+	for _, args := range [][]string{
+		{"clone", "--quiet", "--no-checkout", "--shared", filepath.Join("..", "..", "..", ".."), dir},
+		{"-C", dir, "checkout", "--quiet", commit},
+	} {
+		if out, err := exec.CommandContext(ctx, "git", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: git %v: %w: %s", errNoHistory, args, err, out)
 		}
 	}
-}
-
-func write(name string, content io.Reader) error {
-	b, err := io.ReadAll(content)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(name), 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(name, b, fs.FileMode(0o600))
-	}
-	return err
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -68,9 +69,7 @@ func newArena(t *testing.T, timeout time.Duration) *arena {
 func owned(t *testing.T, dir string) int {
 	t.Helper()
 	_, stat, err := testserver.Admin(t).Exists(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	n := 0
 	if stat.EphemeralOwner > 0 {
 		n = 1
@@ -89,23 +88,20 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	asked chan string   // the nodes that somebody wants released
-	gone  chan struct{} // closed when the process has ended, after all that waited have been told
-	err   error         // how it ended, if not killed
+	gone  chan struct{} // closed when the process has ended
+	err   error         // how it ended, if not killed; read when gone is closed
 	log   bytes.Buffer
 
 	mu      sync.Mutex
-	killed  bool
 	last    int
-	waiting map[int]chan driver.Answer // by request; nil when the process is gone
+	waiting map[int]chan driver.Answer // by request
 }
 
 // start starts a process of a version, which ends with the test. Its session goes through a proxy.
 func (a *arena) start(t *testing.T, v version, name string) *process {
 	t.Helper()
 	program, err := os.Executable() // this test, which is the present version too
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if v == old {
 		program = programBefore(t)
 	}
@@ -121,12 +117,8 @@ func (a *arena) start(t *testing.T, v version, name string) *process {
 		t.Fatal(err)
 	}
 	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, p.cmd.Start())
 	go p.read(stdout)
 	t.Cleanup(func() { p.end(t) })
 	if got := wait(t, ready, name+" is ready"); got.Reason != "" {
@@ -139,7 +131,7 @@ func (a *arena) start(t *testing.T, v version, name string) *process {
 func (p *process) end(t *testing.T) {
 	p.proxy.Heal()
 	_ = p.stdin.Close()
-	hung := time.AfterFunc(testserver.Patience, p.kill)
+	hung := time.AfterFunc(testserver.Patience, func() { _ = p.cmd.Process.Kill() })
 	<-p.gone
 	if !hung.Stop() {
 		t.Errorf("%s did not end", p.name)
@@ -151,15 +143,10 @@ func (p *process) end(t *testing.T) {
 
 // kill ends the process at once. Its session goes on until it expires.
 func (p *process) kill() {
-	p.mu.Lock()
-	p.killed = true
-	p.mu.Unlock()
 	_ = p.cmd.Process.Kill()
 	<-p.gone
+	p.err = nil
 }
-
-// gonePast is the reason of requests to a process that has ended.
-const gonePast = "gone"
 
 // read hands out the answers until the process has ended.
 func (p *process) read(stdout io.Reader) {
@@ -180,16 +167,7 @@ func (p *process) read(stdout io.Reader) {
 		p.mu.Unlock()
 		answer <- a
 	}
-	err := p.cmd.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.killed {
-		p.err = err
-	}
-	for _, answer := range p.waiting {
-		answer <- driver.Answer{Reason: gonePast}
-	}
-	p.waiting = nil
+	p.err = p.cmd.Wait()
 	close(p.gone)
 }
 
@@ -200,31 +178,19 @@ func (p *process) send(r driver.Request) (id int, answer chan driver.Answer) {
 	answer = make(chan driver.Answer, 1)
 	p.last++
 	r.ID = p.last
-	if p.waiting == nil {
-		answer <- driver.Answer{Reason: gonePast}
-		return r.ID, answer
-	}
 	p.waiting[r.ID] = answer
 	line, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // all fields can be written
 	}
-	_, _ = p.stdin.Write(append(line, '\n')) // the process may have ended, which read tells
+	_, _ = p.stdin.Write(append(line, '\n')) // if the process has ended, no answer comes
 	return r.ID, answer
 }
 
 // wait waits for an answer that has to come.
 func wait[T any](t *testing.T, answer <-chan T, what string) T {
 	t.Helper()
-	timer := time.NewTimer(testserver.Patience)
-	defer timer.Stop()
-	select {
-	case a := <-answer:
-		return a
-	case <-timer.C:
-		t.Fatalf("not within %v: %s", testserver.Patience, what)
-		panic("unreachable")
-	}
+	return expect.Receive(t, what, answer)
 }
 
 // ask sends a request that is answered soon, and must not fail.
@@ -310,19 +276,15 @@ type held struct {
 }
 
 // isHeld asks the process whether it holds the lock.
-func (h *held) isHeld() bool {
-	_, answer := h.p.send(driver.Request{Verb: driver.Held, Of: h.id})
-	a := <-answer // it comes, or the process is gone
-	return a.Value == "true"
+func (h *held) isHeld(t *testing.T) bool {
+	t.Helper()
+	return h.p.answer(t, driver.Request{Verb: driver.Held, Of: h.id}).Value == "true"
 }
 
 // release gives the lock up.
 func (h *held) release(t *testing.T) {
 	t.Helper()
-	_, answer := h.p.send(driver.Request{Verb: driver.Release, Of: h.id})
-	if a := <-answer; a.Reason != "" { // the process bounds it
-		t.Fatalf("%s: %+v", h, a)
-	}
+	h.p.ask(t, driver.Request{Verb: driver.Release, Of: h.id})
 }
 
 // directory returns where the contenders of a lock are. Those of several locks wait for the first of them.

@@ -309,7 +309,7 @@ func TestLoss(t *testing.T) {
 		}
 		first.proxy.Blackhole(zktest.ToServer | zktest.ToClient)
 		for i, w := range waiters {
-			if w.granted(t); holders[i].isHeld() {
+			if w.granted(t); holders[i].isHeld(t) {
 				t.Errorf("%s holds, and %s still does", w, holders[i])
 			}
 		}

@@ -57,8 +57,11 @@ type leaser[L lease] interface {
 	TryAcquire(context.Context) (L, error)
 }
 
-func objectOf[L lease](of leaser[L]) *object {
-	return &object{acquire: method(of.Acquire), try: method(of.TryAcquire)}
+func objectOf[L lease](of leaser[L], err error) (*object, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &object{acquire: method(of.Acquire), try: method(of.TryAcquire)}, nil
 }
 
 // object returns the lock that a request means.
@@ -86,11 +89,7 @@ func (s *server) open(k Lock) (*object, error) {
 		if k.Kind == "lazy local" {
 			opts = append(opts, zklock.WithLocalHandover(handovers))
 		}
-		mx, err := zklock.New(s.m, k.Path, opts...)
-		if err != nil {
-			return nil, err
-		}
-		return objectOf(mx), nil
+		return objectOf(zklock.New(s.m, k.Path, opts...))
 	case "keyed":
 		keyed, err := zklock.NewKeyed(s.m, k.Path)
 		return &object{
@@ -106,38 +105,32 @@ func (s *server) open(k Lock) (*object, error) {
 			}
 			all = append(all, mx)
 		}
-		several, err := zklock.Multi(all...)
-		if err != nil {
-			return nil, err
-		}
-		return objectOf(several), nil
+		return objectOf(zklock.Multi(all...))
 	case "write", "read", "lazy write", "lazy read":
 		var opts []rwlock.Option
 		if k.Kind == "lazy write" || k.Kind == "lazy read" {
 			opts = append(opts, rwlock.WithLazyRelease(kept))
 		}
 		rw, err := rwlock.New(s.m, k.Path, opts...)
-		if err != nil {
-			return nil, err
+		if err == nil && (k.Kind == "read" || k.Kind == "lazy read") {
+			return objectOf(rw.Reader(), nil)
 		}
-		o := objectOf(rw)
-		if k.Kind == "read" || k.Kind == "lazy read" {
-			o = objectOf(rw.Reader())
+		o, err := objectOf(rw, err)
+		if err == nil {
+			o.rw = rw
 		}
-		o.rw = rw
-		return o, nil
+		return o, err
 	case "semaphore", "curator":
 		var opts []semaphore.Option
 		if k.Kind == "curator" {
 			opts = append(opts, semaphore.WithCuratorLayout())
 		}
 		sem, err := semaphore.New(s.m, k.Path, k.Leases, opts...)
-		if err != nil {
-			return nil, err
+		o, err := objectOf(sem, err)
+		if err == nil {
+			o.sem = sem
 		}
-		o := objectOf(sem)
-		o.sem = sem
-		return o, nil
+		return o, err
 	}
 	return nil, fmt.Errorf("no %q", k.Kind)
 }
