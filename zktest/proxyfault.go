@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -83,13 +84,8 @@ func (p *Proxy) arm(kind faultKind, m Match) *Fault {
 func (p *Proxy) forget(f *Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, other := range p.faults {
-		if other == f {
-			// Make a new list, because strike reads the old one without the lock.
-			p.faults = append(p.faults[:i:i], p.faults[i+1:]...)
-			return
-		}
-	}
+	// Make a new list, because strike reads the old one without the lock.
+	p.faults = slices.DeleteFunc(slices.Clone(p.faults), func(other *Fault) bool { return other == f })
 }
 
 // strike returns the fault of this kind that strikes the request, or nil. The caller closes its hit

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,10 +188,5 @@ func (e *Ensemble) verify(ctx context.Context) error {
 
 // portTaken reports whether a server's log says that one of its ports was taken.
 func (e *Ensemble) portTaken() bool {
-	for _, s := range e.servers {
-		if s.PortTaken() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.servers, (*javaserver.Server).PortTaken)
 }

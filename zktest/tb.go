@@ -21,24 +21,12 @@ const pollInterval = 5 * time.Millisecond
 // cond at least once. Call it from the test's own goroutine, in which it calls cond, too.
 func Eventually(tb TB, within time.Duration, what string, cond func() bool) {
 	tb.Helper()
-	if cond() {
-		return
-	}
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			if cond() {
-				return
-			}
-		case <-deadline.C:
-			// On a slow machine the condition may have come true since the last tick.
-			if cond() {
-				return
-			}
+	for late := time.Now().Add(within); ; <-time.After(pollInterval) {
+		over := time.Now().After(late) // before cond: on a slow machine it may have come true since the last call
+		if cond() {
+			return
+		}
+		if over {
 			tb.Fatalf("zktest: not within %v: %s", within, what)
 			return
 		}

@@ -2,6 +2,7 @@
 package fourletter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,21 +22,13 @@ func Ask(ctx context.Context, addr, word string) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if _, err := io.WriteString(conn, word); err != nil {
-		return "", ctxError(ctx, err)
+		return "", cmp.Or(context.Cause(ctx), err)
 	}
 	text, err := io.ReadAll(conn)
 	if err != nil {
-		return "", ctxError(ctx, err)
+		return "", cmp.Or(context.Cause(ctx), err)
 	}
 	return string(text), nil
-}
-
-// ctxError returns the cause of ctx's end if it has ended, and err otherwise.
-func ctxError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // Mode asks the server at addr for its role: "standalone", "leader", "follower" or "observer".

@@ -1,10 +1,10 @@
 package javaserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -173,24 +173,13 @@ func (s *Server) Close() error {
 func (s *Server) logFile() string { return filepath.Join(s.Dir, "server.log") }
 
 // Log returns the last lines of the server's output, at most size bytes of them.
-func (s *Server) Log(size int64) string {
-	f, err := os.Open(s.logFile())
+func (s *Server) Log(size int) string {
+	text, err := os.ReadFile(s.logFile())
 	if err != nil {
 		return err.Error()
 	}
-	defer f.Close()
-	cut := false
-	if info, err := f.Stat(); err == nil && info.Size() > size {
-		_, err = f.Seek(-size, io.SeekEnd)
-		cut = err == nil
-	}
-	text, err := io.ReadAll(io.LimitReader(f, size))
-	if err != nil {
-		return err.Error()
-	}
-	if cut { // drop the incomplete first line
-		_, after, _ := strings.Cut(string(text), "\n")
-		return after
+	if len(text) > size { // without the incomplete first line
+		_, text, _ = bytes.Cut(text[len(text)-size:], []byte("\n"))
 	}
 	return string(text)
 }
