@@ -1,7 +1,6 @@
 package zktest_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -93,24 +92,14 @@ func exists(t testing.TB, conn *zk.Conn, path string) bool {
 	return found
 }
 
-var must = expect.NoError
-
-// soon returns a context for calls that take no time unless the machine is busy.
-func soon(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+// Short names for the tests of this package.
+var (
+	must = expect.NoError
+	soon = expect.Patient
+)
 
 // receive waits until c has a value or is closed.
 func receive[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(20 * time.Second):
-		t.Fatalf("not within 20s: %s", what)
-		panic("unreachable")
-	}
+	return expect.Receive(t, what, c)
 }

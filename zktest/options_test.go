@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -71,4 +72,20 @@ func refusedByNewReal(t *testing.T, name string, opts ...zktest.RealOption) {
 	if err == nil || errors.Is(err, zktest.ErrNoZooKeeper) {
 		t.Errorf("NewReal, %s: error %v", name, err)
 	}
+}
+
+// A nil context, and an object that nothing has made, are a panic that says so, at once.
+func TestMisuse(t *testing.T) {
+	target := sharedServer(t)
+	srv, proxy := zktest.Start(t), zktest.StartProxy(t, target)
+	misusetest.Check(t, misusetest.Package{
+		Name: "zktest",
+		Objects: []misusetest.Object{
+			{Zero: &zktest.Server{}, Made: srv},
+			{Zero: &zktest.Proxy{}, Made: proxy},
+			{Zero: &zktest.Ensemble{}, Made: shared.ensemble},
+			{Zero: &zktest.Fault{}},
+		},
+		Values: []any{zktest.Direction(0), zktest.Op(0)},
+	})
 }

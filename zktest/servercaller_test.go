@@ -3,7 +3,6 @@ package zktest
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -15,15 +14,12 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A stage is an ensemble in a bubble, with a record of what its clients receive.
+// A stage is an ensemble in a bubble.
 type stage struct {
 	*Server
 	serverSwitches
 	t     *testing.T
 	began time.Time
-
-	mu     sync.Mutex
-	script map[string][]string // all that was heard, in order, by client
 }
 
 // onStage runs a test in a bubble, with an ensemble of three: ticks of 2s, and the last server leads.
@@ -36,7 +32,7 @@ func onStage(t *testing.T, f func(*stage), opts ...Option) {
 
 // newStage returns a stage with a server that has just been started.
 func newStage(t *testing.T, srv *Server) *stage {
-	return &stage{Server: srv, serverSwitches: serverSwitches{srv}, t: t, began: time.Now(), script: make(map[string][]string)}
+	return &stage{Server: srv, serverSwitches: serverSwitches{srv}, t: t, began: time.Now()}
 }
 
 // pass lets the bubble's time pass.
@@ -137,13 +133,11 @@ func (c *caller) listen() {
 		switch {
 		case err != nil:
 			c.closed = true
-			c.note("closed")
 		case first:
 			d := znode.Decode(frame)
 			d.Int32()
 			c.timeout = time.Duration(d.Int32()) * time.Millisecond
 			c.session, c.password = d.Int64(), slices.Clone(d.Buffer())
-			c.note(fmt.Sprintf("session %#x for %v", c.session, c.timeout))
 		default:
 			d := znode.Decode(frame)
 			r := reply{time.Since(c.s.began), d.Int32(), d.Int64(), znode.Code(d.Int32()), d.Rest}
@@ -152,19 +146,12 @@ func (c *caller) listen() {
 				c.s.t.Errorf("%s has seen %#x after %#x", c.name, r.zxid, c.seen)
 			}
 			c.seen = max(c.seen, r.zxid)
-			c.note(fmt.Sprintf("xid %d zxid %#x %v %x", r.xid, r.zxid, r.err, d.Rest))
 		}
 		c.mu.Unlock()
 		if err != nil {
 			return
 		}
 	}
-}
-
-func (c *caller) note(what string) {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	c.s.script[c.name] = append(c.s.script[c.name], fmt.Sprintf("%v: %s", time.Since(c.s.began), what))
 }
 
 // ask sends a request and returns its number.

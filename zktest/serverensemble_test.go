@@ -1,9 +1,12 @@
 package zktest
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -226,4 +229,140 @@ func TestHeldLeader(t *testing.T) {
 		near.connected(false)
 		s.leads(1)
 	}, withTickPhases(0, 0, 0))
+}
+
+// A leader that is cut off answers reads for a while, and commits nothing.
+func TestDeposedLeader(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 2, nil, 40*time.Second)
+		reader := s.call("reader", 2, nil, 40*time.Second)
+		dying := s.call("dying", 2, nil, shortSession)
+		dying.does(ephemeral("/dying"))
+		clients := []*caller{s.call("of 0", 0, nil, 40*time.Second), s.call("of 1", 1, nil, 40*time.Second)}
+		s.passTo(4100 * time.Millisecond)
+		dying.does(ping())
+		for i := range 2 {
+			s.CutLink(2, i)
+		}
+		s.pass(500 * time.Millisecond)
+		for i := range 2 { // the leader hears of them half a second longer than they of it
+			clients[i].ask(syncAll())
+			s.CutLink(i, 2)
+		}
+		lost := c.ask(plain("/lost"))
+		for range 18 {
+			s.pass(500 * time.Millisecond)
+			reader.does(ping())
+			reader.does(syncAll())
+			reader.does(there("/dying"))
+		}
+		if _, ok := s.Expiry(dying.session); ok {
+			t.Error("the leader has not ended a session that was silent")
+		}
+		c.waits(lost)
+		s.leads(2)
+		s.passTo(14200 * time.Millisecond) // five ticks after its last ping, and an election
+		s.leads(1)
+		reader.does(syncAll())
+		other := s.call("other", 0, nil, 40*time.Second)
+		other.does(there("/dying"))
+		other.wants(other.ask(there("/lost")), znode.CodeNoNode)
+		other.does(plain("/new"))
+		reader.wants(reader.ask(there("/new")), znode.CodeNoNode)
+		s.passTo(16 * time.Second) // when the leader next counts the followers heard of within five ticks
+		reader.connected(false)
+		s.HealLinks()
+		s.pass(200 * time.Millisecond)
+		s.leads(1)
+		late := s.call("late", 2, nil, 40*time.Second)
+		late.wants(late.ask(there("/lost")), znode.CodeNoNode)
+		late.does(there("/new"))
+		late.does(there("/dying")) // its session has its whole timeout anew
+	})
+}
+
+// A session ends while two proposals are outstanding: the deletion of its node, and the creation of
+// another session's node at the same path. The new node stays.
+func TestEndOfSessionSparesAnothersNode(t *testing.T) {
+	onStage(t, func(s *stage) {
+		ending, other := s.call("ending", 0, nil, 40*time.Second), s.call("other", 1, nil, 40*time.Second)
+		ending.does(ephemeral("/e"))
+		s.SetCommitDelay(time.Second)
+		gone := ending.ask(remove(0, "/e", -1))
+		s.pass(10 * time.Millisecond)
+		made := other.ask(ephemeral("/e"))
+		s.pass(10 * time.Millisecond)
+		closed := ending.ask(say(0, OpClose, nil))
+		s.pass(10 * time.Millisecond)
+		for _, xid := range []int32{gone, closed} {
+			ending.waits(xid)
+		}
+		s.SetCommitDelay(0)
+		s.pass(3 * time.Second)
+		ending.wants(gone, znode.CodeOK)
+		other.wants(made, znode.CodeOK)
+		other.does(there("/e"))
+		if _, ok := s.Expiry(ending.session); ok {
+			t.Error("the session has not ended")
+		}
+	})
+}
+
+// crowd makes ephemeral nodes so that the end of their session has so many bytes.
+func (c *caller) crowd(size int) {
+	c.s.t.Helper()
+	size -= 48
+	for i := 0; size > 0; i++ {
+		n := min(size, 104) - 4
+		if rest := size - n - 4; rest > 0 && rest < 10 {
+			n -= 10
+		}
+		c.does(ephemeral(fmt.Sprintf("/%0*d", n-1, i)))
+		size -= n + 4
+	}
+}
+
+// smallEnsemble has three servers that read at most 8 kB of the end of a session. It may end up past help.
+func smallEnsemble(t *testing.T) *stage {
+	srv, err := New(Servers(3), MaxPacket(4096))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() })
+	return newStage(t, srv)
+}
+
+// In an ensemble, each leader that ends the session stops serving, until no majority is left.
+func TestSessionEndTooLongForEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := smallEnsemble(t)
+		c := s.call("client", 0, nil, shortSession)
+		c.crowd(2*4096 + 1)
+		s.leads(2)
+		c.write(codec.CloseFrame(c.xid + 1))
+		s.pass(2 * tickOnStage)
+		s.leads(1) // it has not seen the end of the session, and waits for the session to expire
+		if s.failure(2) == nil || s.failure(1) != nil || s.failure(0) != nil {
+			t.Errorf("failures: %v", s.failures())
+		}
+		s.call("second", 0, nil, 40*time.Second).does(there("/"))
+		s.pass(20 * time.Second)
+		if l, ok := s.Leader(); ok {
+			t.Errorf("server %d leads", l)
+		}
+		if s.failure(2) == nil || s.failure(1) == nil || s.failure(0) != nil {
+			t.Errorf("failures: %v", s.failures())
+		}
+		for i := range 3 {
+			s.dials(fmt.Sprint("client of ", i), i, nil, shortSession).connected(false)
+			s.StopServer(i)
+			if err := s.StartServer(i); (err == nil) != (i == 0) {
+				t.Errorf("server %d at its start: %v", i, err)
+			}
+		}
+		s.pass(20 * time.Second)
+		if l, ok := s.Leader(); ok {
+			t.Errorf("server %d leads in the end", l)
+		}
+	})
 }
