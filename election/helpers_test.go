@@ -153,3 +153,5 @@ func wantIDs(t *world, e *election.Election, want ...string) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -132,4 +133,15 @@ func TestInput(t *testing.T) {
 	if e.Path() != "/e" {
 		t.Errorf("path %q", e.Path())
 	}
+}
+
+// A nil context and an object that was not made by its constructor panic, before anything is sent or changed.
+func TestMisuse(t *testing.T) {
+	inBubble(t, func(t *world) {
+		misusetest.Check(t.T, misusetest.Package{
+			Name:    "election",
+			Objects: []misusetest.Object{{Zero: &election.Election{}, Made: t.election()}},
+			Funcs:   map[string]func(context.Context){"Term": func(ctx context.Context) { _, _ = election.Term(ctx) }},
+		})
+	})
 }

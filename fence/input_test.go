@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/fence"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 // silent is a database that nobody may send a statement to.
@@ -113,3 +114,5 @@ func TestNames(t *testing.T) {
 		t.Error("a column without a dialect")
 	}
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -252,3 +252,5 @@ func begin(tb testing.TB, f func(ctx context.Context) error) {
 		<-done
 	})
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

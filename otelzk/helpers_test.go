@@ -12,8 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -262,4 +264,9 @@ func (tel *telemetry) metrics(tb testing.TB, zeros bool) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+func TestMain(m *testing.M) {
+	otel.SetTextMapPropagator(propagation.TraceContext{}) // which makes the links
+	testserver.Main(m)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -152,3 +153,5 @@ func (k *kdc) zookeeper(t *testing.T) (server string) {
 	must(t, err)
 	return "localhost:" + port
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -179,3 +179,5 @@ func (t *world) wantLast(j *schedule.Job, want schedule.Record) {
 		t.Errorf("by %q at %v", last.By, last.At)
 	}
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -239,5 +240,92 @@ func TestCancelledRunLeavesNoDirectory(t *testing.T) {
 		if children, _, err := s.Children(t.Context(), "/jobs"); !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("/jobs is there, with %v: %v", children, err)
 		}
+	})
+}
+
+// The hook is told of each tick what has become of it, also of a function that panics.
+func TestHook(t *testing.T) {
+	inBubble(t, func(t *world) {
+		var told []string
+		m := t.connect(session.WithTrace(session.Trace{Job: func(_ context.Context, j session.JobInfo) {
+			if j.Outcome == "" {
+				told = append(told, "new")
+				return
+			}
+			if j.Path != path || j.Name != "nightly" || j.Chroot != "/" {
+				t.Errorf("%+v", j)
+			}
+			text := j.Tick.Sub(noon).String() + " " + j.Outcome
+			if j.Ticks != 1 {
+				text += ", several"
+			}
+			if j.Err != nil {
+				text += ", with an error"
+			}
+			told = append(told, text)
+		}}))
+		j, ctx := t.jobOf(m, schedule.WithName("nightly"), once), t.Context()
+		_, _ = j.Run(ctx, noon, t.at(0))
+		_, _ = j.Run(ctx, noon, t.at(0))
+		_, _ = j.TryRun(ctx, later(1), func(context.Context) error {
+			_, _ = j.TryRun(ctx, later(2), t.at(2))
+			return errWork
+		})
+		_, _ = j.Run(ctx, later(1), t.at(1))
+		_, _ = j.Run(ctx, noon, t.at(0))
+		_, _ = j.Run(ctx, noon.Add(1), t.at(0))
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = j.Run(ctx, later(2), func(context.Context) error { panic("out of paper") })
+		}()
+		_, _ = j.CatchUp(ctx, later(4), hourly, t.work)
+		want := []string{
+			"new", "0s ran", "0s done", "2h0m0s busy", "1h0m0s ran, with an error", "1h0m0s tries_used_up", "0s overtaken",
+			"1ns not_run, with an error", "2h0m0s ran, with an error",
+			"3h0m0s ran", "4h0m0s ran", "2h0m0s skipped, with an error",
+		}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// The first of five replicas dies in the middle of a migration, which the next one repeats. No replica goes on before it is
+// done. A replica of an earlier version goes on at once. A later version is tried three times, by all replicas together, and
+// keeps all of them from going on. The one after it is tried anew.
+func TestMigration(t *testing.T) {
+	inBubble(t, func(t *world) {
+		begun, done := 0, false
+		var replicas sync.WaitGroup
+		for range 5 {
+			m := t.connect()
+			replicas.Go(func() {
+				err := migrateOnce(t.Context(), m, noon, func(ctx context.Context) error {
+					if begun++; begun == 1 {
+						return t.expire(m)
+					}
+					time.Sleep(time.Minute)
+					done = true
+					return ctx.Err()
+				})
+				if err == nil && !done || err != nil && !errors.Is(err, session.ErrLost) {
+					t.Errorf("a replica goes on with %v", err)
+				}
+			})
+		}
+		replicas.Wait()
+		if begun != 2 {
+			t.Errorf("begun %d times", begun)
+		}
+		for _, version := range []time.Time{noon, later(-1)} {
+			must(t, migrateOnce(t.Context(), t.connect(), version, func(context.Context) error {
+				t.Error("migrated again")
+				return nil
+			}))
+		}
+		for _, want := range []error{errWork, errWork, errWork, errNotMigrated, errNotMigrated} {
+			wantErr(t, "a replica", migrateOnce(t.Context(), t.connect(), later(1), func(context.Context) error { return errWork }), want)
+		}
+		must(t, migrateOnce(t.Context(), t.connect(), later(2), func(context.Context) error { return nil }))
 	})
 }

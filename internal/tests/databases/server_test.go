@@ -164,3 +164,5 @@ func within(t *testing.T) context.Context {
 }
 
 var must = expect.NoError
+
+func TestMain(m *testing.M) { testserver.Main(m, postgres.stop, mariadb.stop) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/schedule"
@@ -214,3 +215,5 @@ func TestMaxWaitOfJob(t *testing.T) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -1,3 +1,5 @@
+// Package security tests which clients may use a lock that has an ACL, and that secrets appear in no
+// log, error or trace. The tests cover all types of lock, against a real server.
 package security
 
 import (
@@ -94,3 +96,5 @@ func tree(tb testing.TB, c *zk.Conn, root string) []string {
 	}
 	return out
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -123,3 +123,5 @@ func (r *road) turn(target string) {
 	}
 	r.conns = nil
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -1,9 +1,0 @@
-package setups
-
-import (
-	"testing"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-)
-
-func TestMain(m *testing.M) { testserver.Main(m) }

@@ -1,9 +1,0 @@
-package databases
-
-import (
-	"testing"
-
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-)
-
-func TestMain(m *testing.M) { testserver.Main(m, postgres.stop, mariadb.stop) }
