@@ -96,11 +96,15 @@ func (st *State) nextEpoch(electorate []*Member) int64 {
 	if len(st.members) == 1 {
 		return 0
 	}
-	epoch := int64(0)
-	for _, m := range electorate {
+	return latestEpoch(electorate) + 1
+}
+
+// latestEpoch returns the epoch of the latest election that these servers know of.
+func latestEpoch(of []*Member) (epoch int64) {
+	for _, m := range of {
 		epoch = max(epoch, m.epoch)
 	}
-	return epoch + 1
+	return epoch
 }
 
 // logged returns the last transaction in the server's log. Its number has the epoch in its upper half.

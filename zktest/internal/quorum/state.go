@@ -122,19 +122,10 @@ func (st *State) Expiry(session int64) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Epoch returns the epoch of the latest election.
-func (st *State) Epoch() int64 {
-	latest := int64(0)
-	for _, m := range st.members {
-		latest = max(latest, m.epoch)
-	}
-	return latest
-}
-
 // spokesman returns the server that answers for the ensemble as a whole: the leader, or the server that
 // has applied most if no server leads. A leader of an earlier epoch than the latest does not count.
 func (st *State) spokesman() *Member {
-	if l := st.authority(); l != nil && l.m.epoch == st.Epoch() {
+	if l := st.authority(); l != nil && l.m.epoch == latestEpoch(st.members) {
 		return l.m
 	}
 	return slices.MaxFunc(st.members, func(a, b *Member) int { return cmp.Compare(a.tree.Zxid, b.tree.Zxid) })

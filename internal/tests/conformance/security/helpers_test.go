@@ -63,15 +63,18 @@ func owner(opts ...session.Option) []session.Option {
 // admin returns a plain client with the identity.
 func admin(tb testing.TB) *zk.Conn {
 	tb.Helper()
-	return plain(tb, testserver.Server(tb).Addr(0))
+	return plain(tb, identity)
 }
 
-func plain(tb testing.TB, server string) *zk.Conn {
+// plain returns a plain client with some identities.
+func plain(tb testing.TB, identities ...string) *zk.Conn {
 	tb.Helper()
-	c, _, err := zk.Connect([]string{server}, testserver.Patience, zk.WithLogger(silence{}))
+	c, _, err := zk.Connect([]string{testserver.Server(tb).Addr(0)}, testserver.Patience, zk.WithLogger(silence{}))
 	expect.NoError(tb, err)
 	tb.Cleanup(c.Close)
-	expect.NoError(tb, c.AddAuth("digest", []byte(identity)))
+	for _, id := range identities {
+		expect.NoError(tb, c.AddAuth("digest", []byte(id)))
+	}
 	return c
 }
 

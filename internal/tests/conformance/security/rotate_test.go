@@ -45,9 +45,7 @@ func TestRotatedPassword(t *testing.T) {
 			expect.NoError(t, pair[1].Unlock())
 		}
 	}
-	admin := plain(t, testserver.Server(t).Addr(0))
-	expect.NoError(t, admin.AddAuth("digest", []byte(before)))
-	expect.NoError(t, admin.AddAuth("digest", []byte(after)))
+	admin := plain(t, before, after)
 	setACL := func() {
 		t.Helper()
 		for _, node := range tree(t, admin, top) {

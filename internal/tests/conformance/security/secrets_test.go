@@ -115,10 +115,7 @@ func TestSecrets(t *testing.T) {
 	secure := ours.Front(t, p.Addr())
 	m := testserver.Connect(t, secure, opts...)
 	page := lockz.Handler(m)
-	look, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogger(silence{}))
-	expect.NoError(t, err)
-	defer look.Close()
-	expect.NoError(t, look.AddAuth("digest", []byte(user+":"+password)))
+	look := plain(t, user+":"+password)
 	for _, k := range kinds {
 		root := testserver.Path(t)
 		l, err := k.open(m, root+"/"+strings.ReplaceAll(k.name, " ", "-"))
