@@ -113,27 +113,22 @@ func directory(t *testing.T, pkg string) string {
 // overlay writes the changed files, and returns the file that says what they replace.
 func (m mutant) overlay(t *testing.T) string {
 	t.Helper()
-	known, changed := make(sources), make(map[string]*source)
+	known, replace, dir := make(sources), make(map[string]string), t.TempDir()
 	for _, c := range m.changes {
-		s, in, err := known.declares(directory(t, c.pkg), c.name)
+		s, err := known.declares(directory(t, c.pkg), c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		was, is, err := c.do.changed(s, in)
-		if err != nil {
+		before := s.text
+		if err := c.do(s, c.name); err != nil {
 			t.Fatalf("%s, in %s: %v", c.name, s.file, err)
 		}
+		was, is := difference(before, s.text)
 		t.Logf("%s, in %s, was\n%s\nand is\n%s", c.name, s.file, was, is)
-		changed[s.file] = s
-	}
-	dir, replace := t.TempDir(), make(map[string]string)
-	for file, s := range changed {
-		text, err := s.print()
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
+		if replace[s.file] == "" {
+			replace[s.file] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
 		}
-		replace[file] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(replace[file], text, 0o600); err != nil {
+		if err := os.WriteFile(replace[s.file], []byte(s.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,7 +152,7 @@ func (w *witness) find(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		s, err := parse(file)
+		s, err := read(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,22 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"reflect"
 	"slices"
 	"strings"
 )
 
-// operation changes what a function, or another declaration, consists of.
-type operation func(s *source, in ast.Node) error
+// operation changes the text of a function, or of another declaration, which has this name.
+type operation func(s *source, name string) error
 
 // place is an expression, and where it stands.
 type place struct {
 	role role
-	of   ast.Node  // what has it: the function that is called, or what is assigned to
-	at   *ast.Expr // may be set
-	also ast.Node  // what it is about, too: the statement before the condition of an if; or nil
+	of   ast.Node // what has it: the function that is called, or what is assigned to
+	at   ast.Expr
+	also ast.Node // what it is about, too: the statement before the condition of an if; or nil
 }
 
 type role string
@@ -50,152 +48,60 @@ func result(mentions ...string) expression { return expression{isResult, "", men
 // value is what a variable or a field is set to, if it mentions words.
 func value(of string, mentions ...string) expression { return expression{isValue, of, mentions} }
 
-func (e expression) String() string {
-	text := string(e.role)
-	if e.of != "" {
-		text += " of " + e.of
-	}
-	return text + fmt.Sprintf(" %q", e.mentions)
-}
-
-// find returns the only expression that is meant.
-func (e expression) find(s *source, in ast.Node) (*ast.Expr, error) {
-	var found []place
-	for _, p := range placesIn(in) {
-		if p.role == e.role && (e.of == "" || wordsOf(p.of)[e.of]) && wordsOf(*p.at, p.also).all(e.mentions) {
-			found = append(found, p)
+func (e expression) in(n ast.Node) (found []ast.Node) {
+	for _, p := range placesIn(n) {
+		if p.role == e.role && (e.of == "" || wordsOf(p.of)[e.of]) && wordsOf(p.at, p.also).all(e.mentions) {
+			found = append(found, p.at)
 		}
 	}
-	found = smallest(found, func(p place) ast.Node { return *p.at })
-	if len(found) != 1 {
-		return nil, notOne(s, e, found, func(p place) ast.Node { return *p.at })
-	}
-	return found[0].at, nil
+	return found
 }
 
 // placesIn returns the expressions of a function that have a role.
 func placesIn(in ast.Node) (all []place) {
 	ast.Inspect(in, func(n ast.Node) bool {
-		add := func(r role, of ast.Node, at *ast.Expr) { all = append(all, place{role: r, of: of, at: at}) }
+		add := func(r role, of ast.Node, at ...ast.Expr) {
+			for _, one := range at {
+				all = append(all, place{role: r, of: of, at: one})
+			}
+		}
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			all = append(all, place{isTested, n, &n.Cond, n.Init})
+			all = append(all, place{isTested, n, n.Cond, n.Init})
 		case *ast.ForStmt:
 			if n.Cond != nil {
-				add(isTested, n, &n.Cond)
+				add(isTested, n, n.Cond)
 			}
 		case *ast.SwitchStmt:
 			for _, c := range n.Body.List {
-				c := c.(*ast.CaseClause)
-				for i := range c.List {
-					if n.Tag == nil {
-						add(isTested, n, &c.List[i])
-					}
+				if n.Tag == nil {
+					add(isTested, n, c.(*ast.CaseClause).List...)
 				}
 			}
 		case *ast.BinaryExpr:
 			if n.Op == token.LAND || n.Op == token.LOR {
-				add(isTested, n, &n.X)
-				add(isTested, n, &n.Y)
+				add(isTested, n, n.X, n.Y)
 			}
 		case *ast.CallExpr:
-			_, curried := n.Fun.(*ast.CallExpr) // what such a call returns has no name
-			for i := range n.Args {
-				if !curried {
-					add(isArgument, n.Fun, &n.Args[i])
-				}
+			if _, curried := n.Fun.(*ast.CallExpr); !curried { // what such a call returns has no name
+				add(isArgument, n.Fun, n.Args...)
 			}
 		case *ast.ReturnStmt:
-			for i := range n.Results {
-				add(isResult, n, &n.Results[i])
-			}
+			add(isResult, n, n.Results...)
 		case *ast.KeyValueExpr:
-			add(isValue, n.Key, &n.Value)
+			add(isValue, n.Key, n.Value)
 		case *ast.AssignStmt:
 			for i := range n.Rhs {
-				add(isValue, n.Lhs[i], &n.Rhs[i])
+				add(isValue, n.Lhs[i], n.Rhs[i])
 			}
 		case *ast.ValueSpec:
 			for i := range n.Values {
-				add(isValue, n.Names[i], &n.Values[i])
+				add(isValue, n.Names[i], n.Values[i])
 			}
 		}
 		return true
 	})
 	return all
-}
-
-// smallest leaves out what contains others.
-func smallest[T any](all []T, node func(T) ast.Node) []T {
-	return slices.DeleteFunc(slices.Clone(all), func(outer T) bool {
-		o := node(outer)
-		return slices.ContainsFunc(all, func(inner T) bool {
-			i := node(inner)
-			return i != o && o.Pos() <= i.Pos() && i.End() <= o.End()
-		})
-	})
-}
-
-func notOne[T any](s *source, what fmt.Stringer, found []T, node func(T) ast.Node) error {
-	text := fmt.Sprintf("%v: want one, found %d", what, len(found))
-	for _, one := range found {
-		text += "\n\t" + s.show(node(one))
-	}
-	return errors.New(text)
-}
-
-// always has a condition hold.
-func always(e expression) operation {
-	return replaced(e, func(old ast.Expr) ast.Expr { // its names stay in use
-		return &ast.ParenExpr{X: &ast.BinaryExpr{X: ast.NewIdent("true"), Op: token.LOR, Y: &ast.ParenExpr{X: old}}}
-	})
-}
-
-// never has a condition fail.
-func never(e expression) operation {
-	return replaced(e, func(old ast.Expr) ast.Expr {
-		return &ast.ParenExpr{X: &ast.BinaryExpr{X: ast.NewIdent("false"), Op: token.LAND, Y: &ast.ParenExpr{X: old}}}
-	})
-}
-
-// put puts another expression in the place of one.
-func put(e expression, text string) operation {
-	return func(s *source, in ast.Node) error {
-		other, err := parser.ParseExpr(text)
-		if err != nil {
-			return err
-		}
-		return replaced(e, func(old ast.Expr) ast.Expr {
-			move(other, old.Pos())
-			return other
-		})(s, in)
-	}
-}
-
-// move sets all positions of an expression that comes from another text. It would be printed in odd lines otherwise.
-func move(e ast.Expr, to token.Pos) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		if n == nil {
-			return false
-		}
-		of := reflect.ValueOf(n).Elem()
-		for i := range of.NumField() {
-			if pos, ok := of.Field(i).Interface().(token.Pos); ok && pos.IsValid() {
-				of.Field(i).Set(reflect.ValueOf(to))
-			}
-		}
-		return true
-	})
-}
-
-func replaced(e expression, by func(old ast.Expr) ast.Expr) operation {
-	return func(s *source, in ast.Node) error {
-		at, err := e.find(s, in)
-		if err == nil {
-			*at = by(*at)
-		}
-		return err
-	}
 }
 
 // statement says which statement is meant: of those in a list that mention all of the words, the smallest.
@@ -203,116 +109,141 @@ type statement []string
 
 func doing(mentions ...string) statement { return mentions }
 
-func (m statement) String() string { return fmt.Sprintf("statement %q", []string(m)) }
-
-// listed is an element of a list of statements.
-type listed struct {
-	list []ast.Stmt
-	i    int
-}
-
-func (l listed) node() ast.Node { return l.list[l.i] }
-
-func (m statement) find(s *source, in ast.Node) (listed, error) {
-	var found []listed
-	for _, list := range listsIn(in) {
-		for i, one := range list {
+func (m statement) in(n ast.Node) (found []ast.Node) {
+	add := func(list []ast.Stmt) {
+		for _, one := range list {
 			switch one.(type) {
 			case *ast.CaseClause, *ast.CommClause:
 				continue
 			}
 			if wordsOf(one).all(m) {
-				found = append(found, listed{list, i})
+				found = append(found, one)
 			}
 		}
 	}
-	found = smallest(found, listed.node)
-	if len(found) != 1 {
-		return listed{}, notOne(s, m, found, listed.node)
-	}
-	return found[0], nil
-}
-
-func listsIn(in ast.Node) (all [][]ast.Stmt) {
-	ast.Inspect(in, func(n ast.Node) bool {
+	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BlockStmt:
-			all = append(all, n.List)
+			add(n.List)
 		case *ast.CaseClause:
-			all = append(all, n.Body)
+			add(n.Body)
 		case *ast.CommClause:
-			all = append(all, n.Body)
+			add(n.Body)
 		}
 		return true
 	})
-	return all
+	return found
+}
+
+// reception is the channel of a case of a select that mentions words before its colon.
+type reception []string
+
+func (r reception) in(n ast.Node) (found []ast.Node) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CommClause); ok && c.Comm != nil && wordsOf(c.Comm).all(r) {
+			ast.Inspect(c.Comm, func(n ast.Node) bool {
+				e, ok := n.(*ast.UnaryExpr)
+				if ok && e.Op == token.ARROW {
+					found = append(found, e.X)
+				}
+				return !ok
+			})
+		}
+		return true
+	})
+	return found
+}
+
+// spot is a place in a declaration, said by meaning.
+type spot interface {
+	in(n ast.Node) []ast.Node // those that fit
+}
+
+// find returns the only node that is meant. What contains others that fit is not.
+func find(sp spot, s *source, name string) (ast.Node, error) {
+	all := sp.in(s.named(name)[0])
+	found := slices.DeleteFunc(slices.Clone(all), func(outer ast.Node) bool {
+		return slices.ContainsFunc(all, func(inner ast.Node) bool {
+			return inner != outer && outer.Pos() <= inner.Pos() && inner.End() <= outer.End()
+		})
+	})
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	text := fmt.Sprintf("%T %q: want one, found %d", sp, sp, len(found))
+	for _, n := range found {
+		text += fmt.Sprintf("\n\t%v: %s", s.fset.Position(n.Pos()), s.of(n))
+	}
+	return nil, errors.New(text)
+}
+
+// replaced puts other text in a spot.
+func replaced(sp spot, by func(old string) string) operation {
+	return func(s *source, name string) error {
+		n, err := find(sp, s, name)
+		if err != nil {
+			return err
+		}
+		return s.edit(n, by(s.of(n)))
+	}
+}
+
+// Whatever an operation disables stays in the text, so that its names stay in use.
+
+// always has a condition hold.
+func always(e expression) operation {
+	return replaced(e, func(old string) string { return "(true || (" + old + "))" })
+}
+
+// never has a condition fail.
+func never(e expression) operation {
+	return replaced(e, func(old string) string { return "(false && (" + old + "))" })
+}
+
+// put puts another expression in the place of one.
+func put(e expression, text string) operation {
+	return replaced(e, func(string) string { return text })
 }
 
 // without leaves a statement out.
 func without(m statement) operation {
-	return func(s *source, in ast.Node) error {
-		at, err := m.find(s, in)
-		if err != nil {
-			return err
-		}
-		// Its names stay in use.
-		at.list[at.i] = &ast.IfStmt{Cond: ast.NewIdent("false"), Body: &ast.BlockStmt{List: []ast.Stmt{at.list[at.i]}}}
-		return nil
-	}
+	return replaced(m, func(old string) string { return "if false {\n" + old + "\n}" })
 }
 
-// swapped changes the order of two statements of one list.
+// swapped changes the order of two statements.
 func swapped(m, n statement) operation {
-	return func(s *source, in ast.Node) error {
-		a, errA := m.find(s, in)
-		b, errB := n.find(s, in)
+	return func(s *source, name string) error {
+		a, errA := find(m, s, name)
+		b, errB := find(n, s, name)
 		if err := errors.Join(errA, errB); err != nil {
 			return err
 		}
-		if &a.list[0] != &b.list[0] {
-			return fmt.Errorf("%v and %v are not in one list", m, n)
+		if a.Pos() > b.Pos() {
+			a, b = b, a
 		}
-		a.list[a.i], b.list[b.i] = b.list[b.i], a.list[a.i]
-		return nil
+		return s.edit(span{a.Pos(), b.End()}, s.of(b)+s.of(span{a.End(), b.Pos()})+s.of(a))
 	}
 }
 
-// deaf has a select never receive by the case that mentions words before its colon.
+// span is what there is between two positions.
+type span struct{ from, to token.Pos }
+
+func (s span) Pos() token.Pos { return s.from }
+func (s span) End() token.Pos { return s.to }
+
+// deaf has a select never receive by the case that mentions words before its colon: nobody sends to a nil channel.
 func deaf(mentions ...string) operation {
-	return func(s *source, in ast.Node) error {
-		var found []*ast.UnaryExpr
-		ast.Inspect(in, func(n ast.Node) bool {
-			if c, ok := n.(*ast.CommClause); ok && c.Comm != nil && wordsOf(c.Comm).all(mentions) {
-				ast.Inspect(c.Comm, func(n ast.Node) bool {
-					if e, ok := n.(*ast.UnaryExpr); ok && e.Op == token.ARROW {
-						found = append(found, e)
-						return false
-					}
-					return true
-				})
-			}
-			return true
-		})
-		if len(found) != 1 {
-			what := expression{role: "reception", mentions: mentions}
-			return notOne(s, what, found, func(e *ast.UnaryExpr) ast.Node { return e })
-		}
-		// Nobody sends to a nil channel. The names stay in use.
-		none, err := parser.ParseFile(token.NewFileSet(), "", "package p; func noChannel[C any](C) (none C) { return }", 0)
-		if err != nil {
-			return err
-		}
-		s.tree.Decls = append(s.tree.Decls, none.Decls[0])
-		found[0].X = &ast.CallExpr{Fun: ast.NewIdent("noChannel"), Args: []ast.Expr{found[0].X}}
-		return nil
+	return func(s *source, name string) error {
+		s.text += "\nfunc noChannel[C any](C) (none C) { return }\n"
+		return replaced(reception(mentions), func(old string) string { return "noChannel(" + old + ")" })(s, name)
 	}
 }
 
 // both does one operation after another.
 func both(all ...operation) operation {
-	return func(s *source, in ast.Node) error {
+	return func(s *source, name string) error {
 		for _, o := range all {
-			if err := o(s, in); err != nil {
+			if err := o(s, name); err != nil {
 				return err
 			}
 		}
@@ -320,18 +251,9 @@ func both(all ...operation) operation {
 	}
 }
 
-// changed does an operation. It returns the functions before and after, for people.
-func (o operation) changed(s *source, in ast.Node) (was, is string, err error) {
-	before := lines(in)
-	if err := o(s, in); err != nil {
-		return "", "", err
-	}
-	was, is = difference(before, lines(in))
-	return was, is, nil
-}
-
 // difference returns the lines that only one of two texts has at its place.
-func difference(a, b []string) (was, is string) {
+func difference(before, after string) (was, is string) {
+	a, b := strings.Split(before, "\n"), strings.Split(after, "\n")
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}
