@@ -88,7 +88,7 @@ func (cs *checks) attempt(k *worker, call int) {
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.w.kind.parts != nil && k.current.number != call {
+	if k.current.number != call {
 		return // the call has ended, and another one's node is made in its name
 	}
 	k.current.attempts++
@@ -120,7 +120,6 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	at := place{info.Node, sessionName(k.m.sessionNow())}
 	all := cs.w.contenders(info.Path)
 	wrong := append(cs.kept.granted(k, cs.modeOf(k), info.Node, n), cs.w.crowded(k.m)...)
-	whole := cs.w.kind.whole == nil || cs.w.kind.whole(n)
 
 	cs.mu.Lock()
 	cs.grants++
@@ -132,7 +131,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	grant := grantInfo{cs.order, cs.w.limits.under(k, info.Path, c.began)}
 	c.grants[info.Path] = grant
 	lost, deleted := cs.gone[at]
-	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && cs.w.kind.keeps == nil {
+	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && cs.w.keeps == nil {
 		wrong = append(wrong, fmt.Sprintf("%s is granted for the %dth time", info.Node, cs.granted[at]))
 	}
 	switch {
@@ -141,7 +140,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	case deleted:
 	default:
 		wrong = append(wrong, cs.outOfTurn(k, n, at, all, grant.limit)...)
-		if late := cs.latenessLocked(e); whole && late > prompt {
+		if late := cs.latenessLocked(e); late > prompt {
 			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
 		}
 	}
@@ -149,12 +148,8 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	for _, text := range wrong {
 		cs.fail("%s", text)
 	}
-	if !deleted && whole {
-		p := part{c.path, c.mode}
-		if cs.w.kind.parts != nil {
-			p = part{info.Path, cs.w.kind.modeOf(n)}
-		}
-		cs.conflicts(p.dir, &newcomer{c, at, inside{p.mode, k, grant}})
+	if !deleted {
+		cs.conflicts(info.Path, &newcomer{c, at, inside{modeOf(n), k, grant}})
 	}
 	return func(cause error) {
 		k.log("END %s: %s", info.Node, kindOfError(cause))
@@ -177,7 +172,7 @@ func (cs *checks) isCurrent(ctx context.Context, k *worker) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	s, ok := ctx.Value(seriesKey{}).(*series)
-	return cs.w.kind.parts == nil || ok && k.current.number == s.call && !k.current.dropped
+	return ok && k.current.number == s.call && !k.current.dropped
 }
 
 // modeOf returns the mode of a worker's call.
@@ -196,7 +191,6 @@ type newcomer struct {
 
 // outOfTurn compares a grant with the nodes on the server, and says what is wrong with it.
 func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, limit int) (wrong []string) {
-	kd := cs.w.kind
 	if n.Sequence < 0 {
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s, past the end of the counter", k.name, at.node))
 	}
@@ -219,7 +213,7 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 		}
 		it := turn{c.seq, c.session}
 		// A create that got a negative number is undone: it is never granted, and in nobody's way.
-		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq >= 0 && c.seq < n.Sequence && w > 0 && !counted[it] && !cs.halfGoneLocked(c) {
+		if w := weight(c.mode, modeOf(n)); c.seq >= 0 && c.seq < n.Sequence && w > 0 && !counted[it] && !cs.halfGoneLocked(c) {
 			counted[it] = true
 			ahead += w
 			who = append(who, c.path)
@@ -228,7 +222,7 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 			wrong = append(wrong, fmt.Sprintf("%s is granted %s, which is of another session", k.name, at.node))
 		}
 	}
-	if ahead > cs.w.slackUnder(kd.modeOf(n), limit) {
+	if ahead > slackUnder(modeOf(n), limit) {
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s out of its turn: ahead are %v", k.name, at.node, who))
 	}
 	return wrong
@@ -273,7 +267,7 @@ func (cs *checks) latenessLocked(e *acquisition) time.Duration {
 	if cs.w.kind.unordered || cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
 		return 0
 	}
-	slack, since, steady := cs.w.slackSince(e)
+	most, since, steady := cs.w.slackSince(e)
 	if !steady {
 		return 0
 	}
@@ -303,7 +297,7 @@ func (cs *checks) latenessLocked(e *acquisition) time.Duration {
 		free = since
 	}
 	for _, l := range all {
-		if total <= slack {
+		if total <= most {
 			break
 		}
 		total -= l.weight
@@ -311,7 +305,7 @@ func (cs *checks) latenessLocked(e *acquisition) time.Duration {
 			free = l.at
 		}
 	}
-	if total > slack {
+	if total > most {
 		return 0 // a waiter's node was deleted, and the waiter has not noticed yet
 	}
 	return time.Since(free)

@@ -14,25 +14,25 @@ import (
 // begin notes a call.
 func (cs *checks) begin(c *call) {
 	c.began = time.Now()
-	weight, ahead, kept := 0, 0, 0
+	all, ahead, kept := 0, 0, 0
 	for _, p := range cs.w.kind.partsOf(c) {
 		for _, o := range cs.w.contenders(p.dir) {
-			switch w := cs.w.kind.weight(o.mode, p.mode); {
+			switch w := weight(o.mode, p.mode); {
 			case w == 0:
 			case cs.kept.givesWay(o):
 				kept++
 			default:
-				weight += w
+				all += w
 				ahead++
 			}
 		}
 	}
-	present := cs.w.busy(c, weight)
+	present := cs.w.busy(c, all)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	c.present, c.ahead, c.kept = present, ahead, kept
 	c.number, c.grants = c.calls, make(map[string]grantInfo)
-	c.perCall = cs.w.kind.ownershipOf(c.mode).perCall
+	c.perCall = c.usage().perCall
 	c.worker.current = c
 	if c.perCall {
 		cs.enterLocked(c)
@@ -140,10 +140,10 @@ func (cs *checks) deleted(going, all []contender) {
 			// The nodes below it go at the same time, so none of them stays ahead for long.
 			// A foreign node may have come ahead of one that already held.
 			if c.dir == mine.dir && c.seq < mine.seq && !slices.Contains(going, c) && cs.foreignLocked(c.path) == nil {
-				ahead += cs.w.kind.weight(c.mode, mine.mode)
+				ahead += weight(c.mode, mine.mode)
 			}
 		}
-		d.waiting = ahead > cs.w.slackUnder(mine.mode, cs.w.limits.highest(mine.dir))
+		d.waiting = ahead > slackUnder(mine.mode, cs.w.limits.highest(mine.dir))
 		cs.gone[place{mine.path, mine.session}] = d
 	}
 }
@@ -174,7 +174,7 @@ func (w *world) contenders(dir string) []contender {
 			continue
 		}
 		if n, ok := queue.ParseNode(path.Base(l)); ok {
-			out = append(out, contender{l, path.Dir(l), w.kind.modeOf(n), n.Sequence, session})
+			out = append(out, contender{l, path.Dir(l), modeOf(n), n.Sequence, session})
 		}
 	}
 	slices.SortFunc(out, func(a, b contender) int { return strings.Compare(a.path, b.path) })

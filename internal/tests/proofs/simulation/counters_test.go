@@ -1,15 +1,12 @@
 package simulation
 
 import (
-	"context"
 	"errors"
 	"math"
-	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -24,11 +21,7 @@ func (w *world) wear() {
 		return
 	}
 	for _, p := range w.plan.paths {
-		dirs := []string{p}
-		if w.kind.parts != nil {
-			dirs = w.kind.dirs(p)
-		}
-		for _, dir := range dirs {
+		for _, dir := range w.kind.dirs(p, false) {
 			h := mix(w.seed, "wear", dir)
 			few := int32(h >> 8 % 16)
 			switch h % 6 {
@@ -39,32 +32,6 @@ func (w *world) wear() {
 			}
 		}
 	}
-}
-
-// useOnce takes and releases what is usual in a directory.
-func (w *world) useOnce(ctx context.Context, mgr *session.Manager, dir string) error {
-	l, err := w.usual(ctx, mgr, dir)
-	if err != nil {
-		return err
-	}
-	return l.Release(ctx)
-}
-
-// usual takes one lease of the type that is usual in a directory.
-func (w *world) usual(ctx context.Context, mgr *session.Manager, dir string) (*queue.Lease, error) {
-	mode := w.kind.modes[0]
-	if w.kind.parts != nil {
-		mode = map[string]string{"m": "plain", "r": "write", "s": "1"}[path.Base(dir)]
-		dir = path.Dir(dir)
-	}
-	all, err := w.kind.open(mgr, dir)
-	if err != nil {
-		return nil, err
-	}
-	if plain := "plain " + mode; all[plain] != nil {
-		mode = plain // it keeps no place
-	}
-	return all[mode].(leaser).Acquire(ctx)
 }
 
 // countFrom makes a directory and has its next contender get this number.

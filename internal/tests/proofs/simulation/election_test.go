@@ -12,21 +12,6 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// Elections: candidates lead, resign and are asked to resign, and observers follow who leads.
-var electionKind = kind{
-	name:   "election",
-	modes:  []string{"lead", "lead", "observe"},
-	modeOf: func(queue.Node) string { return "lead" },
-	open: func(m *session.Manager, path string) (map[string]any, error) {
-		return map[string]any{"lead": candidate{m, path}, "observe": observer{m, path}}, nil
-	},
-	together:  func(all []inside) bool { return len(all) <= 1 },
-	weight:    func(string, string) int { return 1 },
-	slack:     func(string) int { return 0 },
-	revocable: true,
-	observed:  true,
-}
-
 // candidate makes the elections of one worker.
 type candidate struct {
 	m    *session.Manager

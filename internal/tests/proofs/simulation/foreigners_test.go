@@ -83,7 +83,7 @@ func (f *foreigners) come() {
 	like := all[f.rng.IntN(len(all))]
 	n, _ := queue.ParseNode(path.Base(like.path))
 	e := effect(f.rng.IntN(int(conflicts))) // a conflict is no absurdity: the worlds with several kinds have that
-	if f.w.in() != chaos || f.w.kind.observed || e == copies && n.ID == "" {
+	if f.w.in() != chaos || f.w.kind.election || e == copies && n.ID == "" {
 		e = noEffect
 	}
 	names := f.names(n)[e]
@@ -229,7 +229,7 @@ func (cs *checks) foreignLocked(node string) *foreigner {
 // besideForeignLocked says what is wrong with a grant beside a foreign node, and what that weighs. The node counts if it was made
 // before the contender of ours entered, whose node this is the first grant of. Nothing says that of one that others of the
 // process have made.
-func (cs *checks) besideForeignLocked(f *foreigner, c contender, k *worker, n queue.Node, at place) (weight int, wrong string) {
+func (cs *checks) besideForeignLocked(f *foreigner, c contender, k *worker, n queue.Node, at place) (weighs int, wrong string) {
 	e := k.current.entry
 	if k.current.perCall || cs.granted[at] > 1 || f.made.IsZero() || !f.made.Before(e.start) || f.dir != path.Dir(at.node) {
 		return 0, ""
@@ -244,7 +244,7 @@ func (cs *checks) besideForeignLocked(f *foreigner, c contender, k *worker, n qu
 	case f.effect == conflicts:
 		return 0, fmt.Sprintf("%s is granted %s beside %s, which is of another kind", k.name, at.node, f.path)
 	case f.effect == isAhead && c.seq < n.Sequence:
-		return cs.w.kind.weight(c.mode, cs.w.kind.modeOf(n)), ""
+		return weight(c.mode, modeOf(n)), ""
 	}
 	return 0, ""
 }

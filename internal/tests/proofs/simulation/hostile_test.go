@@ -100,23 +100,20 @@ func leasesOf(inside context.Context) []*queue.Lease {
 
 // expected reports whether a call of this kind may fail with the error.
 func (cs *checks) expected(c *call, err error) bool {
-	kd := cs.w.kind
 	switch {
 	case errors.Is(err, queue.ErrReleased):
-		return kd.revocable
+		return cs.w.kind.revocable
 	case errors.Is(err, session.ErrInvalid):
 		return cs.aboveLimit(c)
 	case errors.Is(err, queue.ErrConflict) && cs.met(c, conflicts):
 		return true
-	case kd.parts == nil:
-		return errors.Is(err, queue.ErrSequence) && cs.w.sequences[c.path] > restart
 	case errors.Is(err, queue.ErrConflict):
 		return cs.strangers(c)
 	case errors.Is(err, session.ErrTooManyNodes):
 		// At most half of the nodes are places that nobody uses, and these make no room.
 		return c.m.maxNodes > 0 && cs.wanted(c) > c.m.maxNodes-c.m.maxNodes/2
 	case errors.Is(err, queue.ErrSequence):
-		return slices.ContainsFunc(kd.parts(c), func(p part) bool { return cs.w.sequences[p.dir] > restart })
+		return slices.ContainsFunc(cs.w.kind.partsOf(c), func(p part) bool { return cs.w.sequences[p.dir] > restart })
 	}
 	return false
 }
@@ -135,7 +132,7 @@ func (cs *checks) aboveLimit(c *call) bool {
 func (cs *checks) strangers(c *call) bool {
 	since := cs.w.calmSince()
 	chaos := since.IsZero() || c.began.Before(since)
-	for _, p := range cs.w.kind.parts(c) {
+	for _, p := range cs.w.kind.partsOf(c) {
 		if !isCount(p.mode) && cs.w.limits.taken(p.dir, c.began.Add(-cs.shortly(c))) > 0 {
 			return true
 		}
@@ -146,8 +143,8 @@ func (cs *checks) strangers(c *call) bool {
 		if o.c == c || !chaos && !o.c.dropped && !o.end.IsZero() && o.end.Before(c.began.Add(-cs.shortly(c))) {
 			return false
 		}
-		for _, p := range cs.w.kind.parts(c) {
-			for _, q := range cs.w.kind.parts(o.c) {
+		for _, p := range cs.w.kind.partsOf(c) {
+			for _, q := range cs.w.kind.partsOf(o.c) {
 				if p.dir == q.dir && typeOf(p.mode) != typeOf(q.mode) {
 					return true
 				}

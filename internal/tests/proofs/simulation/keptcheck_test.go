@@ -64,7 +64,7 @@ func newKeptPlaces(w *world) *keptPlaces {
 		idle: make(map[string]time.Time), vain: make(map[string]time.Time), said: make(map[string]bool), tokens: make(map[string][]token)}
 }
 
-func (ks *keptPlaces) off() bool { return ks.w.kind.keeps == nil }
+func (ks *keptPlaces) off() bool { return ks.w.keeps == nil }
 
 // drew notes for which manager an id was drawn.
 func (ks *keptPlaces) drew(id string, m *member) {
@@ -109,10 +109,9 @@ func (ks *keptPlaces) listedLocked(l *link, m *member, node string, n queue.Node
 		p = &keptPlace{of: m}
 		ks.nodes[node] = p
 	}
-	kd := ks.w.kind
 	behind := ""
 	for _, o := range all {
-		if o.Sequence > n.Sequence && kd.weight(kd.modeOf(n), kd.modeOf(o)) > 0 {
+		if o.Sequence > n.Sequence && weight(modeOf(n), modeOf(o)) > 0 {
 			behind = o.Name
 		}
 	}
@@ -184,7 +183,7 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 	defer func() { p.holders++ }()
 	released := !p.ended.IsZero() && p.ended.Equal(now)
 	if p.mode == "" {
-		p.mode, p.first, p.session, p.reads = mode, now, live, ks.w.kind.modeOf(n) == "read"
+		p.mode, p.first, p.session, p.reads = mode, now, live, modeOf(n) == "read"
 		return nil
 	}
 	say := func(format string, args ...any) {
@@ -195,7 +194,7 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 	}
 	spoilt := !p.spoilt.IsZero() && p.spoilt.Before(now)
 	age := now.Sub(p.spoilt)
-	d := ks.w.kind.keeps[p.mode]
+	d := ks.w.keeps[p.mode]
 	if live != p.session && since.Before(now) {
 		say("it is used after its session has ended")
 	}
@@ -227,7 +226,7 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 
 // keepsUntil returns until when a place that nobody holds may be kept.
 func (w *world) keepsUntil(p *keptPlace) time.Time {
-	until := p.ended.Add(w.kind.keeps[p.mode])
+	until := p.ended.Add(w.keeps[p.mode])
 	if counts := p.listed.Add(p.of.timeout); counts.Before(until) {
 		until = counts
 	}
@@ -386,9 +385,9 @@ func (w *world) blocked(c contender, all []contender) (by string) {
 	for _, o := range all {
 		switch {
 		case o.dir != c.dir || o.seq == c.seq || o.seq < 0 || c.seq < 0:
-		case o.seq < c.seq && w.kind.weight(o.mode, c.mode) > 0:
+		case o.seq < c.seq && weight(o.mode, c.mode) > 0:
 			return ""
-		case o.seq > c.seq && w.kind.weight(c.mode, o.mode) > 0:
+		case o.seq > c.seq && weight(c.mode, o.mode) > 0:
 			by = o.path
 		}
 	}
@@ -400,8 +399,8 @@ func (w *world) heldInVain() {
 	for _, m := range w.members {
 		m.mu.Lock()
 		locks := m.locks
-		for p, modes := range locks {
-			for mode, l := range modes {
+		for p, made := range locks {
+			for mode, l := range made.made {
 				if held, ok := l.(locker); ok && held.Held() && !w.checks.isHolding(m, p, mode) {
 					defer w.checks.fail("%s: %s of %s reports held, but nobody holds it", m.name, mode, p)
 				}
@@ -433,7 +432,7 @@ func (cs *checks) isHolding(m *member, p, mode string) bool {
 // the earlier has a higher one, or the same if it has the same node. A node that an operator took has no order: a
 // process that has not heard of that hands its place over while others hold with higher tokens.
 func (k *worker) askToken(c *call, l *queue.Lease) {
-	if k.world.kind.keeps == nil || k.rng.IntN(3) > 0 {
+	if k.world.keeps == nil || k.rng.IntN(3) > 0 {
 		return
 	}
 	ctx, cancel := within(time.Second)
@@ -445,7 +444,7 @@ func (k *worker) askToken(c *call, l *queue.Lease) {
 	ks, node := k.world.checks.kept, l.Path()
 	dir := path.Dir(node)
 	n, _ := queue.ParseNode(path.Base(node))
-	mine := token{k.world.checks.orderOf(c, dir), value, node, k.world.kind.modeOf(n)}
+	mine := token{k.world.checks.orderOf(c, dir), value, node, modeOf(n)}
 	taken := k.world.checks.taken(node)
 	ks.mu.Lock()
 	var wrong []token

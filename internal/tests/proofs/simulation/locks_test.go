@@ -2,10 +2,10 @@ package simulation
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -16,7 +16,7 @@ type leaser interface {
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
 }
 
-// locker is a leaser that can also be held without a handle.
+// locker is a lock that can also be held without a handle.
 type locker interface {
 	Lock(ctx context.Context) error
 	TryLock(ctx context.Context) (bool, error)
@@ -24,143 +24,167 @@ type locker interface {
 	Held() bool
 }
 
-// async reports whether Unlock of a mode waits for no server.
-func (k kind) async(mode string) bool { return slices.Contains(k.asyncs, mode) }
-
-// kind is a type of lock and its rules, written independently of the library.
-type kind struct {
-	name string
-	// modes are the ways to hold it; each call has one of them.
-	modes []string
-	// modeOf tells a contender's mode.
-	modeOf func(n queue.Node) string
-	// open makes the lock at a path, as a leaser, a locker or both, for each mode.
-	open func(m *session.Manager, path string) (map[string]any, error)
-	// together reports whether the lock may be held in all of these ways at once.
-	together func(all []inside) bool
-	// weight is the weight of a node ahead for a contender in mode me, and slack its slack.
-	weight func(ahead, me string) int
-	slack  func(me string) int
-	// whole reports whether the lock is held when this node is granted. Otherwise the node is only
-	// one step of several. nil: always.
-	whole func(n queue.Node) bool
-	// unordered says that there is no order of arrival: several queues, or places that are handed over.
-	unordered bool
-	// shared says that workers of a manager may use one lock object, which knows the owner of each
-	// hold.
-	shared bool
-	// handovers is how often, at most, workers of a manager hand over a node that is held. They
-	// have one lock object then, and one node at a time. 0: each worker has its own node.
-	handovers int
-	// reentrant says that WithOwner of zklock works on it.
-	reentrant bool
-	// also is what else an owner may do with its hold. It reports whether the owner has given
-	// the hold back.
-	also func(k *worker, c *call, h *holding) bool
-	// parts returns the directories in which a call takes something, and what it takes there.
-	// nil: one directory, the call's path, and what the call's mode says.
-	parts func(c *call) []part
-	// meet is the weight of one call for another, for a kind that has parts.
-	meet func(ahead, me *call) int
-	// whose returns how workers of a manager come by the lock objects for a mode of a kind that
-	// has parts.
-	whose func(mode string) ownership
-	// limited returns the semaphores below a path whose limit workers change, with the limit
-	// that all give to New. nil: none.
-	limited func(path string) map[string]int
-	// revocable says that a holder gives up its lease when it is asked to.
-	revocable bool
-	// drawn returns the kind as a seed draws it. nil: all seeds have the same.
-	drawn func(k kind, seed uint64) kind
-	// choose draws the path and the mode of a call. nil: any.
-	choose func(k *worker) (path, mode string)
-	// keeps is for how long, at most, places of calls of each mode are kept after a release. nil: no place
-	// is kept.
-	keeps map[string]time.Duration
-	// usages has what calls of each mode take, in a kind that keeps places.
-	usages usages
-	// hostile says that functions of a Do panic, that sessions have few nodes, and that workers that hold
-	// nothing call Unlock.
-	hostile bool
-	// asyncs are the modes of locks whose Unlock waits for no server.
-	asyncs []string
-	// observed says that observers are compared with the server.
-	observed bool
-	// sasl says that the servers insist on SASL.
-	sasl bool
+// builder makes the locks below a path, once for each mode.
+type builder struct {
+	w    *world
+	m    *session.Manager
+	path string
+	made map[string]any
+	both map[string]any // by side, an RWMutex or a Keyed of them: both sides have one
 }
 
-// part is what a call takes in one directory.
-type part struct{ dir, mode string }
-
-// ownership is how workers of a manager come by the lock objects for a mode.
-type ownership struct {
-	shared bool // all have one object
-	// perCall says that a call does not have exactly one node of its own. It may share one with
-	// others of the process, or have several.
-	perCall bool
+func newBuilder(w *world, m *session.Manager, path string) *builder {
+	return &builder{w, m, path, make(map[string]any), make(map[string]any)}
 }
 
-func (k kind) partsOf(c *call) []part {
-	if k.parts == nil {
-		return []part{{c.path, c.mode}}
+// lock returns the lock of a mode: a leaser, a locker or both, a doer, a candidate, or an observer.
+func (b *builder) lock(mode string) (any, error) {
+	if l := b.made[mode]; l != nil {
+		return l, nil
 	}
-	return k.parts(c)
-}
-
-// weightOf returns the weight of one call for another.
-func (k kind) weightOf(ahead, me *call) int {
-	if k.meet != nil {
-		return k.meet(ahead, me)
+	if b.w.kind.election {
+		return map[string]any{"lead": candidate{b.m, b.path}, "observe": observer{b.m, b.path}}[mode], nil
 	}
-	return k.weight(ahead.mode, me.mode)
-}
-
-// ownershipOf returns how a worker comes by the lock object for a mode.
-func (k kind) ownershipOf(mode string) ownership {
-	if k.whose != nil {
-		return k.whose(mode)
-	}
-	return ownership{}
-}
-
-// busy reports whether others of some weight are a reason for a try to fail.
-func (k kind) busy(weight int, mode string) bool {
-	return weight > k.slack(mode) || k.unordered && weight > 0
-}
-
-// inside is a holder of a lock.
-type inside struct {
-	mode  string
-	who   *worker
-	grant grantInfo
-}
-
-// kinds has those last that were added last: see kindOf.
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, resizedKind, mixedKind, electionKind, everythingKind}
-
-var mutexKind = kind{
-	name:   "mutex",
-	modes:  []string{"lock"},
-	modeOf: func(queue.Node) string { return "lock" },
-	open: func(m *session.Manager, path string) (map[string]any, error) {
-		mx, err := zklock.New(m, path)
-		return map[string]any{"lock": mx}, err
-	},
-	together:  func(all []inside) bool { return len(all) <= 1 },
-	weight:    func(string, string) int { return 1 },
-	slack:     func(string) int { return 0 },
-	shared:    true,
-	reentrant: true,
-}
-
-// dirs returns the directories below a path in which calls take something.
-func (k kind) dirs(path string) (out []string) {
-	for _, mode := range k.modes {
-		for _, p := range k.parts(&call{path: path, mode: mode}) {
-			out = append(out, p.dir)
+	u := b.w.kind.usages[mode]
+	var parts []any
+	for _, p := range u.parts {
+		l, err := b.part(mode, u, p)
+		if err != nil {
+			return nil, err
 		}
+		parts = append(parts, l)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	l := parts[0]
+	if len(parts) > 1 {
+		var all []zklock.ContextLocker
+		for _, one := range parts {
+			if w, ok := one.(writer); ok {
+				one = w.RWMutex
+			}
+			all = append(all, one.(zklock.ContextLocker))
+		}
+		multi, err := zklock.Multi(all...)
+		if err != nil {
+			return nil, err
+		}
+		l = multi
+	}
+	if u.do {
+		l = doer{l.(locker)}
+	}
+	b.made[mode] = l
+	return l, nil
+}
+
+// part makes what a mode takes in one directory.
+func (b *builder) part(mode string, u usage, p part) (any, error) {
+	keep := b.w.keeps[mode]
+	switch {
+	case p.mode == "lock":
+		var opts []zklock.Option
+		if u.most > 0 {
+			opts = append(opts, zklock.WithLocalHandover(u.most))
+		}
+		if u.lazy {
+			opts = append(opts, zklock.WithLazyRelease(keep))
+		}
+		if u.async {
+			opts = append(opts, zklock.WithAsyncRelease())
+		}
+		if u.keyed {
+			all, err := zklock.NewKeyed(b.m, b.path, opts...)
+			return keyLock{all, p.dir[1:]}, err
+		}
+		return zklock.New(b.m, b.path+p.dir, opts...)
+	case isCount(p.mode):
+		var opts []semaphore.Option
+		dir, n := b.path+p.dir, atoi(p.mode)
+		if u.async {
+			opts = append(opts, semaphore.WithAsyncRelease())
+		}
+		if b.w.kind.curator {
+			dir, opts = b.path, append(opts, semaphore.WithCuratorLayout())
+		}
+		s, err := semaphore.New(b.m, dir, leases, opts...)
+		if n == 1 || err != nil {
+			return s, err
+		}
+		return leaseFuncs{
+			func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, n) },
+			func(ctx context.Context) (*queue.Lease, error) { return s.TryAcquireN(ctx, n) },
+		}, nil
+	}
+	var opts []rwlock.Option
+	if u.lazy {
+		opts = append(opts, rwlock.WithLazyRelease(keep))
+	}
+	if u.async {
+		opts = append(opts, rwlock.WithAsyncRelease())
+	}
+	l, err := b.both[side(mode)], error(nil)
+	switch {
+	case l != nil:
+	case u.keyed:
+		l, err = rwlock.NewKeyed(b.m, b.path, opts...)
+	default:
+		l, err = rwlock.New(b.m, b.path+p.dir, opts...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.both[side(mode)] = l
+	if u.keyed {
+		return sideOfKey(l.(*rwlock.Keyed), p.dir[1:], p.mode), nil
+	}
+	rw := l.(*rwlock.RWMutex)
+	switch {
+	case p.mode == "write":
+		return writer{rw}, nil
+	case u.shared && len(u.parts) == 1: // each hold has a lease of its own: RUnlock would give back the hold of any of them
+		return leaseFuncs{rw.Reader().Acquire, rw.Reader().TryAcquire}, nil
+	}
+	return rw.Reader(), nil
+}
+
+// leaseFuncs is a lock of which each hold has a lease of its own.
+type leaseFuncs struct {
+	acquire, try func(context.Context) (*queue.Lease, error)
+}
+
+func (l leaseFuncs) Acquire(ctx context.Context) (*queue.Lease, error)    { return l.acquire(ctx) }
+func (l leaseFuncs) TryAcquire(ctx context.Context) (*queue.Lease, error) { return l.try(ctx) }
+
+// writer is the write side, with the whole lock at hand.
+type writer struct{ *rwlock.RWMutex }
+
+// sideOfKey is a side of the read-write lock of a key.
+func sideOfKey(all *rwlock.Keyed, key, mode string) leaseFuncs {
+	acquire, try := all.RAcquire, all.TryRAcquire
+	if mode == "write" {
+		acquire, try = all.Acquire, all.TryAcquire
+	}
+	return leaseFuncs{
+		func(ctx context.Context) (*queue.Lease, error) { return acquire(ctx, key) },
+		func(ctx context.Context) (*queue.Lease, error) { return try(ctx, key) },
+	}
+}
+
+// keyLock is the lock of one key, which its Keyed forgets between two uses.
+type keyLock struct {
+	all *zklock.Keyed
+	key string
+}
+
+func (l keyLock) Lock(ctx context.Context) error            { return l.all.Lock(ctx, l.key) }
+func (l keyLock) TryLock(ctx context.Context) (bool, error) { return l.all.TryLock(ctx, l.key) }
+func (l keyLock) Unlock() error                             { return l.all.Unlock(l.key) }
+func (l keyLock) Held() bool                                { return l.all.Held(l.key) }
+func (l keyLock) Acquire(ctx context.Context) (*queue.Lease, error) {
+	return l.all.Acquire(ctx, l.key)
+}
+func (l keyLock) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	return l.all.TryAcquire(ctx, l.key)
+}
+func (l keyLock) Do(ctx context.Context, f func(context.Context) error) error {
+	return l.all.Do(ctx, l.key, f)
 }

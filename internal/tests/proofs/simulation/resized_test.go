@@ -10,49 +10,14 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The semaphore whose limit is raised and lowered all the time.
-var resizedKind = kind{
-	name:      "resized",
-	modes:     []string{"1", "1", "1", "2", "3"},
-	modeOf:    semaphoreKind.modeOf,
-	open:      semaphoreKind.open,
-	together:  withinLimit,
-	weight:    semaphoreKind.weight,
-	slack:     semaphoreKind.slack,
-	limited:   func(path string) map[string]int { return map[string]int{path: leases} },
-	revocable: true,
-}
-
-// withinLimit reports whether the holders fit the limit under which the last of them was let in.
-func withinLimit(all []inside) bool {
-	sum, last := 0, grantInfo{}
-	for _, i := range all {
-		sum += atoi(i.mode)
-		if i.grant.order > last.order {
-			last = i.grant
-		}
-	}
-	return sum <= last.limit
-}
-
 // sizes are the limits that workers set. The low ones come more often, so that some wait.
 var sizes = []int{1, 1, 2, 2, 3, 4, 6}
-
-// isSemaphore reports whether a lock is a semaphore, which is not re-entrant.
-func isSemaphore(lock any) bool {
-	_, one := lock.(*semaphore.Semaphore)
-	_, more := lock.(several)
-	return one || more
-}
 
 // resize changes the limit of a semaphore, once or a few times in a row, so that a client with a slow
 // connection hears of several changes at once.
 func (k *worker) resize(mgr *session.Manager) {
 	w := k.world
-	dir := ""
-	for d := range w.kind.limited(w.plan.paths[k.rng.IntN(len(w.plan.paths))]) {
-		dir = d // there is one
-	}
+	dir := w.kind.dirs(w.plan.paths[k.rng.IntN(len(w.plan.paths))], true)[0]
 	s, err := semaphore.New(mgr, dir, leases)
 	if err != nil {
 		w.checks.fail("open %s: %v", dir, err)
@@ -94,7 +59,7 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 	case errors.Is(err, session.ErrClosed) && k.m.leaves(mgr):
 	case errors.Is(err, session.ErrSequence), errors.Is(err, session.ErrTooManyNodes): // it needs a node
-	case errors.Is(err, queue.ErrConflict) && (w.kind.parts != nil || w.foreigners != nil): // to lower the limit is an acquisition
+	case errors.Is(err, queue.ErrConflict) && (w.kind.habits != nil || w.foreigners != nil): // to lower the limit is an acquisition
 	default:
 		w.checks.fail("%s: Resize fails: %v", k.name, err)
 	}

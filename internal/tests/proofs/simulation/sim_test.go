@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -27,6 +28,7 @@ type world struct {
 	checks *checks
 	server testserver.Switched
 	plan   plan
+	keeps  map[string]time.Duration // how long places are kept after a release, at most, by mode; nil: not at all
 	limits *limits
 	views  *views
 
@@ -168,14 +170,9 @@ type outcome struct {
 // runSeed does one run in a bubble of its own.
 func runSeed(t *testing.T, seed uint64) (out *outcome) {
 	w := &world{seed: seed, kind: kindOf(seed), plan: newPlan(seed)}
-	if w.kind.drawn != nil {
-		w.kind = w.kind.drawn(w.kind, seed)
-	}
-	switch {
-	case w.kind.choose != nil:
+	w.keeps = w.kind.usages.drawKeeps(seed)
+	if w.kind.habits != nil {
 		w.plan.workers = max(2, w.plan.workers)
-	case w.kind.parts != nil:
-		w.plan.workers, w.plan.paths = max(2, w.plan.workers), w.plan.paths[:1]
 	}
 	out = &outcome{seed: seed}
 	defer func() {
@@ -199,7 +196,7 @@ func kindOf(seed uint64) kind {
 		}
 	}
 	locks := kinds
-	for _, added := range []string{everythingKind.name, electionKind.name} { // seeds that do not draw them keep the kind that they had before
+	for _, added := range []string{"everything", "election"} { // seeds that do not draw them keep the kind that they had before
 		if mix(seed, added)%uint64(len(locks)) == 0 {
 			return locks[len(locks)-1]
 		}
@@ -215,7 +212,7 @@ func (w *world) run(out *outcome) {
 	began := time.Now()
 	w.trace = newTrace()
 	w.checks, w.limits, w.views = newChecks(w), newLimits(w), newViews(w)
-	server, err := zktest.New(append(w.kind.identifies(), zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
+	server, err := zktest.New(append(w.identifies(), zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
 		zktest.ContainerCheck(time.Hour), zktest.MinSessionTimeout(2*w.plan.tick), zktest.MaxSessionTimeout(time.Hour))...)
 	if err != nil {
 		w.checks.fail("server: %v", err)
@@ -256,10 +253,10 @@ func (w *world) run(out *outcome) {
 		w.beSlow(longest)
 	}
 	w.enter(calm)
-	if w.kind.keeps != nil {
+	if w.keeps != nil {
 		members.Go(func() { w.checks.kept.watchOver(stop) })
 	}
-	if w.kind.observed {
+	if w.kind.election {
 		members.Go(func() { w.views.watchOver(stop) })
 	}
 	w.operator.disturb(8 * time.Second)
@@ -329,8 +326,8 @@ func (w *world) checkEmpty() {
 			w.checks.fail("%v", err)
 		}
 	}
-	if w.kind.keeps != nil { // places that are kept leave by themselves
-		w.sleep(faultSlot, slices.Max(slices.Collect(maps.Values(w.kind.keeps))))
+	if w.keeps != nil { // places that are kept leave by themselves
+		w.sleep(faultSlot, slices.Max(slices.Collect(maps.Values(w.keeps))))
 	}
 	w.probe()
 	w.limits.forget()
@@ -354,13 +351,17 @@ func (w *world) checkEmpty() {
 // useAll makes directories that observers wait for, since they leave a watch on one that there is not.
 func (w *world) useAll() {
 	mgr, err := w.members[0].current(context.Background())
-	if !w.kind.observed || err != nil {
+	if !w.kind.election || err != nil {
 		return
 	}
 	ctx, cancel := w.asProbe(w.members[0])
 	defer cancel()
 	for _, p := range w.plan.paths {
-		if err := w.useOnce(ctx, mgr, p); err != nil {
+		l, err := candidate{mgr, p}.Acquire(ctx)
+		if err == nil {
+			err = l.Release(ctx)
+		}
+		if err != nil {
 			w.checks.fail("%s cannot be used at the end: %v", p, err)
 		}
 	}
@@ -380,6 +381,25 @@ func (w *world) tearDown() {
 		m.end.cut()
 	}
 	time.Sleep(2 * time.Second) // what is on its way arrives nowhere
+}
+
+// sasl reports whether the servers insist on SASL.
+func (w *world) sasl() bool { return w.keeps != nil && w.seed%4 == 3 }
+
+// identifies returns what the servers ask of their clients.
+func (w *world) identifies() []zktest.Option {
+	if !w.sasl() {
+		return nil
+	}
+	return []zktest.Option{zktest.SASLUser("shop", "secret"), zktest.RequireSASL()}
+}
+
+// identity returns what the clients tell their servers of themselves.
+func (w *world) identity() []session.Option {
+	if !w.sasl() {
+		return nil
+	}
+	return []session.Option{session.WithSASL(session.DigestMD5("shop", "secret"))}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

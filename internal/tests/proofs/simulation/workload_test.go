@@ -126,31 +126,28 @@ type call struct {
 }
 
 // several reports whether a call takes several locks, and may give some back and begin anew.
-func (c *call) several() bool { return c.world.kind.parts != nil && len(c.world.kind.parts(c)) > 1 }
+func (c *call) several() bool { return len(c.usage().parts) > 1 }
+
+func (c *call) usage() usage { return c.world.kind.usages[c.mode] }
 
 // turn takes a lock in some way and gives it back.
 func (k *worker) turn(mgr *session.Manager) {
 	w := k.world
-	if w.kind.limited != nil && k.rng.IntN(5) == 0 {
+	if w.kind.resized && k.rng.IntN(5) == 0 {
 		k.resize(mgr)
 		return
 	}
 	c := &call{worker: k, mgr: mgr}
-	if w.kind.choose != nil {
-		c.path, c.mode = w.kind.choose(k)
-	} else {
-		c.path = w.plan.paths[k.rng.IntN(len(w.plan.paths))]
-		c.mode = w.kind.modes[k.rng.IntN(len(w.kind.modes))]
-	}
+	c.path, c.mode = w.kind.draw(w, k.m.party, k.rng)
 	var err error
-	if c.lock, err = k.m.lock(mgr, c.path, c.mode, w.kind.ownershipOf(c.mode).shared || w.kind.shared && k.rng.IntN(3) == 0); err != nil {
+	if c.lock, err = k.m.lock(mgr, c.path, c.mode, c.usage().shared || w.kind.shared && k.rng.IntN(3) == 0); err != nil {
 		w.checks.fail("open %s: %v", c.path, err)
 		return
 	}
 	k.calls++
 	ctx, cancel := context.WithCancel(seriesContext{k.life, &series{of: k, call: k.calls}})
 	defer cancel()
-	owned := w.kind.reentrant && k.rng.IntN(6) == 0 && !isSemaphore(c.lock)
+	owned := w.kind.reentrant && k.rng.IntN(6) == 0 && !isCount(c.usage().parts[0].mode)
 	if owned {
 		ctx = queue.WithOwner(ctx)
 	}
@@ -196,10 +193,8 @@ func (k *worker) lockTurn(c *call, l locker, owned bool) {
 		k.sleep(k.upTo(w.plan.busy) / 2)
 		k.again(c, l)
 	}
-	if owned && w.kind.also != nil && k.rng.IntN(3) > 0 {
-		if w.kind.also(k, c, h) {
-			return
-		}
+	if owned && w.kind.name != "mutex" && k.rng.IntN(3) > 0 && k.downgrade(c, h) {
+		return
 	}
 	k.hold(h)
 	k.unlock(c, l, h)
@@ -214,13 +209,13 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 	err := l.Unlock()
 	k.log("Unlock %s: %s", c.path, kindOfError(err))
 	most := 1100 * time.Millisecond
-	if k.world.kind.async(c.mode) {
+	if c.usage().async {
 		most = 0
 	}
 	if took := time.Since(began); took > most {
 		k.world.checks.fail("%s: Unlock took %v", k.name, took)
 	}
-	if k.world.kind.ownershipOf(c.mode).shared && c.mode == "read" && lost(err) {
+	if c.usage().shared && c.mode == "read" && lost(err) {
 		return // RUnlock gives back a lost hold first, which may be another worker's
 	}
 	if errors.Is(err, queue.ErrReleasePending) {
@@ -249,6 +244,33 @@ func (c *call) take(l locker) bool {
 	}
 	w.checks.finish(c, ok, err)
 	return ok
+}
+
+// downgrade takes the read lock beside the write lock, and gives that back first. It reports whether it has given back
+// both.
+func (k *worker) downgrade(c *call, h *holding) bool {
+	rw, ok := c.lock.(writer)
+	if !ok {
+		return false
+	}
+	d := &call{worker: k, mgr: c.mgr, path: c.path, mode: "read", lock: rw.Reader(), ctx: c.ctx, deadline: c.deadline}
+	k.world.checks.begin(d)
+	k.now("RLock " + c.path)
+	err := rw.RLock(c.ctx)
+	k.log("RLock while writing %s: %s", c.path, kindOfError(err))
+	if lost(err) && !rw.Held() {
+		k.world.checks.finish(d, true, nil)
+		return false
+	}
+	k.world.checks.finish(d, err == nil, err)
+	if err != nil {
+		return false
+	}
+	dh := k.world.checks.held(d, rw.Reader().Held)
+	k.unlock(c, rw, h)
+	k.hold(dh)
+	k.unlock(d, rw.Reader(), dh)
+	return true
 }
 
 // again enters the lock that the owner holds once more.
