@@ -119,7 +119,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	n, _ := queue.ParseNode(path.Base(info.Node))
 	at := place{info.Node, sessionName(k.m.sessionNow())}
 	all := cs.w.contenders(info.Path)
-	wrong := append(cs.kept.granted(k, cs.modeOf(k), info.Node, n), cs.w.crowded(k.m)...)
+	wrong := append(cs.kept.granted(k, cs.modeOf(k), info.Node, n, all), cs.w.crowded(k.m)...)
 
 	cs.mu.Lock()
 	cs.grants++

@@ -14,23 +14,18 @@ import (
 // begin notes a call.
 func (cs *checks) begin(c *call) {
 	c.began = time.Now()
-	all, ahead, kept := 0, 0, 0
+	all := 0
 	for _, p := range cs.w.kind.partsOf(c) {
 		for _, o := range cs.w.contenders(p.dir) {
-			switch w := weight(o.mode, p.mode); {
-			case w == 0:
-			case cs.kept.givesWay(o):
-				kept++
-			default:
-				all += w
-				ahead++
+			if !cs.kept.givesWay(o) {
+				all += weight(o.mode, p.mode)
 			}
 		}
 	}
 	present := cs.w.busy(c, all)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c.present, c.ahead, c.kept = present, ahead, kept
+	c.present = present
 	c.number, c.grants = c.calls, make(map[string]grantInfo)
 	c.perCall = c.usage().perCall
 	c.worker.current = c
@@ -82,9 +77,10 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	}
 }
 
-// shortly returns how long a contender that has left may still be in the way of a call.
-func (cs *checks) shortly(c *call) time.Duration {
-	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
+// shortly returns how long before a moment something may have ended that still has an effect then: a contender that has
+// left is in the way of a call, or a server is behind.
+func (w *world) shortly(at time.Time) time.Duration {
+	if since := w.calmSince(); !since.IsZero() && at.After(since) {
 		return 100 * time.Millisecond
 	}
 	return 15 * time.Second
@@ -93,16 +89,24 @@ func (cs *checks) shortly(c *call) time.Duration {
 // othersLocked reports whether any other attempt was at the lock during the call. An
 // attempt that was cancelled shortly before may still make its node, for a moment, during the call.
 func (cs *checks) othersLocked(c *call) bool {
-	weight, _ := cs.besideLocked(c)
+	weight := 0
+	shortly := cs.w.shortly(c.began)
+	for _, o := range cs.entries[c.path] {
+		// A call whose hold has ended before it could have the lock object contends again.
+		again := o.c.m == c.m && o.c.perCall && !o.c.finished
+		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
+			weight += cs.w.kind.weightOf(o.c, c)
+		}
+	}
 	for _, p := range cs.w.kind.partsOf(c) {
 		if isCount(p.mode) {
-			weight += cs.w.limits.taken(p.dir, c.began.Add(-cs.shortly(c)))
+			weight += cs.w.limits.taken(p.dir, c.began.Add(-shortly))
 		}
 	}
 	if cs.w.busy(c, weight) {
 		return true
 	}
-	if cs.metLocked(c.path, c.began.Add(-cs.shortly(c)), isAhead, copies) {
+	if cs.metLocked(c.path, c.began.Add(-shortly), isAhead, copies) {
 		return true
 	}
 	for _, h := range cs.holdings { // lost, but the lock object is that worker's until it unlocks
@@ -113,27 +117,13 @@ func (cs *checks) othersLocked(c *call) bool {
 	return false
 }
 
-// besideLocked returns what the other attempts during a call weigh for it, and how many they are.
-func (cs *checks) besideLocked(c *call) (weight, n int) {
-	shortly := cs.shortly(c)
-	for _, o := range cs.entries[c.path] {
-		// A call whose hold has ended before it could have the lock object contends again.
-		again := o.c.m == c.m && o.c.perCall && !o.c.finished
-		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
-			if w := cs.w.kind.weightOf(o.c, c); w > 0 {
-				weight, n = weight+w, n+1
-			}
-		}
-	}
-	return weight, n
-}
-
 // deleted notes that an operator is about to delete contenders' nodes. It is called just before
 // that, with the nodes that are there.
 func (cs *checks) deleted(going, all []contender) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, mine := range going {
+		_, most := cs.w.limits.between(mine.dir, time.Time{})
 		d := deletion{at: time.Now()}
 		ahead := 0
 		for _, c := range all {
@@ -143,7 +133,7 @@ func (cs *checks) deleted(going, all []contender) {
 				ahead += weight(c.mode, mine.mode)
 			}
 		}
-		d.waiting = ahead > slackUnder(mine.mode, cs.w.limits.highest(mine.dir))
+		d.waiting = ahead > slackUnder(mine.mode, most)
 		cs.gone[place{mine.path, mine.session}] = d
 	}
 }

@@ -208,7 +208,7 @@ func (cs *checks) metLocked(dir string, since time.Time, effects ...effect) bool
 
 // met is metLocked for a call, since shortly before it.
 func (cs *checks) met(c *call, effects ...effect) bool {
-	since := c.began.Add(-cs.shortly(c))
+	since := c.began.Add(-cs.w.shortly(c.began))
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.metLocked(c.path, since, effects...)

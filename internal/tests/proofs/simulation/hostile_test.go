@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -110,8 +109,7 @@ func (cs *checks) expected(c *call, err error) bool {
 	case errors.Is(err, queue.ErrConflict):
 		return cs.strangers(c)
 	case errors.Is(err, session.ErrTooManyNodes):
-		// At most half of the nodes are places that nobody uses, and these make no room.
-		return c.m.maxNodes > 0 && cs.wanted(c) > c.m.maxNodes-c.m.maxNodes/2
+		return c.m.maxNodes > 0
 	case errors.Is(err, queue.ErrSequence):
 		return slices.ContainsFunc(cs.w.kind.partsOf(c), func(p part) bool { return cs.w.sequences[p.dir] > restart })
 	}
@@ -121,8 +119,8 @@ func (cs *checks) expected(c *call, err error) bool {
 // aboveLimit reports whether a call asks for more leases than the limit may have been.
 func (cs *checks) aboveLimit(c *call) bool {
 	return slices.ContainsFunc(cs.w.kind.partsOf(c), func(p part) bool {
-		low, ok := cs.w.limits.lowest(p.dir, c.began)
-		return ok && isCount(p.mode) && atoi(p.mode) > low
+		low := cs.w.limits.lowest(p.dir, c.began)
+		return low > 0 && isCount(p.mode) && atoi(p.mode) > low
 	})
 }
 
@@ -133,14 +131,14 @@ func (cs *checks) strangers(c *call) bool {
 	since := cs.w.calmSince()
 	chaos := since.IsZero() || c.began.Before(since)
 	for _, p := range cs.w.kind.partsOf(c) {
-		if !isCount(p.mode) && cs.w.limits.taken(p.dir, c.began.Add(-cs.shortly(c))) > 0 {
+		if !isCount(p.mode) && cs.w.limits.taken(p.dir, c.began.Add(-cs.w.shortly(c.began))) > 0 {
 			return true
 		}
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return slices.ContainsFunc(cs.entries[c.path], func(o *acquisition) bool {
-		if o.c == c || !chaos && !o.c.dropped && !o.end.IsZero() && o.end.Before(c.began.Add(-cs.shortly(c))) {
+		if o.c == c || !chaos && !o.c.dropped && !o.end.IsZero() && o.end.Before(c.began.Add(-cs.w.shortly(c.began))) {
 			return false
 		}
 		for _, p := range cs.w.kind.partsOf(c) {
@@ -152,39 +150,6 @@ func (cs *checks) strangers(c *call) bool {
 		}
 		return false
 	})
-}
-
-// wanted returns how many nodes the workers of a session want, together with a call that has failed. In chaos anything is
-// possible.
-func (cs *checks) wanted(c *call) int {
-	if since := cs.w.calmSince(); since.IsZero() || c.began.Before(since) {
-		return math.MaxInt
-	}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	parts := map[*call]int{c: len(cs.w.kind.partsOf(c))}
-	for _, all := range cs.entries {
-		for _, o := range all {
-			if o.c.m == c.m && (!o.c.finished || o.end.IsZero() || o.end.After(c.began.Add(-cs.shortly(c)))) {
-				parts[o.c] = len(cs.w.kind.partsOf(o.c))
-			}
-		}
-	}
-	for _, h := range cs.holdings { // a grant that nobody could use may have ended before the one that is held
-		if h.c.m == c.m {
-			parts[h.c] = len(cs.w.kind.partsOf(h.c))
-		}
-	}
-	n := 0
-	for _, one := range parts {
-		n += one
-	}
-	for _, k := range cs.w.workers {
-		if k.m == c.m && (k.resizing || k.resized.After(c.began.Add(-cs.shortly(c)))) {
-			n++
-		}
-	}
-	return n
 }
 
 // crowded says whether the session of a member has more nodes than it may have.

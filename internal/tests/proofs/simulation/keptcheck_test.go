@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"encoding/binary"
 	"fmt"
 	"path"
 	"slices"
@@ -11,40 +10,29 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// keptPlaces checks how places are kept, from what the servers tell the clients. A place may be used
-// again only while a watch on the children is pending. The watch was set on this connection by a
-// listing that shows the node and no contender that has to wait for it. So a place is spoilt by a
-// listing that shows such a contender, by an event, and by the end of the connection, and as long as no
-// listing has set a watch. A listing without a watch does no harm to an earlier watch: the search for the
-// node of an earlier create, whose reply was lost, lists too. The watch counts for a session timeout, since a server
-// that takes the right to read away drops the event.
+// keptPlaces checks how places are kept. In the calm, a place may not be used again, or handed over more often than it may be,
+// once another contender has waited behind it for longer than a client needs to hear of that.
 type keptPlaces struct {
 	w *world
 
 	mu     sync.Mutex
-	owners map[string]*member    // of the ids in the names of nodes
-	nodes  map[string]*keptPlace // by the path of the node
-	idle   map[string]time.Time  // since when a node is in the way and unused
+	nodes  map[string]*keptPlace // by the path of a node that was granted
+	behind map[string]time.Time  // since when others wait behind a node that nothing is ahead of
 	vain   map[string]time.Time  // since when no call could use a node that was never used
 	said   map[string]bool       // of which nodes something was said
 	tokens map[string][]token    // by directory
 }
 
 type keptPlace struct {
-	of     *member
-	link   *link     // of the listing that counts
-	listed time.Time // when that was answered
-	spoilt time.Time // zero if it is not
-	why    string
-
-	mode    string // of the first call that it was granted to; "" until then
+	of      *member
+	mode    string // of the first call that it was granted to
 	reads   bool
 	first   time.Time // when it was granted
 	session int64
 	holders int
 	ended   time.Time // the last hold
 	next    time.Time // when a hold began while another one was not known to have ended; zero if none did
-	passed  int       // hand-overs since it was spoilt
+	passed  int       // hand-overs while another one waited
 	uses    int       // after it had been kept
 }
 
@@ -60,161 +48,55 @@ type token struct {
 func (t token) beside(o token) bool { return t.mode == "read" && o.mode == "read" || isCount(t.mode) }
 
 func newKeptPlaces(w *world) *keptPlaces {
-	return &keptPlaces{w: w, owners: make(map[string]*member), nodes: make(map[string]*keptPlace),
-		idle: make(map[string]time.Time), vain: make(map[string]time.Time), said: make(map[string]bool), tokens: make(map[string][]token)}
+	return &keptPlaces{w: w, nodes: make(map[string]*keptPlace), behind: make(map[string]time.Time), vain: make(map[string]time.Time),
+		said: make(map[string]bool), tokens: make(map[string][]token)}
 }
 
 func (ks *keptPlaces) off() bool { return ks.w.keeps == nil }
 
-// drew notes for which manager an id was drawn.
-func (ks *keptPlaces) drew(id string, m *member) {
-	if ks.off() {
-		return
-	}
-	ks.mu.Lock()
-	defer ks.mu.Unlock()
-	ks.owners[id] = m
-}
-
-func (p *keptPlace) spoil(format string, args ...any) {
-	if p.spoilt.IsZero() {
-		p.spoilt, p.why = time.Now(), fmt.Sprintf(format, args...)
-	}
-}
-
-// lists notes that a client gets a listing. One that comes after the client has closed the connection reaches
-// nobody. One that was asked for by a session before this one sets no watch of this one.
-func (ks *keptPlaces) lists(l *link, req request, frame []byte) {
-	if ks.off() || l.left.Load() {
-		return
-	}
-	var all []queue.Node
-	for _, name := range namesIn(frame) {
-		if n, ok := queue.ParseNode(name); ok {
-			all = append(all, n)
-		}
-	}
-	ks.mu.Lock()
-	defer ks.mu.Unlock()
-	for _, n := range all {
-		if m := ks.owners[n.ID]; m != nil && m.end == l.e && m.sessionNow() == l.session {
-			ks.listedLocked(l, m, path.Join(req.path, n.Name), n, all, req.watch)
-		}
-	}
-}
-
-func (ks *keptPlaces) listedLocked(l *link, m *member, node string, n queue.Node, all []queue.Node, watch bool) {
-	p := ks.nodes[node]
-	if p == nil {
-		p = &keptPlace{of: m}
-		ks.nodes[node] = p
-	}
-	behind := ""
-	for _, o := range all {
-		if o.Sequence > n.Sequence && weight(modeOf(n), modeOf(o)) > 0 {
-			behind = o.Name
-		}
-	}
-	switch {
-	case behind != "":
-		p.spoil("%s is listed behind it", behind)
-	case watch:
-		p.link, p.listed, p.spoilt, p.why = l, time.Now(), time.Time{}, ""
-	case p.link == nil:
-		p.spoil("it is listed without a watch")
-	}
-}
-
-// namesIn returns the names in an answer to getChildren2.
-func namesIn(frame []byte) (out []string) {
-	const count = 20
-	rest := frame[count+4:]
-	for range binary.BigEndian.Uint32(frame[count:]) {
-		size := 4 + binary.BigEndian.Uint32(rest)
-		out = append(out, string(rest[4:size]))
-		rest = rest[size:]
-	}
-	return out
-}
-
-// changed notes that a client is told that the children of a directory have changed.
-func (ks *keptPlaces) changed(l *link, dir string) {
-	if ks.off() {
-		return
-	}
-	ks.mu.Lock()
-	defer ks.mu.Unlock()
-	for node, p := range ks.nodes {
-		if p.link == l && path.Dir(node) == dir {
-			p.spoil("the children have changed")
-		}
-	}
-}
-
-// cut notes that a connection has ended.
-func (ks *keptPlaces) cut(l *link) {
-	if ks.off() {
-		return
-	}
-	ks.mu.Lock()
-	defer ks.mu.Unlock()
-	for _, p := range ks.nodes {
-		if p.link == l {
-			p.spoil("the connection has ended")
-		}
-	}
-}
-
-// granted notes a grant, and says what is wrong with it.
-func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong []string) {
+// granted notes a grant, and says what is wrong with it. all are the contenders on the server.
+func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node, all []contender) (wrong []string) {
 	if ks.off() {
 		return nil
 	}
 	now := time.Now()
 	live, since := k.m.sessionSince()
+	by := blocked(contender{path: node, dir: path.Dir(node), mode: modeOf(n), seq: n.Sequence}, all)
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
 	p := ks.nodes[node]
-	if p == nil { // a writer has become a reader, and nothing was listed
-		p = &keptPlace{of: k.m}
-		p.spoil("it was never listed")
-		ks.nodes[node] = p
+	if p == nil {
+		ks.nodes[node] = &keptPlace{of: k.m, mode: mode, first: now, session: live, reads: modeOf(n) == "read", holders: 1}
+		return nil
 	}
 	defer func() { p.holders++ }()
 	released := !p.ended.IsZero() && p.ended.Equal(now)
-	if p.mode == "" {
-		p.mode, p.first, p.session, p.reads = mode, now, live, modeOf(n) == "read"
-		return nil
-	}
 	say := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("%s has %s: %s", k.name, node, fmt.Sprintf(format, args...)))
 	}
-	if until := p.listed.Add(k.m.timeout); p.spoilt.IsZero() && until.Before(now) {
-		p.spoilt, p.why = until, "the listing is a session timeout old"
-	}
-	spoilt := !p.spoilt.IsZero() && p.spoilt.Before(now)
-	age := now.Sub(p.spoilt)
+	came, waits := ks.behind[node]
+	waits = waits && by != "" && now.Sub(came) > prompt
 	d := ks.w.keeps[p.mode]
 	if live != p.session && since.Before(now) {
 		say("it is used after its session has ended")
 	}
 	switch {
 	case p.reads && p.first.Equal(now): // all that wait are granted together
-	case p.reads && p.holders > 0 && spoilt:
-		say("a reader joins %v after: %s", age, p.why)
+	case p.reads && p.holders > 0 && waits:
+		say("a reader joins, and %s waits since %v", by, now.Sub(came))
 	case p.reads && p.holders > 0:
 	case p.holders > 0, released && !p.reads: // handed over
 		if p.holders > 0 {
 			p.next = now // the hook for the end of the last hold is called after the next hold has begun, and in no time
 		}
-		if spoilt {
-			p.passed++
+		if p.passed++; !waits {
+			p.passed = 0
 		}
 		if p.passed > ks.w.kind.usages[p.mode].most {
-			say("it is handed over for the %dth time after: %s", p.passed, p.why)
+			say("it is handed over for the %dth time, and %s waits since %v", p.passed, by, now.Sub(came))
 		}
-	case spoilt:
-		say("it is used again %v after: %s", age, p.why)
+	case waits:
+		say("it is used again, and %s waits since %v", by, now.Sub(came))
 	case now.Sub(p.ended) > d:
 		say("it is used again %v after its release, but kept for %v", now.Sub(p.ended), d)
 	}
@@ -222,18 +104,6 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 		p.uses++
 	}
 	return wrong
-}
-
-// keepsUntil returns until when a place that nobody holds may be kept.
-func (w *world) keepsUntil(p *keptPlace) time.Time {
-	until := p.ended.Add(w.keeps[p.mode])
-	if counts := p.listed.Add(p.of.timeout); counts.Before(until) {
-		until = counts
-	}
-	if until.Before(p.ended) {
-		return p.ended
-	}
-	return until
 }
 
 // endedHold notes the end of a worker's hold, and says what is wrong with it.
@@ -282,12 +152,11 @@ func (ks *keptPlaces) watchOver(stop <-chan struct{}) {
 		for _, text := range append(ks.look(all), ks.unused(all)...) {
 			ks.w.checks.fail("%s", text)
 		}
-		ks.w.heldInVain()
 	}
 }
 
-// look says which nodes are wrong: those that have stayed for longer than they are kept, those that
-// nobody uses and that others wait for, and those beyond half of what a session may have.
+// look says which nodes are wrong: those that have stayed for longer than they are kept, and those that
+// nobody uses and that others wait for.
 func (ks *keptPlaces) look(all []contender) (wrong []string) {
 	now, calm := time.Now(), ks.w.calmSince()
 	ks.mu.Lock()
@@ -298,38 +167,32 @@ func (ks *keptPlaces) look(all []contender) (wrong []string) {
 			wrong = append(wrong, c.path+fmt.Sprintf(format, args...))
 		}
 	}
-	idle := make(map[string]time.Time)
-	keeps := make(map[*member]int)
+	behind := make(map[string]time.Time)
 	for _, c := range all {
+		by, idle := blocked(c, all), now
+		if by != "" {
+			behind[c.path] = now
+			if was, ok := ks.behind[c.path]; ok {
+				behind[c.path] = was
+			}
+			idle = behind[c.path]
+		}
 		p := ks.nodes[c.path]
 		if p != nil && p.holders > 0 {
 			continue
 		}
-		if p != nil && p.mode != "" && p.of.maxNodes > 0 && now.Sub(p.ended) > prompt {
-			if keeps[p.of]++; keeps[p.of] > p.of.maxNodes/2 {
-				say(c, " is kept, and %s keeps %d of the %d nodes that it may have", p.of.name, keeps[p.of], p.of.maxNodes)
-			}
-		}
-		if p != nil && p.mode != "" {
-			until := ks.w.keepsUntil(p)
-			if until.Before(calm) {
-				until = calm
-			}
+		if p != nil {
+			idle = later(idle, p.ended)
+			until := later(calm, p.ended.Add(ks.w.keeps[p.mode]))
 			if now.Sub(until) > prompt {
 				say(c, " stays for %v after its last hold, and %v longer than it is kept", now.Sub(p.ended), now.Sub(until))
 			}
 		}
-		if by := ks.w.blocked(c, all); by != "" {
-			idle[c.path] = now
-			if was, ok := ks.idle[c.path]; ok {
-				idle[c.path] = was
-			}
-			if d := now.Sub(idle[c.path]); d > prompt {
-				say(c, " is not used for %v, and in the way of %s", d, by)
-			}
+		if d := now.Sub(idle); d > prompt {
+			say(c, " is not used for %v, and in the way of %s", d, by)
 		}
 	}
-	ks.idle = idle
+	ks.behind = behind
 	return wrong
 }
 
@@ -341,8 +204,7 @@ func (ks *keptPlaces) unused(all []contender) (wrong []string) {
 	defer ks.mu.Unlock()
 	vain := make(map[string]time.Time)
 	for _, c := range all {
-		p := ks.nodes[c.path]
-		if p == nil || p.mode != "" || ks.w.calls(p.of) {
+		if ks.nodes[c.path] != nil || ks.w.calls(c.session) {
 			continue
 		}
 		vain[c.path] = now
@@ -358,9 +220,14 @@ func (ks *keptPlaces) unused(all []contender) (wrong []string) {
 	return wrong
 }
 
-// calls reports whether a worker of a manager is in a call.
-func (w *world) calls(m *member) bool {
-	return slices.ContainsFunc(w.workers, func(k *worker) bool { return k.m == m && k.doing() != "" })
+// calls reports whether a session is none of the managers', or one of which a worker is in a call.
+func (w *world) calls(session string) bool {
+	for _, m := range w.members {
+		if sessionName(m.sessionNow()) == session {
+			return slices.ContainsFunc(w.workers, func(k *worker) bool { return k.m == m && k.doing() != "" })
+		}
+	}
+	return true
 }
 
 // givesWay reports whether a node is only kept, so that a try gets the lock in spite of it.
@@ -371,7 +238,7 @@ func (ks *keptPlaces) givesWay(c contender) bool {
 	n, ok := queue.ParseNode(path.Base(c.path))
 	ks.mu.Lock()
 	p := ks.nodes[c.path]
-	unused := ok && n.MayKeep && p != nil && p.mode != "" && p.holders == 0
+	unused := ok && n.MayKeep && p != nil && p.holders == 0
 	ks.mu.Unlock()
 	if !unused {
 		return false
@@ -381,7 +248,7 @@ func (ks *keptPlaces) givesWay(c contender) bool {
 }
 
 // blocked returns a contender that a node is in the way of, if the node itself could go.
-func (w *world) blocked(c contender, all []contender) (by string) {
+func blocked(c contender, all []contender) (by string) {
 	for _, o := range all {
 		switch {
 		case o.dir != c.dir || o.seq == c.seq || o.seq < 0 || c.seq < 0:
@@ -392,40 +259,6 @@ func (w *world) blocked(c contender, all []contender) (by string) {
 		}
 	}
 	return by
-}
-
-// heldInVain looks for locks that report held although no worker holds them.
-func (w *world) heldInVain() {
-	for _, m := range w.members {
-		m.mu.Lock()
-		locks := m.locks
-		for p, made := range locks {
-			for mode, l := range made.made {
-				if held, ok := l.(locker); ok && held.Held() && !w.checks.isHolding(m, p, mode) {
-					defer w.checks.fail("%s: %s of %s reports held, but nobody holds it", m.name, mode, p)
-				}
-			}
-		}
-		m.mu.Unlock()
-	}
-}
-
-// isHolding reports whether a worker of a manager holds a lock, is about to give it back, or is in a call that a hook holds
-// up after the grant.
-func (cs *checks) isHolding(m *member, p, mode string) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, k := range cs.w.workers {
-		if c := k.current; c != nil && k.m == m && c.path == p && c.mode == mode && !c.finished {
-			return true
-		}
-	}
-	for _, h := range cs.holdings {
-		if h.c.m == m && h.c.path == p && h.c.mode == mode {
-			return true
-		}
-	}
-	return false
 }
 
 // askToken asks for the token of a lease, and compares it with those of other grants. A later grant that excludes

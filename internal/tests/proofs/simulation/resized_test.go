@@ -46,12 +46,10 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 	defer stop.Stop()
 	k.now("Resize " + dir)
 	k.log("Resize %s to %d", dir, n)
-	w.checks.resizing(k, true)
 	k.calls++
 	resizer := &worker{world: w, m: k.m, id: -100 - k.id} // its nodes are none of the worker's calls
 	byGoroutine.Store(goroutine(), &series{of: resizer, call: k.calls})
 	err := change(ctx, n)
-	w.checks.resizing(k, false)
 	w.limits.end(dir, err == nil)
 	k.log("Resize %s to %d: %s", dir, n, kindOfError(err))
 	switch {
@@ -75,13 +73,6 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 		w.checks.fail("%s: the limit of %s is %d after it was set to %d%s", k.name, dir, got, n, w.limits.text(dir))
 	}
 	return err == nil
-}
-
-// resizing notes that a worker has begun a Resize, or ended it.
-func (cs *checks) resizing(k *worker, under bool) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	k.resizing, k.resized = under, time.Now()
 }
 
 // giveUp releases a lease when it is revoked.

@@ -26,9 +26,6 @@ type worker struct {
 	calls   int   // so far
 	current *call // guarded by checks.mu
 
-	resizing bool      // a Resize, which has a node, is under way; guarded by checks.mu
-	resized  time.Time // when the last one ended
-
 	mu   sync.Mutex
 	what string // it does now; "" for nothing that others could keep it from
 }
@@ -116,8 +113,6 @@ type call struct {
 	nodes    []place // granted to it
 	ended    int     // of these, how many holds have ended
 	present  bool    // contenders were there when a try began
-	ahead    int     // so many
-	kept     int     // so many places were kept then
 	number   int     // of the worker's calls
 	perCall  bool    // it has no node of its own
 	dropped  bool    // a function has panicked in it
@@ -186,6 +181,7 @@ func (k *worker) turn(mgr *session.Manager) {
 func (k *worker) lockTurn(c *call, l locker, owned bool) {
 	w := k.world
 	if !c.take(l) {
+		k.checkFree(c, l)
 		return
 	}
 	h := w.checks.held(c, l.Held)
@@ -208,6 +204,7 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 	h.end()
 	err := l.Unlock()
 	k.log("Unlock %s: %s", c.path, kindOfError(err))
+	k.checkFree(c, l)
 	most := 1100 * time.Millisecond
 	if c.usage().async {
 		most = 0
@@ -222,6 +219,13 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 		k.world.checks.fail("%s: Unlock: %v", k.name, err)
 	}
 	k.checkUnlock(err, was)
+}
+
+// checkFree checks that a lock which only this worker has is not held after it was given back, or could not be had.
+func (k *worker) checkFree(c *call, l locker) {
+	if !c.usage().shared && !k.world.kind.shared && l.Held() {
+		k.world.checks.fail("%s: %s of %s reports held, but nobody holds it", k.name, c.mode, c.path)
+	}
 }
 
 // take calls Lock or TryLock; it reports whether the lock is held.
