@@ -106,11 +106,6 @@ func (p problem) wishes() []string {
 				soon(list+".left", list+".taken"))
 		}
 	}
-	if slices.Contains(p.reals, "V.proposed") { // as in TestWritesOfOthers
-		wishes = append(wishes, "(<= V.seen (+ W.answered 0.5))", "(= V.proposed (+ W.answered 0.1))",
-			soon("V.proposed", "V.acked"), soon("V.acked", "V.committed"), soon("V.committed", "V.seen"),
-			"(= W.sent (+ F.answered 0.1))", "(=> newLeader (= elected (+ V.acked 1.0)))", "(= F.sent (+ elected 1.2))")
-	}
 	return append(wishes, "(= now (+ expired 0.05))", "(<= F.sent 8.0)", "(= F.sent 5.0)")
 }
 

@@ -27,7 +27,6 @@ type checks struct {
 	ended    map[position]bool         // in which a hold has ended
 	granted  map[place]int             // how often each node was
 	order    int                       // of the grants: counts them
-	said     map[string]bool           // of which conflicts
 	kept     *keptPlaces
 }
 
@@ -35,8 +34,6 @@ type checks struct {
 type acquisition struct {
 	c          *call
 	start, end time.Time // end is zero until it has left or the hold has ended
-	node       place     // once granted; of several, the last
-	seq        int32
 }
 
 // grantInfo is a grant in one directory.
@@ -63,7 +60,10 @@ type holding struct {
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, entries: make(map[string][]*acquisition), gone: make(map[place]deletion), ended: make(map[position]bool), granted: make(map[place]int), said: make(map[string]bool), kept: newKeptPlaces(w)}
+	return &checks{
+		w: w, entries: make(map[string][]*acquisition), gone: make(map[place]deletion), ended: make(map[position]bool),
+		granted: make(map[place]int), kept: newKeptPlaces(w),
+	}
 }
 
 func (cs *checks) fail(format string, args ...any) {
@@ -71,9 +71,14 @@ func (cs *checks) fail(format string, args ...any) {
 	cs.w.trace.add("FAIL", "%s", text)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	if len(cs.failures) == mostFailures {
+		return // the last of them go on and on
+	}
 	cs.failures = append(cs.failures, fmt.Sprintf("at %.9f: %s",
 		time.Since(cs.w.trace.start).Seconds(), cs.w.trace.readable(text)))
 }
+
+const mostFailures = 10
 
 func (cs *checks) failed() []string {
 	cs.mu.Lock()
@@ -99,9 +104,7 @@ func (cs *checks) attempt(k *worker, call int) {
 
 // enterLocked notes that a call begins to be in the way of others, or does so anew.
 func (cs *checks) enterLocked(c *call) {
-	if c.entry != nil && c.entry.end.IsZero() {
-		c.entry.end = time.Now()
-	}
+	c.leaveLocked()
 	c.entry = &acquisition{c: c, start: time.Now()}
 	cs.entries[c.path] = append(cs.entries[c.path], c.entry)
 }
@@ -124,7 +127,6 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	cs.mu.Lock()
 	cs.grants++
 	c, e := k.current, k.current.entry
-	e.node, e.seq = at, n.Sequence
 	e.end = time.Time{} // of an earlier grant, when the call could not have the lock object
 	c.nodes = append(c.nodes, at)
 	cs.order++
@@ -140,9 +142,6 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	case deleted:
 	default:
 		wrong = append(wrong, cs.outOfTurn(k, n, at, all, grant.limit)...)
-		if late := cs.latenessLocked(e); late > prompt {
-			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
-		}
 	}
 	cs.mu.Unlock()
 	for _, text := range wrong {
@@ -202,12 +201,8 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 	counted := make(map[turn]bool) // one that leaves another node in its place is one contender
 	for _, c := range all {
 		if f := cs.foreignLocked(c.path); f != nil {
-			w, text := cs.besideForeignLocked(f, c, k, n, at)
-			if text != "" {
-				wrong = append(wrong, text)
-			}
-			if ahead += w; w > 0 {
-				who = append(who, c.path)
+			if w := cs.besideForeignLocked(f, c, k, n, at); w > 0 {
+				ahead, who = ahead+w, append(who, c.path)
 			}
 			continue
 		}
@@ -262,61 +257,44 @@ func sessionName(id int64) string {
 // and far less than the session timeout after which it would look again by itself.
 const prompt = 400 * time.Millisecond
 
-// latenessLocked returns how long before its grant the contender could have been granted.
-func (cs *checks) latenessLocked(e *acquisition) time.Duration {
-	if cs.w.kind.unordered || cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
-		return 0
-	}
-	most, since, steady := cs.w.slackSince(e)
-	if !steady {
-		return 0
-	}
-	type leaving struct {
-		at     time.Time
-		weight int
-	}
-	var all []leaving
-	total := 0
-	for _, o := range cs.entries[e.c.path] {
-		ahead := !o.start.After(e.start.Add(50 * time.Millisecond))
-		if o.node.node != "" {
-			ahead = o.seq < e.seq // it may have begun later, where directories had to be made
+// watchOver looks for contenders that are not let in although they may be, now and then in the calm, until stop is closed.
+func (cs *checks) watchOver(stop <-chan struct{}) {
+	first := make(map[string]time.Time) // since when each of them has been
+	cs.w.every("turns", stop, func() {
+		now, was := time.Now(), first
+		if now.Before(cs.w.calmSince()) {
+			return
 		}
-		weight := cs.w.kind.weightOf(o.c, e.c)
-		if o == e || !ahead || weight == 0 {
-			continue
+		first = make(map[string]time.Time)
+		all := cs.w.contenders("")
+		for _, c := range all {
+			if !cs.isFirst(c, all) {
+				continue
+			}
+			first[c.path] = now
+			if at, ok := was[c.path]; ok {
+				first[c.path] = at
+			}
+			if late := now.Sub(first[c.path]); late > prompt {
+				cs.fail("%s waits %v too long", c.path, late)
+			}
 		}
-		total += weight
-		if left := cs.leftLocked(o); !left.IsZero() {
-			all = append(all, leaving{left, weight})
-		}
-	}
-	slices.SortFunc(all, func(a, b leaving) int { return a.at.Compare(b.at) })
-	free := e.start
-	if since.After(free) {
-		free = since
-	}
-	for _, l := range all {
-		if total <= most {
-			break
-		}
-		total -= l.weight
-		if l.at.After(free) {
-			free = l.at
-		}
-	}
-	if total > most {
-		return 0 // a waiter's node was deleted, and the waiter has not noticed yet
-	}
-	return time.Since(free)
+	})
 }
 
-// leftLocked returns when an acquisition ended or its node was taken, the later of the two;
-// zero if neither has happened.
-func (cs *checks) leftLocked(o *acquisition) time.Time {
-	left := o.end
-	if gone := cs.gone[o.node].at; gone.After(left) {
-		left = gone
+// isFirst reports whether a contender of ours that was never let in may be.
+func (cs *checks) isFirst(c contender, all []contender) bool {
+	low := cs.w.limits.lowest(c.dir, time.Now())
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c.seq < 0 || cs.granted[place{c.path, c.session}] > 0 || cs.foreignLocked(c.path) != nil {
+		return false
 	}
-	return left
+	ahead := 0
+	for _, o := range all {
+		if o.dir == c.dir && o.seq < c.seq {
+			ahead += weight(o.mode, c.mode)
+		}
+	}
+	return ahead <= slackUnder(c.mode, low)
 }

@@ -34,14 +34,19 @@ func (cs *checks) begin(c *call) {
 	}
 }
 
+// leaveLocked notes that a call is in nobody's way any more.
+func (c *call) leaveLocked() {
+	if c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = time.Now()
+	}
+}
+
 // drop notes that the function of a call has panicked.
 func (cs *checks) drop(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	c.dropped, c.finished = true, true
-	if c.entry != nil && c.entry.end.IsZero() {
-		c.entry.end = time.Now()
-	}
+	c.leaveLocked()
 }
 
 // finish checks the result of a call.
@@ -50,8 +55,8 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	_, since := c.m.sessionSince()
 	cs.mu.Lock()
 	c.finished = true
-	if !ok && c.entry != nil && c.entry.end.IsZero() {
-		c.entry.end = now
+	if !ok {
+		c.leaveLocked()
 	}
 	ghost := c.attempts > 0 && since.After(c.began) // its node of a session that was lost stands until the servers close that
 	somebody := c.present || c.attempts > 1 || ghost || cs.othersLocked(c)

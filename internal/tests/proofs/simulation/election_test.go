@@ -77,19 +77,12 @@ func (k *worker) candidateTurn(c *call, of candidate) {
 
 // run calls Run, whose function may panic.
 func (r *campaign) run() (err error) {
-	defer func() {
-		switch p := recover(); p {
-		case nil:
-		case errTripped:
-			err = errDone
-		default:
-			panic(p)
-		}
-	}()
-	if err = r.e.Run(r.c.ctx, r.lead); err != nil {
-		return err
+	if tripped(func() { err = r.e.Run(r.c.ctx, r.lead) }) {
+		return errDone
 	}
 	switch end := r.c.ctx.Err(); { // nil is for a shutdown
+	case err != nil:
+		return err
 	case end != nil:
 		return end
 	case r.k.m.leaves(r.c.mgr):
@@ -178,7 +171,9 @@ func (r *campaign) check(err error, told bool) {
 		cs.finish(r.c, false, err)
 		return
 	}
-	cs.left(r.c)
+	cs.mu.Lock()
+	r.c.leaveLocked()
+	cs.mu.Unlock()
 	switch {
 	case errors.Is(err, errDone):
 	case err == nil:
@@ -210,13 +205,4 @@ func (cs *checks) termOver(h *holding) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	h.c.nodes = nil
-}
-
-// left notes that a call is in nobody's way any more.
-func (cs *checks) left(c *call) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if c.entry != nil && c.entry.end.IsZero() {
-		c.entry.end = time.Now()
-	}
 }

@@ -39,11 +39,11 @@ type foreigner struct {
 type effect int
 
 const (
-	noEffect  effect = iota // it is no contender
-	isBehind                // it is the last contender
-	isAhead                 // it is the first contender, or one of the first
-	copies                  // it has the id of one of ours, and is ahead of that
-	conflicts               // it is a contender for another kind of lock
+	noEffect effect = iota // it is no contender
+	isBehind               // it is the last contender
+	isAhead                // it is the first contender, or one of the first
+	copies                 // it has the id of one of ours, and is ahead of that
+	effects                // how many there are: a conflict is none, since the worlds with several kinds have that
 )
 
 // newForeigners returns those of a seed; nil in two seeds of three, which have none.
@@ -82,7 +82,7 @@ func (f *foreigners) come() {
 	}
 	like := all[f.rng.IntN(len(all))]
 	n, _ := queue.ParseNode(path.Base(like.path))
-	e := effect(f.rng.IntN(int(conflicts))) // a conflict is no absurdity: the worlds with several kinds have that
+	e := effect(f.rng.IntN(int(effects)))
 	if f.w.in() != chaos || f.w.kind.election || e == copies && n.ID == "" {
 		e = noEffect
 	}
@@ -206,14 +206,6 @@ func (cs *checks) metLocked(dir string, since time.Time, effects ...effect) bool
 	})
 }
 
-// met is metLocked for a call, since shortly before it.
-func (cs *checks) met(c *call, effects ...effect) bool {
-	since := c.began.Add(-cs.w.shortly(c.began))
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.metLocked(c.path, since, effects...)
-}
-
 // foreignLocked returns the foreign node at a path, or nil.
 func (cs *checks) foreignLocked(node string) *foreigner {
 	if f := cs.w.foreigners; f != nil {
@@ -226,25 +218,22 @@ func (cs *checks) foreignLocked(node string) *foreigner {
 	return nil
 }
 
-// besideForeignLocked says what is wrong with a grant beside a foreign node, and what that weighs. The node counts if it was made
+// besideForeignLocked returns what a foreign node weighs for a grant. The node counts if it was made
 // before the contender of ours entered, whose node this is the first grant of. Nothing says that of one that others of the
 // process have made.
-func (cs *checks) besideForeignLocked(f *foreigner, c contender, k *worker, n queue.Node, at place) (weighs int, wrong string) {
+func (cs *checks) besideForeignLocked(f *foreigner, c contender, k *worker, n queue.Node, at place) int {
 	e := k.current.entry
 	if k.current.perCall || cs.granted[at] > 1 || f.made.IsZero() || !f.made.Before(e.start) || f.dir != path.Dir(at.node) {
-		return 0, ""
+		return 0
 	}
 	for other := range cs.granted { // a writer that becomes a reader has stood for longer
 		o, _ := queue.ParseNode(path.Base(other.node))
 		if other != at && other.session == at.session && path.Dir(other.node) == f.dir && o.Sequence == n.Sequence {
-			return 0, ""
+			return 0
 		}
 	}
-	switch {
-	case f.effect == conflicts:
-		return 0, fmt.Sprintf("%s is granted %s beside %s, which is of another kind", k.name, at.node, f.path)
-	case f.effect == isAhead && c.seq < n.Sequence:
-		return weight(c.mode, modeOf(n)), ""
+	if f.effect == isAhead && c.seq < n.Sequence {
+		return weight(c.mode, modeOf(n))
 	}
-	return 0, ""
+	return 0
 }

@@ -64,9 +64,6 @@ func (k *worker) doTurn(c *call, d doer) {
 			k.log("Do %s: inside", c.path)
 			w.checks.finish(c, true, nil)
 			h = w.checks.held(c, func() bool { return inside.Err() == nil })
-			for _, l := range leasesOf(inside) {
-				k.askToken(c, l)
-			}
 			k.hold(h)
 			h.end()
 			if trips {
@@ -86,17 +83,6 @@ func (k *worker) doTurn(c *call, d doer) {
 	}
 }
 
-// leasesOf returns the leases that the function of a Do has.
-func leasesOf(inside context.Context) []*queue.Lease {
-	if l, ok := zklock.MultiLeaseFrom(inside); ok {
-		return l.Leases()
-	}
-	if l, ok := queue.LeaseFrom(inside); ok {
-		return []*queue.Lease{l}
-	}
-	return nil
-}
-
 // expected reports whether a call of this kind may fail with the error.
 func (cs *checks) expected(c *call, err error) bool {
 	switch {
@@ -104,8 +90,6 @@ func (cs *checks) expected(c *call, err error) bool {
 		return cs.w.kind.revocable
 	case errors.Is(err, session.ErrInvalid):
 		return cs.aboveLimit(c)
-	case errors.Is(err, queue.ErrConflict) && cs.met(c, conflicts):
-		return true
 	case errors.Is(err, queue.ErrConflict):
 		return cs.strangers(c)
 	case errors.Is(err, session.ErrTooManyNodes):

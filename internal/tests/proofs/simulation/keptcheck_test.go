@@ -19,8 +19,6 @@ type keptPlaces struct {
 	nodes  map[string]*keptPlace // by the path of a node that was granted
 	behind map[string]time.Time  // since when others wait behind a node that nothing is ahead of
 	vain   map[string]time.Time  // since when no call could use a node that was never used
-	said   map[string]bool       // of which nodes something was said
-	tokens map[string][]token    // by directory
 }
 
 type keptPlace struct {
@@ -33,23 +31,10 @@ type keptPlace struct {
 	ended   time.Time // the last hold
 	next    time.Time // when a hold began while another one was not known to have ended; zero if none did
 	passed  int       // hand-overs while another one waited
-	uses    int       // after it had been kept
 }
-
-// token is a fencing token that a holder has asked for.
-type token struct {
-	order int // of the grant
-	value int64
-	node  string
-	mode  string
-}
-
-// beside reports whether two holders can hold together, so that the one with the lower token can come later.
-func (t token) beside(o token) bool { return t.mode == "read" && o.mode == "read" || isCount(t.mode) }
 
 func newKeptPlaces(w *world) *keptPlaces {
-	return &keptPlaces{w: w, nodes: make(map[string]*keptPlace), behind: make(map[string]time.Time), vain: make(map[string]time.Time),
-		said: make(map[string]bool), tokens: make(map[string][]token)}
+	return &keptPlaces{w: w, nodes: make(map[string]*keptPlace), behind: make(map[string]time.Time), vain: make(map[string]time.Time)}
 }
 
 func (ks *keptPlaces) off() bool { return ks.w.keeps == nil }
@@ -100,9 +85,6 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node, all []
 	case now.Sub(p.ended) > d:
 		say("it is used again %v after its release, but kept for %v", now.Sub(p.ended), d)
 	}
-	if p.holders == 0 && !released {
-		p.uses++
-	}
 	return wrong
 }
 
@@ -126,33 +108,17 @@ func (ks *keptPlaces) endedHold(k *worker, node string) (wrong []string) {
 	return wrong
 }
 
-// reused returns how often places were used again after they had been kept.
-func (ks *keptPlaces) reused() (n int) {
-	ks.mu.Lock()
-	defer ks.mu.Unlock()
-	for _, p := range ks.nodes {
-		n += p.uses
-	}
-	return n
-}
-
 // watchOver looks at the places now and then, in the calm, until stop is closed.
 func (ks *keptPlaces) watchOver(stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
+	ks.w.every("kept", stop, func() {
+		if since := ks.w.calmSince(); time.Now().Before(since) {
 			return
-		default:
-		}
-		ks.w.sleepAs(faultSlot, 40*time.Millisecond, "kept")
-		if since := ks.w.calmSince(); since.IsZero() || time.Now().Before(since) {
-			continue
 		}
 		all := ks.w.contenders("")
 		for _, text := range append(ks.look(all), ks.unused(all)...) {
 			ks.w.checks.fail("%s", text)
 		}
-	}
+	})
 }
 
 // look says which nodes are wrong: those that have stayed for longer than they are kept, and those that
@@ -162,10 +128,7 @@ func (ks *keptPlaces) look(all []contender) (wrong []string) {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
 	say := func(c contender, format string, args ...any) {
-		if !ks.said[c.path] {
-			ks.said[c.path] = true
-			wrong = append(wrong, c.path+fmt.Sprintf(format, args...))
-		}
+		wrong = append(wrong, c.path+fmt.Sprintf(format, args...))
 	}
 	behind := make(map[string]time.Time)
 	for _, c := range all {
@@ -211,8 +174,7 @@ func (ks *keptPlaces) unused(all []contender) (wrong []string) {
 		if was, ok := ks.vain[c.path]; ok {
 			vain[c.path] = was
 		}
-		if d := now.Sub(vain[c.path]); d > prompt && !ks.said[c.path] {
-			ks.said[c.path] = true
+		if d := now.Sub(vain[c.path]); d > prompt {
 			wrong = append(wrong, fmt.Sprintf("%s has stayed for %v, and nobody has ever used it", c.path, d))
 		}
 	}
@@ -259,57 +221,4 @@ func blocked(c contender, all []contender) (by string) {
 		}
 	}
 	return by
-}
-
-// askToken asks for the token of a lease, and compares it with those of other grants. A later grant that excludes
-// the earlier has a higher one, or the same if it has the same node. A node that an operator took has no order: a
-// process that has not heard of that hands its place over while others hold with higher tokens.
-func (k *worker) askToken(c *call, l *queue.Lease) {
-	if k.world.keeps == nil || k.rng.IntN(3) > 0 {
-		return
-	}
-	ctx, cancel := within(time.Second)
-	defer cancel()
-	value, err := l.Token(ctx)
-	if err != nil {
-		return
-	}
-	ks, node := k.world.checks.kept, l.Path()
-	dir := path.Dir(node)
-	n, _ := queue.ParseNode(path.Base(node))
-	mine := token{k.world.checks.orderOf(c, dir), value, node, modeOf(n)}
-	taken := k.world.checks.taken(node)
-	ks.mu.Lock()
-	var wrong []token
-	for _, o := range ks.tokens[dir] {
-		inOrder := (o.order < mine.order) == (o.value < value) || mine.beside(o) || taken
-		if (o.node == node) != (o.value == value) || o.node != node && !inOrder {
-			wrong = append(wrong, o)
-		}
-	}
-	if !taken {
-		ks.tokens[dir] = append(ks.tokens[dir], mine)
-	}
-	ks.mu.Unlock()
-	for _, o := range wrong {
-		k.world.checks.fail("%s: the token of %s is %d, but that of %s is %d", k.name, node, value, o.node, o.value)
-	}
-}
-
-// taken reports whether an operator took a node.
-func (cs *checks) taken(node string) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for at := range cs.gone {
-		if at.node == node {
-			return true
-		}
-	}
-	return false
-}
-
-func (cs *checks) orderOf(c *call, dir string) int {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return c.grants[dir].order
 }

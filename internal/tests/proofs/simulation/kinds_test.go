@@ -81,7 +81,6 @@ const leases = 3
 
 var units = usages{"1": alone("1"), "2": alone("2"), "3": alone("3")}
 
-// kinds has those last that were added last: see kindOf.
 var kinds = []kind{
 	{name: "mutex", usages: usages{"lock": alone("lock")}, modes: []string{"lock"}, shared: true, reentrant: true},
 	{
@@ -105,12 +104,11 @@ var kinds = []kind{
 	},
 	// All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 	// process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks
-	// across them. Two of the mutexes and another RWMutex are keys of a Keyed. In some worlds the servers insist on SASL.
+	// across them. Two of the mutexes are keys of a Keyed. In some worlds the servers insist on SASL.
 	// Sessions have few nodes, counters are near their end, and functions of a Do panic. Each path has one type of lock, so a
 	// conflict is never expected.
 	several("everything", everything, [][]string{
 		{"lazy"}, {"lazy", "handed"}, {"handed"}, {"local", "lazy"}, {"do"}, {"do", "both"}, {"read", "read", "read", "write"},
-		{"key read", "key read", "key write"}, {"key read", "read", "key write"},
 		{"read", "reads"}, {"write", "both"}, {"both"}, {"all"}, {"all", "lazy"}, {"pair", "read", "1"},
 	}),
 }
@@ -149,8 +147,6 @@ var everything = usages{
 	"read":        {parts: []part{read}, lazy: true, ownership: together},
 	"plain write": {parts: []part{write}, async: true},
 	"plain read":  {parts: []part{read}, async: true},
-	"key write":   {parts: []part{write}, lazy: true, ownership: together, keyed: true},
-	"key read":    {parts: []part{read}, lazy: true, ownership: together, keyed: true},
 	"1":           {parts: []part{lease}, async: true},
 	"2":           {parts: []part{{"/s", "2"}}},
 	"3":           {parts: []part{{"/s", "3"}}},

@@ -73,6 +73,7 @@ type attack struct {
 	told           bool
 	leader, home   int       // servers: the holder is at home, a follower
 	way            *endpoint // of the holder
+	faults         *faults
 	holder, other  *session.Manager
 	lease          *queue.Lease
 	rivals         chan *queue.Lease
@@ -136,7 +137,7 @@ func (a *attack) run(t *testing.T) {
 	}
 	delay := a.upTo(5 * time.Millisecond)
 	w := &world{seed: a.seed, plan: plan{servers: 3}, trace: newTrace(), server: a.srv}
-	w.checks, w.limits = newChecks(w), newLimits(w)
+	w.checks, w.limits, a.faults = newChecks(w), newLimits(w), newFaults(w)
 	a.way = newEndpoint(w, firstManager, "holder")
 	a.way.pinned = a.home
 	a.way.delays = map[zktest.Direction]time.Duration{zktest.ToServer: delay, zktest.ToClient: delay + a.late}
@@ -230,7 +231,7 @@ func (a *attack) traffic() {
 // await waits for the rival's grant, and looks at the holder then.
 func (a *attack) await() {
 	select {
-	case l, ok := <-a.rivals:
+	case _, ok := <-a.rivals:
 		if !ok {
 			return
 		}
@@ -239,29 +240,14 @@ func (a *attack) await() {
 			a.overlap += time.Millisecond
 			time.Sleep(time.Millisecond)
 		}
-		_ = l
 	case <-time.After(3*a.timeout + 25*time.Second):
 	}
 }
 
 func (a *attack) heal() {
-	a.srv.HealLinks()
+	a.faults.healServers()
 	a.srv.Throttle(nil)
 	a.way.heal()
-	for i := range 3 {
-		a.srv.ReleaseServer(i)
-		_ = a.srv.StartServer(i)
-	}
-}
-
-// isolate cuts a server off from the two others.
-func (a *attack) isolate(i int) {
-	for j := range 3 {
-		if j != i {
-			a.srv.CutLink(i, j)
-			a.srv.CutLink(j, i)
-		}
-	}
 }
 
 // nominalTick is that of the servers, by their own clocks.
@@ -320,7 +306,7 @@ func (a *attack) nudge() {
 func (a *attack) cutOff() {
 	a.aim()
 	a.nudge()
-	a.isolate(a.home)
+	a.faults.isolate(a.home)
 }
 
 func (a *attack) lateThenCut() {
@@ -336,7 +322,7 @@ func (a *attack) lateThenCut() {
 	a.way.close(0)
 	a.nudge()
 	time.Sleep(a.upTo(20 * time.Millisecond))
-	a.isolate(a.home)
+	a.faults.isolate(a.home)
 }
 
 // heldUp lets nothing through to the server from shortly before one list to shortly after the next but one. So that list and
@@ -350,7 +336,7 @@ func (a *attack) heldUp() {
 	time.Sleep(early + 2*half + a.upTo(30*time.Millisecond))
 	a.way.close(0)
 	time.Sleep(a.late + 110*time.Millisecond + a.upTo(80*time.Millisecond)) // a sync, the gap, and a write
-	a.isolate(a.home)
+	a.faults.isolate(a.home)
 }
 
 // stallThenCut stops the leader, and then cuts it off. Its frames still arrive for a while.
@@ -368,7 +354,7 @@ func (a *attack) stallThenCut() {
 		}
 	}
 	time.Sleep(a.upTo(60 * time.Millisecond))
-	a.isolate(a.home)
+	a.faults.isolate(a.home)
 }
 
 // depose moves the holder to the leader, and cuts the leader off from the others. These elect a new
@@ -377,7 +363,7 @@ func (a *attack) depose() {
 	a.way.change(func() { a.way.pinned = a.leader })
 	a.way.cut()
 	time.Sleep(200*time.Millisecond + a.upTo(2*time.Second))
-	a.isolate(a.leader)
+	a.faults.isolate(a.leader)
 	for i := range 3 {
 		if i != a.leader {
 			a.srv.StopServer(i)
@@ -403,7 +389,7 @@ func (a *attack) shorter() {
 	a.way.change(func() { a.way.pinned = to })
 	a.way.cut()
 	time.Sleep(200*time.Millisecond + a.upTo(2*time.Second))
-	a.isolate(to)
+	a.faults.isolate(to)
 }
 
 func (a *attack) throttled() {
@@ -411,5 +397,5 @@ func (a *attack) throttled() {
 		return r.Op == zktest.OpMulti || r.Op == zktest.OpSync || r.Op == zktest.OpDelete
 	})
 	time.Sleep(a.upTo(time.Second))
-	a.isolate(a.home)
+	a.faults.isolate(a.home)
 }

@@ -30,11 +30,11 @@ type builder struct {
 	m    *session.Manager
 	path string
 	made map[string]any
-	both map[string]any // by side, an RWMutex or a Keyed of them: both sides have one
+	both map[string]*rwlock.RWMutex // by side: both sides have one
 }
 
 func newBuilder(w *world, m *session.Manager, path string) *builder {
-	return &builder{w, m, path, make(map[string]any), make(map[string]any)}
+	return &builder{w, m, path, make(map[string]any), make(map[string]*rwlock.RWMutex)}
 }
 
 // lock returns the lock of a mode: a leaser, a locker or both, a doer, a candidate, or an observer.
@@ -121,22 +121,14 @@ func (b *builder) part(mode string, u usage, p part) (any, error) {
 	if u.async {
 		opts = append(opts, rwlock.WithAsyncRelease())
 	}
-	l, err := b.both[side(mode)], error(nil)
-	switch {
-	case l != nil:
-	case u.keyed:
-		l, err = rwlock.NewKeyed(b.m, b.path, opts...)
-	default:
-		l, err = rwlock.New(b.m, b.path+p.dir, opts...)
+	rw := b.both[side(mode)]
+	if rw == nil {
+		var err error
+		if rw, err = rwlock.New(b.m, b.path+p.dir, opts...); err != nil {
+			return nil, err
+		}
+		b.both[side(mode)] = rw
 	}
-	if err != nil {
-		return nil, err
-	}
-	b.both[side(mode)] = l
-	if u.keyed {
-		return sideOfKey(l.(*rwlock.Keyed), p.dir[1:], p.mode), nil
-	}
-	rw := l.(*rwlock.RWMutex)
 	switch {
 	case p.mode == "write":
 		return writer{rw}, nil
@@ -156,18 +148,6 @@ func (l leaseFuncs) TryAcquire(ctx context.Context) (*queue.Lease, error) { retu
 
 // writer is the write side, with the whole lock at hand.
 type writer struct{ *rwlock.RWMutex }
-
-// sideOfKey is a side of the read-write lock of a key.
-func sideOfKey(all *rwlock.Keyed, key, mode string) leaseFuncs {
-	acquire, try := all.RAcquire, all.TryRAcquire
-	if mode == "write" {
-		acquire, try = all.Acquire, all.TryAcquire
-	}
-	return leaseFuncs{
-		func(ctx context.Context) (*queue.Lease, error) { return acquire(ctx, key) },
-		func(ctx context.Context) (*queue.Lease, error) { return try(ctx, key) },
-	}
-}
 
 // keyLock is the lock of one key, which its Keyed forgets between two uses.
 type keyLock struct {

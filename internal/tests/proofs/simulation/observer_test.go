@@ -31,7 +31,6 @@ type observation struct {
 	past  bool   // it is at the end of the counter
 	token int64  // the highest, of others
 	since time.Time
-	said  bool // that it is wrong
 }
 
 // views has all observers, and what they should know.
@@ -133,18 +132,12 @@ func (vs *views) tell(v *observation, node string, token int64) {
 
 // watchOver compares the views with the server now and then, in the calm, until stop is closed.
 func (vs *views) watchOver(stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		vs.w.sleepAs(faultSlot, 40*time.Millisecond, "views")
+	vs.w.every("views", stop, func() {
 		vs.look()
 		for _, text := range vs.wrong() {
 			vs.w.checks.fail("%s", text)
 		}
-	}
+	})
 }
 
 // look notes which node leads at each path.
@@ -175,7 +168,7 @@ func (vs *views) wrong() (texts []string) {
 	}
 	for _, v := range vs.all {
 		right := vs.first[v.path]
-		if v.said || v.told && v.node == right {
+		if v.told && v.node == right {
 			continue
 		}
 		since := later(later(calm, v.since), later(vs.moved[v.path], v.k.m.connectedSince(now)))
@@ -184,7 +177,6 @@ func (vs *views) wrong() (texts []string) {
 			limit += v.k.m.timeout
 		}
 		if late := now.Sub(since); late > limit {
-			v.said = true
 			texts = append(texts, v.k.name+" has seen "+v.says()+" for "+late.String()+", but "+orNobody(right)+" leads")
 		}
 	}

@@ -22,7 +22,8 @@ func newOperator(w *world) *operator {
 	o := &operator{w: w, end: newEndpoint(w, operatorSlot, "oper"), rng: rand.New(rand.NewPCG(w.seed, 2))}
 	ctx, cancel := within(time.Minute)
 	defer cancel()
-	m, err := session.Connect(ctx, "zookeeper:2181", append(w.identity(),
+	_, identity := w.sasl()
+	m, err := session.Connect(ctx, "zookeeper:2181", append(identity,
 		session.WithTimeout(10*time.Minute),
 		session.WithTickTime(w.plan.tick),
 		session.WithDialer(o.end.dial),

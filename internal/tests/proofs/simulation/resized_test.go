@@ -70,7 +70,7 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 	set := time.Now()
 	got, err := s.Limit(ctx) // somebody else may be changing it
 	if err == nil && !w.limits.wasSince(set, dir, got) {
-		w.checks.fail("%s: the limit of %s is %d after it was set to %d%s", k.name, dir, got, n, w.limits.text(dir))
+		w.checks.fail("%s: the limit of %s is %d after it was set to %d", k.name, dir, got, n)
 	}
 	return err == nil
 }

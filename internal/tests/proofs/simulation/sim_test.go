@@ -161,10 +161,7 @@ type outcome struct {
 	seed     uint64
 	trace    []string
 	failures []string
-	virtual  time.Duration
 	grants   int
-	strikes  map[string]int
-	reused   int // places that were used again after they had been kept
 }
 
 // runSeed does one run in a bubble of its own.
@@ -195,24 +192,17 @@ func kindOf(seed uint64) kind {
 			return k
 		}
 	}
-	locks := kinds
-	for _, added := range []string{"everything", "election"} { // seeds that do not draw them keep the kind that they had before
-		if mix(seed, added)%uint64(len(locks)) == 0 {
-			return locks[len(locks)-1]
-		}
-		locks = locks[:len(locks)-1]
-	}
-	return locks[mix(seed, "kind")%uint64(len(locks))]
+	return kinds[mix(seed, "kind")%uint64(len(kinds))]
 }
 
 // bound is how long after healing every worker must have been served or cancelled.
 const bound = 3 * time.Minute
 
 func (w *world) run(out *outcome) {
-	began := time.Now()
 	w.trace = newTrace()
 	w.checks, w.limits, w.views = newChecks(w), newLimits(w), newViews(w)
-	server, err := zktest.New(append(w.identifies(), zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
+	asks, _ := w.sasl()
+	server, err := zktest.New(append(asks, zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
 		zktest.ContainerCheck(time.Hour), zktest.MinSessionTimeout(2*w.plan.tick), zktest.MaxSessionTimeout(time.Hour))...)
 	if err != nil {
 		w.checks.fail("server: %v", err)
@@ -241,8 +231,7 @@ func (w *world) run(out *outcome) {
 	for _, k := range w.workers {
 		people.Go(k.run)
 	}
-	faults := newFaults(w)
-	faults.run(w.plan.chaos)
+	newFaults(w).run(w.plan.chaos)
 	w.enter(settling)
 	longest := w.plan.timeouts[0]
 	for _, d := range w.plan.timeouts {
@@ -253,6 +242,7 @@ func (w *world) run(out *outcome) {
 		w.beSlow(longest)
 	}
 	w.enter(calm)
+	members.Go(func() { w.checks.watchOver(stop) })
 	if w.keeps != nil {
 		members.Go(func() { w.checks.kept.watchOver(stop) })
 	}
@@ -266,8 +256,7 @@ func (w *world) run(out *outcome) {
 	members.Wait()
 	w.checkEmpty()
 	w.tearDown()
-	out.failures, out.virtual = w.checks.failed(), time.Since(began)
-	out.grants, out.strikes, out.reused = w.checks.grants, faults.strikes, w.checks.kept.reused()
+	out.failures, out.grants = w.checks.failed(), w.checks.grants
 }
 
 // Round trips of a second, or commits that take a second and a half: one of the two.
@@ -383,23 +372,26 @@ func (w *world) tearDown() {
 	time.Sleep(2 * time.Second) // what is on its way arrives nowhere
 }
 
-// sasl reports whether the servers insist on SASL.
-func (w *world) sasl() bool { return w.keeps != nil && w.seed%4 == 3 }
-
-// identifies returns what the servers ask of their clients.
-func (w *world) identifies() []zktest.Option {
-	if !w.sasl() {
-		return nil
+// sasl returns what the servers ask of their clients, and what these tell the servers: SASL, in some worlds.
+func (w *world) sasl() ([]zktest.Option, []session.Option) {
+	if w.keeps == nil || w.seed%4 < 3 {
+		return nil, nil
 	}
-	return []zktest.Option{zktest.SASLUser("shop", "secret"), zktest.RequireSASL()}
+	return []zktest.Option{zktest.SASLUser("shop", "secret"), zktest.RequireSASL()},
+		[]session.Option{session.WithSASL(session.DigestMD5("shop", "secret"))}
 }
 
-// identity returns what the clients tell their servers of themselves.
-func (w *world) identity() []session.Option {
-	if !w.sasl() {
-		return nil
+// every calls f now and then, until stop is closed.
+func (w *world) every(who string, stop <-chan struct{}, f func()) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		w.sleepAs(faultSlot, 40*time.Millisecond, who)
+		f()
 	}
-	return []session.Option{session.WithSASL(session.DigestMD5("shop", "secret"))}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

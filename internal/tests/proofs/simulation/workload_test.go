@@ -313,7 +313,6 @@ func (k *worker) bareTurn(c *call) {
 		return
 	}
 	h := w.checks.held(c, func() bool { return lease.Err() == nil })
-	k.askToken(c, lease)
 	k.hold(h)
 	ctx, cancel := within(time.Duration(1+k.rng.IntN(3000)) * time.Millisecond)
 	defer cancel()
