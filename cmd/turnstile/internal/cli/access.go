@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -24,16 +27,24 @@ type estate struct {
 	Connection connection
 	Directory  string // of the contenders
 	Session    int64
-	Timeout    time.Duration // of the session: then the servers delete the node by themselves
+	Timeout    time.Duration    // of the session: then the servers delete the node by themselves
+	Asked      *queue.Contender // by break, in vain so far: all that is left is its name
+}
+
+// keepName has a guard write the data of a contender back if turnstile is killed before forget is called.
+func (a *App) keepName(c locks.Contender) (forget func()) {
+	guard, err := supervise.StartGuard(os.Stdin, os.Stdout, os.Stderr)
+	if err != nil {
+		a.log.Warn("if break is killed, the name of the contender is lost", "err", err)
+		return func() {}
+	}
+	guard.Note(estate{Connection: a.connection, Timeout: time.Minute, Asked: &c.Contender})
+	return guard.Close
 }
 
 // note tells the guard of the sessions of a manager, the present one at once.
 func (a *App) note(guard *supervise.Guard, m *session.Manager, s *session.Session, dir string) (stop func()) {
-	tell := func(id int64) {
-		if data, err := json.Marshal(estate{a.connection, dir, id, s.Timeout()}); err == nil {
-			guard.Note(data)
-		}
-	}
+	tell := func(id int64) { guard.Note(estate{a.connection, dir, id, s.Timeout(), nil}) }
 	tell(s.ID())
 	return m.Subscribe(func(c session.Change) {
 		if c.To == session.Connected && c.Session != s.ID() {
@@ -60,6 +71,10 @@ func free(note json.RawMessage) {
 		return
 	}
 	defer m.Close()
+	if e.Asked != nil {
+		_ = locks.NewTree(m).Restore(ctx, locks.Contender{Contender: *e.Asked})
+		return
+	}
 	for done := 0; done < 2 && ctx.Err() == nil; {
 		if e.delete(ctx, m) == nil {
 			done++
@@ -77,10 +92,10 @@ func (e estate) delete(ctx context.Context, m *session.Manager) error {
 	if err == nil {
 		err = s.Sync(ctx, e.Directory)
 	}
-	if err != nil {
-		return err
+	var names []string
+	if err == nil {
+		names, _, err = s.Children(ctx, e.Directory)
 	}
-	names, _, err := s.Children(ctx, e.Directory)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -117,7 +116,7 @@ func choose(l *locks.Lock, node string) (c locks.Contender, err error) {
 }
 
 // ask sends the message of revocation, and waits. The message takes the place of the node's data, in which the contender's name
-// is. If it was sent in vain, ask writes the data back, also if a signal has ended the wait.
+// is. If it was sent in vain, ask writes the data back, also if a signal has ended the wait, and its guard does if it is killed.
 func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Contender, f breakFlags) error {
 	a.introduce(ctx, t, l, c)
 	if why := deaf(c); why != "" {
@@ -125,6 +124,7 @@ func (a *App) ask(ctx context.Context, t *locks.Tree, l *locks.Lock, c locks.Con
 	}
 	limited, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
+	defer a.keepName(c)()
 	begun, err := time.Now(), t.Ask(limited, c)
 	asked := err == nil
 	if asked {
@@ -222,17 +222,11 @@ func (a *App) introduce(ctx context.Context, t *locks.Tree, l *locks.Lock, c loc
 
 // deaf returns why a contender cannot hear the message of revocation, or "".
 func deaf(c locks.Contender) string {
-	var data struct {
-		Revocable *bool `json:"revocable"`
-	}
-	_ = json.Unmarshal(c.Data, &data) // of other programs, too
 	switch client := c.Client(); {
 	case c.ByHand():
 		return fmt.Sprintf("no session owns the node %s, so that nobody can give it up", clean(c.Node()))
 	case client != "" && client != locks.ClientOurs: // others find the leader of a latch by the data of its node
 		return fmt.Sprintf("%s uses %s, which does not listen to requests", whoCell(c), client)
-	case data.Revocable != nil && !*data.Revocable:
-		return whoCell(c) + " does not listen to requests: its node says so, as those of versions before 0.1.0 can"
 	}
 	return ""
 }

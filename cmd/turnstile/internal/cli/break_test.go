@@ -142,7 +142,7 @@ func TestBreakReplaced(t *testing.T) {
 // A holder that hears no request is not asked: the message would replace its name, by which others find the leader of a latch.
 func TestBreakSparesTheDeaf(t *testing.T) {
 	w := newWorld(t, servedInProcess(t), "/test")
-	for node, data := range map[string]string{"latch-": "10.0.0.7:8080", "lock-": `{"id":"web-3/4711","revocable":false}`} {
+	for node, data := range map[string]string{"latch-": "10.0.0.7:8080"} {
 		p := node + "/" + uuidA + node + "0000000000"
 		w.own(t, p, data)
 		w.call(t.Context(), "break", "/test/"+node).want(t, codeFailed, "does not listen to requests", "--force deletes the node")

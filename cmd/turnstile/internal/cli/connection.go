@@ -73,12 +73,10 @@ func (a *App) again(words ...string) string {
 	return line
 }
 
-// identity is one identity for the servers. The scheme sasl is proved by SASL, with DIGEST-MD5: sasl:user:password.
-type identity struct{ scheme, credential string }
-
-// identities returns the identities of all flags. Its errors do not contain credentials. Empty lines, and those that begin
-// with #, are comments. Editors of Windows put a byte order mark in front, and a carriage return behind each line.
-func (c *connection) identities() (all []identity, err error) {
+// identities returns the identities of all flags. The scheme sasl is proved by SASL, with DIGEST-MD5: sasl:user:password. Errors
+// do not contain credentials. Empty lines, and those that begin with #, are comments. Editors of Windows put a byte order mark
+// in front, and a carriage return behind each line.
+func (c *connection) identities() (all []session.Option, err error) {
 	text := strings.Join(c.Auths, "\n")
 	if c.AuthFile != "" {
 		file, err := os.ReadFile(c.AuthFile)
@@ -96,7 +94,12 @@ func (c *connection) identities() (all []identity, err error) {
 		if !ok || scheme == "" || strings.ContainsAny(scheme, " \t") {
 			return nil, usagef("identity %d of --auth and --auth-file: want scheme:credentials, such as digest:user:password", len(all)+1)
 		}
-		all = append(all, identity{scheme, credential})
+		identity := session.WithAuth(scheme, []byte(credential))
+		if scheme == "sasl" {
+			user, password, _ := strings.Cut(credential, ":")
+			identity = session.WithSASL(session.DigestMD5(user, password))
+		}
+		all = append(all, identity)
 	}
 	if c.AuthFile != "" && len(all) == 0 {
 		err = usagef("--auth-file %s: there is no identity in it", c.AuthFile)
@@ -132,19 +135,11 @@ func (c *connection) tls() (*tls.Config, error) {
 
 // options returns the options that the flags ask for.
 func (c *connection) options(log *slog.Logger) ([]session.Option, error) {
-	opts := []session.Option{session.WithTimeout(c.Timeout), session.WithLogger(log)}
-	identities, err := c.identities()
+	opts, err := c.identities()
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range identities {
-		if i.scheme == "sasl" {
-			user, password, _ := strings.Cut(i.credential, ":")
-			opts = append(opts, session.WithSASL(session.DigestMD5(user, password)))
-		} else {
-			opts = append(opts, session.WithAuth(i.scheme, []byte(i.credential)))
-		}
-	}
+	opts = append(opts, session.WithTimeout(c.Timeout), session.WithLogger(log))
 	cfg, err := c.tls()
 	if cfg != nil {
 		opts = append(opts, session.WithTLS(cfg))

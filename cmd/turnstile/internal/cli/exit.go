@@ -51,7 +51,7 @@ var codes = []struct {
 	{codeRefused, "The servers refuse the request or the identity: access control lists."},
 	{codeConnect, "No server could be reached in time."},
 	{codeLost, "run: the lock was lost, or another client has asked for it, and the command was ended."},
-	{codeBusy, "Another client holds the lock: the time of --wait is over, or run --try. --busy-status names another status."},
+	{codeBusy, "Another client holds the lock: the time of --wait is over. --busy-status names another status."},
 	{codeFailed, "Another failure."},
 	{codeCannotRun, "run: the command was found, but could not be started."},
 	{codeNoCommand, "run: the command was not found."},

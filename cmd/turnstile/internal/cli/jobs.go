@@ -78,8 +78,7 @@ func (a *App) jobs(ctx context.Context, t *locks.Tree, prefix string, most time.
 	} else {
 		table.print(a.Out, a.room())
 	}
-	a.sayClock(now)
-	a.sayUnread(found)
+	a.remark(now, found.Unread...)
 	if bad {
 		return withCode(codeNo, nil)
 	}

@@ -48,25 +48,21 @@ func (a *App) ls(ctx context.Context, t *locks.Tree, prefix string) error {
 			table.row(clean(l.Path), kind, holderText(l), since, fmt.Sprint(l.Waiting()))
 		}
 		table.print(a.Out, a.room())
-		a.sayClock(now)
+		a.remark(now)
 	}
-	a.sayUnread(found)
+	a.remark(locks.Clock{}, found.Unread...)
 	return nil
 }
 
 // say prints a remark.
 func (a *App) say(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }
 
-// sayClock names a difference of the clocks.
-func (a *App) sayClock(now locks.Clock) {
+// remark names a difference of the clocks, and the directories that were not read.
+func (a *App) remark(now locks.Clock, unread ...locks.Unread) {
 	if note := now.Note(); note != "" {
 		a.say("%s", note)
 	}
-}
-
-// sayUnread names the directories that were not read.
-func (a *App) sayUnread(found *locks.Found) {
-	for _, u := range found.Unread {
+	for _, u := range unread {
 		a.say("Not complete: %s could not be read: %s", clean(u.Path), u.Error)
 	}
 }

@@ -14,7 +14,7 @@ import (
 const programEnv = "TURNSTILE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(programEnv) != "" {
+	if os.Args[0] == "turnstile-guard" || os.Getenv(programEnv) != "" {
 		os.Exit(Main())
 	}
 	// A process that was started by nohup ignores SIGHUP, and so would the processes that the tests

@@ -39,8 +39,22 @@ func tickOf(text string, now time.Time) (tick time.Time, period time.Duration, e
 	return now.Truncate(d).UTC(), d, nil
 }
 
+// changesClocks reports whether a zone has summer time.
+func changesClocks(now time.Time) bool {
+	_, offset := now.Zone()
+	for month := range 12 {
+		if _, other := now.AddDate(0, month, 0).Zone(); other != offset {
+			return true
+		}
+	}
+	return false
+}
+
 // runOnce calls work with the lease of the job, if the tick is open. limited is ctx with the bound of --wait.
 func (a *App) runOnce(ctx, limited context.Context, m *session.Manager, f runFlags, path string, work func(*queue.Lease) error) error {
+	if _, err := time.ParseDuration(f.once); err == nil && f.period > time.Hour && changesClocks(time.Now()) {
+		a.log.Warn("ticks of "+f.once+" are those of UTC, and the clocks of this zone change: a schedule in local time leaves a tick out then. --once today names the local day", "tick", f.tick)
+	}
 	var opts []schedule.Option
 	if f.tries > 0 {
 		opts = append(opts, schedule.WithMaxTries(f.tries))

@@ -50,7 +50,7 @@ type runFlags struct {
 	read, write bool
 	slots       int
 	wait        time.Duration // negative: without a bound; 0: a try
-	try, quiet  bool
+	quiet       bool
 	busyStatus  int
 	grace       time.Duration // 0: the default
 	label       string
@@ -102,7 +102,6 @@ TURNSTILE_TOKEN, the fencing token, which is higher than that of every holder be
 	flags.IntVar(&f.slots, "slots", 0, "hold one of `n` leases of a semaphore")
 	flags.DurationVar(&f.wait, "wait", -1, "wait for servers and lock for this long at most; 0: do not wait")
 	flags.Lookup("wait").DefValue = ""
-	flags.BoolVar(&f.try, "try", false, "do not wait for the lock: --wait 0")
 	flags.IntVar(&f.busyStatus, "busy-status", codeBusy, "exit `status` if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing if another client holds the lock")
 	flags.DurationVar(&f.grace, "grace", 0, "time for the command to end before the lease does, a 20th to a quarter of the session timeout (default: a fifth)")
@@ -110,7 +109,6 @@ TURNSTILE_TOKEN, the fencing token, which is higher than that of every holder be
 	flags.StringVar(&f.once, "once", "", "run once for this `tick`: today, a date, 1h, or an RFC 3339 time")
 	flags.IntVar(&f.tries, "max-tries", 0, "with --once, begin a tick `n` times at most; 1: at most once")
 	cmd.MarkFlagsMutuallyExclusive("read", "write", "slots", "once")
-	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	return cmd
 }
 
@@ -135,9 +133,6 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (err error) {
 	case given("max-tries") && (f.once == "" || f.tries < 1):
 		return usagef("--max-tries %d: want 1 or more, and --once", f.tries)
 	}
-	if f.try {
-		f.wait = 0
-	}
 	if f.once != "" {
 		if f.tick, f.period, err = tickOf(f.once, time.Now()); err != nil {
 			return err
@@ -155,6 +150,9 @@ var errNoGuard = errors.New("the guard of the command was killed while turnstile
 func (a *App) run(ctx context.Context, f runFlags, args []string) error {
 	path, command := args[0], args[1:]
 	program, err := find(command[0])
+	if err == nil {
+		err = supervise.Adopt()
+	}
 	if err != nil {
 		return cannotStart(err)
 	}

@@ -7,7 +7,11 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 )
+
+func (*App) keepName(locks.Contender) (forget func()) { return func() {} }
 
 func begin() (code int, over bool) { return 0, false }
 func end(code int) int             { return code }

@@ -32,7 +32,6 @@ func TestRunUsage(t *testing.T) {
 		"run --read --write /a -- true":          "none of the others can be",
 		"run --read --slots 2 /a -- true":        "none of the others can be",
 		"run --slots 0 /a -- true":               "--slots 0",
-		"run --wait 1s --try /a -- true":         "none of the others can be",
 		"run --grace -1s /a -- true":             "--grace -1s",
 		"run --label a\tb /a -- true":            "--label",
 		"run --wait -1s /a -- true":              "--wait -1s",
@@ -77,12 +76,12 @@ func TestRunStatus(t *testing.T) {
 	}
 }
 
-// --try and --wait give up while another process has the lock.
+// --wait gives up while another process has the lock.
 func TestRunBusy(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
 	holder := hold(t, path)
-	try := start(t, server(t), "run", "--try", path, "--", "true")
+	try := start(t, server(t), "run", "--wait=0", path, "--", "true")
 	try.wait(t, codeBusy)
 	try.prints(t, fmt.Sprintf("%s is held by %s, in the queue for ", path, holder.contender(t)))
 	start(t, server(t), "run", "--slots", "2", path, "--", "true").wait(t, codeFailed)
@@ -122,13 +121,13 @@ func TestRunReadWrite(t *testing.T) {
 	t.Parallel()
 	path := testserver.Path(t)
 	one, two := hold(t, "--read", path), hold(t, "--read", path)
-	start(t, server(t), "run", "--write", "--try", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--write", "--wait=0", path, "--", "true").wait(t, codeBusy)
 	for _, p := range []*process{one, two} {
 		p.signal(t, syscall.SIGTERM)
 		p.wait(t, 143)
 	}
 	hold(t, "--write", path)
-	start(t, server(t), "run", "--read", "--try", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--read", "--wait=0", path, "--", "true").wait(t, codeBusy)
 }
 
 // Signals go to all processes of the command's group, and the command decides what they do.
@@ -172,8 +171,8 @@ func TestRunSlots(t *testing.T) {
 	path := testserver.Path(t)
 	hold(t, "--slots", "2", path)
 	hold(t, "--slots", "2", path)
-	start(t, server(t), "run", "--slots", "2", "--try", path, "--", "true").wait(t, codeBusy)
-	start(t, server(t), "run", "--slots", "3", "--try", path, "--", "true").wait(t, codeFailed)
+	start(t, server(t), "run", "--slots", "2", "--wait=0", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--slots", "3", "--wait=0", path, "--", "true").wait(t, codeFailed)
 }
 
 // A run inside another one gives its command its own path and token, and no others beside them, and no tick.

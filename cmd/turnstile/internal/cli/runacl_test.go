@@ -71,7 +71,7 @@ func TestRunInheritsACL(t *testing.T) {
 	}
 
 	for _, identity := range []string{"", stranger} {
-		as(t, identity, "run", "--try", lock, "--", "true").want(t, codeRefused, lock+": ", "READ", "--auth")
+		as(t, identity, "run", "--wait=0", lock, "--", "true").want(t, codeRefused, lock+": ", "READ", "--auth")
 		as(t, identity, "run", dir+"/other", "--", "true").want(t, codeRefused, dir+": ", "READ", "--auth")
 		as(t, identity, "break", "--force", "--yes", lock).want(t, codeRefused, "READ")
 		as(t, identity, "show", lock).want(t, codeRefused, "READ")
@@ -84,7 +84,7 @@ func TestRunInheritsACL(t *testing.T) {
 	if !holder.running() {
 		t.Fatal("the holder has ended")
 	}
-	as(t, bob, "run", "--try", lock, "--", "true").want(t, codeBusy, holder.contender(t))
+	as(t, bob, "run", "--wait=0", lock, "--", "true").want(t, codeBusy, holder.contender(t))
 	waiter := start(t, server(t), "run", "--auth", bob, lock, "--", "true")
 	zktest.Eventually(t, patience, "the waiter", func() bool { return len(contenders(t, c, lock)) == 2 })
 	as(t, bob, "break", lock).want(t, 0)

@@ -38,8 +38,8 @@ func TestRunOnce(t *testing.T) {
 	if text := p.stderr.String(); !strings.Contains(text, "msg=\"not run\" outcome=done") || !strings.Contains(text, "done=true") {
 		t.Errorf("stderr %q", text)
 	}
-	run(later, 0, "exit 0", "--try")
-	run(tick, codeSkipped, j.once("A"), "--try")
+	run(later, 0, "exit 0", "--wait=0")
+	run(tick, codeSkipped, j.once("A"), "--wait=0")
 	run("2024-11-26T15:00:00Z", 3, "exit 3", "--max-tries", "1")
 	run("2024-11-26T15:00:00Z", 0, j.once("A"), "--max-tries", "1")
 	run(time.Now().UTC().Add(time.Hour).Format(time.RFC3339), codeUsage, j.once("A"))
@@ -56,11 +56,11 @@ func TestRunOnceTakesOver(t *testing.T) {
 		return start(t, server(t), append(append([]string{"run", "--once", tick}, flags...), path, "--", "echo", "B")...)
 	}
 	first := hold(t, "--once", tick, path)
-	try := run(later, "--try")
+	try := run(later, "--wait=0")
 	try.wait(t, codeBusy)
 	try.prints(t, fmt.Sprintf("%s/lock is held by %s, in the queue for ", path, first.contender(t)))
 	run(later, "--wait", "3s").wait(t, codeBusy)
-	run(tick, "--try").wait(t, codeOK) // the other one is at it
+	run(tick, "--wait=0").wait(t, codeOK) // the other one is at it
 	second := run(tick)
 	testserver.WaitChildren(t, path+"/lock", 2)
 	first.signal(t, syscall.SIGKILL)
@@ -105,6 +105,9 @@ func TestTickOfLocalDays(t *testing.T) {
 	loc, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		testserver.Missing(t, err)
+	}
+	if !changesClocks(time.Date(2027, 7, 1, 0, 0, 0, 0, loc)) || changesClocks(time.Now().UTC()) {
+		t.Error("a zone with summer time is not told from UTC") // in which a day of 24h is no local day, and is warned of
 	}
 	for d := range 365 {
 		midnight := time.Date(2027, 1, 1+d, 0, 0, 0, 0, loc)

@@ -24,7 +24,7 @@ func TestRunBusyStatus(t *testing.T) {
 	t.Parallel()
 	path := testserver.Path(t)
 	hold(t, path)
-	for args, code := range map[string]int{"--wait 0": codeBusy, "--try --busy-status 0": 0, "--wait 3s --busy-status 75": 75} {
+	for args, code := range map[string]int{"--wait 0": codeBusy, "--wait=0 --busy-status 0": 0, "--wait 3s --busy-status 75": 75} {
 		args := append(append([]string{"run", "--quiet"}, strings.Fields(args)...), path, "--", "true")
 		p := start(t, server(t), args...)
 		if p.wait(t, code); p.stderr.String() != "" {

@@ -63,7 +63,7 @@ func (a *App) show(ctx context.Context, t *locks.Tree, p string, wide bool) erro
 	fmt.Fprintln(a.Out)
 	table.print(a.Out, a.room())
 	fmt.Fprint(a.Out, &notes)
-	a.sayClock(now)
+	a.remark(now)
 	return nil
 }
 

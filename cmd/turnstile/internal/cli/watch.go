@@ -33,7 +33,6 @@ between two looks are not seen.`,
 }
 
 func (a *App) watch(ctx context.Context, t *locks.Tree, p string) error {
-	t.Patience = 0 // once it has begun, it waits for servers as long as it takes, and the log says so
 	now := t.Now(ctx, p)
 	var before *locks.Lock
 	for ctx.Err() == nil {
@@ -42,7 +41,7 @@ func (a *App) watch(ctx context.Context, t *locks.Tree, p string) error {
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			l = &locks.Lock{Path: p}
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, locks.ErrUnreachable): // it waits for servers as long as it takes, and the log says so
 			continue
 		case err != nil:
 			return err

@@ -66,8 +66,7 @@ func (a *App) why(ctx context.Context, t *locks.Tree, p string) error {
 	}
 	a.print("Held: %s holds %s%s, queued %s ago. %s.", whoCell(holder), clean(p), more, now.Ago(holder.Since), answers)
 	a.print("Waiting: %s.\nNext: %s.", waiters, a.next(l, holder, silent, len(circle) > 0))
-	a.sayClock(now)
-	a.sayUnread(found)
+	a.remark(now, found.Unread...)
 	return nil
 }
 

@@ -175,13 +175,9 @@ func (r *Report) readConfiguration(ctx context.Context, s *session.Session) {
 	}
 }
 
-// node returns the path of a new node of check.
-func (r *Report) node() string {
-	return path.Join(r.Tried, "turnstile-check-"+strings.ToLower(rand.Text()))
-}
-
-// touch makes a node and deletes it in one transaction, which leaves nothing behind and reads nothing.
-func touch(ctx context.Context, s *session.Session, node string) ([]zk.MultiResponse, error) {
+// touch makes a node below a directory and deletes it in one transaction, which leaves nothing behind and reads nothing.
+func touch(ctx context.Context, s *session.Session, dir string) ([]zk.MultiResponse, error) {
+	node := path.Join(dir, "turnstile-check-"+strings.ToLower(rand.Text()))
 	return s.Multi(ctx, &zk.CreateRequest{Path: node}, &zk.DeleteRequest{Path: node, Version: -1})
 }
 
@@ -205,7 +201,7 @@ func (r *Report) tryRights(ctx context.Context, s *session.Session) {
 	}
 	_, _, err := s.Children(ctx, dir)
 	refused(err, "list")
-	results, err := touch(ctx, s, r.node())
+	results, err := touch(ctx, s, dir)
 	if len(results) == 2 && errors.Is(results[1].Error, zk.ErrNoAuth) { // the create was not refused
 		refused(results[1].Error, "delete nodes in")
 	} else {
@@ -219,7 +215,7 @@ func (p *probe) measure(ctx context.Context, r *Report) {
 	var all []time.Duration
 	for range rounds {
 		begun := time.Now()
-		if _, err := touch(ctx, p.s, r.node()); err != nil {
+		if _, err := touch(ctx, p.s, r.Tried); err != nil {
 			break
 		}
 		all = append(all, time.Since(begun))

@@ -24,26 +24,20 @@ import (
 
 // Tree makes requests, in one session after the other. Its methods may be called by several goroutines
 // at once.
-type Tree struct {
-	Patience time.Duration // how long a lock may take to be read; 0: without a limit
-	Manager  *session.Manager
-}
+type Tree struct{ Manager *session.Manager }
 
 // ErrUnreachable is matched by errors that say that no server answers.
 var ErrUnreachable = errors.New("no server answers")
 
-// patience is the usual one. A list that takes longer than the session can wait is asked for again and again, and never comes.
+// patience bounds the time for what is to be read. A list that takes longer than the session can wait is asked for again and
+// again, and never comes.
 const patience = 30 * time.Second
 
 // NewTree returns the tree of a manager.
-func NewTree(m *session.Manager) *Tree { return &Tree{patience, m} }
+func NewTree(m *session.Manager) *Tree { return &Tree{m} }
 
-// bounded bounds the time for what is to be read.
 func (t *Tree) bounded(ctx context.Context, what string) (context.Context, context.CancelFunc) {
-	if t.Patience <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, t.Patience, fmt.Errorf("%w: %s did not come within %v", ErrUnreachable, what, t.Patience))
+	return context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w: %s did not come within %v", ErrUnreachable, what, patience))
 }
 
 // unreachable returns ErrUnreachable in place of an error if the time for a request is over.

@@ -69,9 +69,6 @@ type Guard struct {
 // the command has to be in the session of the terminal.
 func StartGuard(streams ...*os.File) (*Guard, error) {
 	program, err := self()
-	if err == nil {
-		err = adopt()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +129,10 @@ func lines[T any](pipe *os.File) <-chan T {
 
 // Note tells the guard what the function that [Helper] was given gets if turnstile dies, once the command and its
 // descendants are dead. The latest note counts. It gets through even if turnstile dies as soon as Note has returned.
-func (g *Guard) Note(what json.RawMessage) { g.tell(order{Note: what}) }
+func (g *Guard) Note(what any) {
+	data, _ := json.Marshal(what) // structs of texts and numbers
+	g.tell(order{Note: data})
+}
 
 // tellTime bounds how long an order is written. The orders of hours fit into the socket.
 const tellTime = 5 * time.Second

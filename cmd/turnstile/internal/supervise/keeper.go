@@ -34,7 +34,7 @@ func Helper(free func(note json.RawMessage)) int {
 	KeepIgnored()
 	catch(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
-	_ = adopt() // turnstile has done that too
+	_ = Adopt() // turnstile has done that too
 	k := &keeper{pipe: os.NewFile(uintptr(fd), "turnstile")}
 	k.run()
 	if k.alone && k.tree.gone() && k.note != nil {

@@ -19,9 +19,9 @@ const clockID = unix.CLOCK_BOOTTIME
 // adopts says that a process can become the parent of descendants whose own parent has ended.
 const adopts = true
 
-// adopt makes this process the parent of all descendants whose own parent has ended. In a PID namespace without a /proc of
+// Adopt makes this process the parent of all descendants whose own parent has ended. In a PID namespace without a /proc of
 // its own, the numbers there are those of another namespace, in which they stand for other processes.
-func adopt() error {
+func Adopt() error {
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return fmt.Errorf("run needs /proc: %w", err)
