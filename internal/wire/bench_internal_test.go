@@ -183,14 +183,6 @@ func (b *bench) ops() (ops []int32) {
 	return ops
 }
 
-// paths returns the paths of those frames.
-func (b *bench) paths() (paths []string) {
-	for _, f := range b.frames() {
-		paths = append(paths, string(codec.Path(f)))
-	}
-	return paths
-}
-
 // proofs returns the news so far that came through the leader.
 func (b *bench) proofs() (all []News) {
 	synctest.Wait()
