@@ -24,8 +24,8 @@ const driverDir = "internal/tests/conformance/versions/driver"
 // errNoHistory says that the version before cannot be had.
 var errNoHistory = errors.New("git does not have the version before")
 
-// before is the program of the version before, built once.
-var before struct {
+// built is the program of the version before, built once.
+var built struct {
 	once    sync.Once
 	dir     string
 	program string
@@ -35,25 +35,25 @@ var before struct {
 // programBefore returns the program of the version before. Without the history the test is skipped.
 func programBefore(t *testing.T) string {
 	t.Helper()
-	before.once.Do(buildBefore)
-	if errors.Is(before.err, errNoHistory) {
-		testserver.Missing(t, before.err)
+	built.once.Do(buildBefore)
+	if errors.Is(built.err, errNoHistory) {
+		testserver.Missing(t, built.err)
 	}
-	if before.err != nil {
-		t.Fatal(before.err)
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return before.program
+	return built.program
 }
 
 func buildBefore() {
-	if before.dir, before.err = os.MkdirTemp("", "versions-"); before.err == nil {
-		before.program, before.err = build(before.dir)
+	if built.dir, built.err = os.MkdirTemp("", "versions-"); built.err == nil {
+		built.program, built.err = build(built.dir)
 	}
 }
 
 func removeBefore() {
-	if before.dir != "" {
-		_ = os.RemoveAll(before.dir)
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
 	}
 }
 

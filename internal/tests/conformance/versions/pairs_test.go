@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -51,11 +52,9 @@ func pairs(dir string) []pair {
 func TestPairs(t *testing.T) {
 	for i, p := range pairs("") {
 		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			a := newArena(t, longSession)
-			before, now := a.start(t, old, string(old)), a.start(t, present, string(present))
-			pairs(a.path + "/old-first")[i].play(t, before, now)
-			pairs(a.path + "/present-first")[i].play(t, now, before)
+			bothWays(t, longSession, func(t *testing.T, first, second *process) {
+				pairs(first.path)[i].play(t, first, second)
+			})
 		})
 	}
 }
@@ -99,12 +98,12 @@ func (p pair) play(t *testing.T, first, second *process) {
 }
 
 // firstGranted waits until one of two requests is answered. It returns that one first.
-func firstGranted(t *testing.T, a, b *ticket) (first, then *ticket) {
+func firstGranted(t *testing.T, a, b *call) (first, then *call) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, a.String()+" or "+b.String()+" gets the lock", func() bool {
-		return len(a.answer)+len(b.answer) > 0
+		return len(a.done)+len(b.done) > 0
 	})
-	if len(a.answer) > 0 {
+	if len(a.done) > 0 {
 		return a, b
 	}
 	return b, a
@@ -120,14 +119,12 @@ func trySoon(t *testing.T, p *process, k driver.Lock) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, p.name+" gets the free lock by a try", func() bool {
 		try := p.tries(k)
-		a := wait(t, try.answer, try.String()+" gets an answer")
-		if a.Reason == "busy" {
+		err := try.err(t)
+		if isRefused(err, "busy") {
 			return false
 		}
-		if a.Reason != "" {
-			t.Fatalf("%s: %+v", try, a)
-		}
-		(&held{try, a.Node}).release(t)
+		expect.NoError(t, err)
+		try.release(t)
 		return true
 	})
 }

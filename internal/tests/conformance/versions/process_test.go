@@ -1,17 +1,15 @@
 package versions_test
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
+	"net/rpc"
 	"os"
 	"os/exec"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,22 +20,6 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A version names one of the two.
-type version string
-
-const (
-	old     version = "before"
-	present version = "present"
-)
-
-// other returns the other version.
-func (v version) other() version {
-	if v == old {
-		return present
-	}
-	return old
-}
-
 // An arena is where one test takes place.
 type arena struct {
 	path    string
@@ -46,7 +28,7 @@ type arena struct {
 
 const (
 	longSession  = 10 * time.Second // longer than a busy machine holds a process up
-	shortSession = 4 * time.Second  // where sessions are to end
+	shortSession = 6 * time.Second  // where sessions are to end
 )
 
 // newArena skips the test where there is no real server or no version before. When all processes of the test have
@@ -83,208 +65,149 @@ func owned(t *testing.T, dir string) int {
 // process is a process of one version.
 type process struct {
 	*arena
-	name  string
-	proxy *zktest.Proxy
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	asked chan string   // the nodes that somebody wants released
-	gone  chan struct{} // closed when the process has ended
-	err   error         // how it ended, if not killed; read when gone is closed
-	log   bytes.Buffer
-
-	mu      sync.Mutex
-	last    int
-	waiting map[int]chan driver.Answer // by request
+	name   string
+	proxy  *zktest.Proxy
+	cmd    *exec.Cmd
+	client *rpc.Client
+	killed bool
+	log    bytes.Buffer
 }
 
+// before and present name the two versions.
+const (
+	before  = "before"
+	present = "present"
+)
+
 // start starts a process of a version, which ends with the test. Its session goes through a proxy.
-func (a *arena) start(t *testing.T, v version, name string) *process {
+func (a *arena) start(t *testing.T, version string) *process {
 	t.Helper()
 	program, err := os.Executable() // this test, which is the present version too
 	expect.NoError(t, err)
-	if v == old {
+	if version == before {
 		program = programBefore(t)
 	}
-	p := &process{
-		arena: a, name: name, proxy: testserver.Proxy(t), cmd: exec.Command(program),
-		asked: make(chan string, 100), gone: make(chan struct{}), waiting: make(map[int]chan driver.Answer),
-	}
+	p := &process{arena: a, name: version, proxy: testserver.Proxy(t), cmd: exec.Command(program)}
 	p.cmd.Env = append(os.Environ(), driver.ServersEnv+"="+p.proxy.Addr(), driver.TimeoutEnv+"="+a.timeout.String())
 	p.cmd.Stderr = &p.log
-	ready := make(chan driver.Answer, 1)
-	p.waiting[0] = ready
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	stdin, err := p.cmd.StdinPipe()
+	expect.NoError(t, err)
 	stdout, err := p.cmd.StdoutPipe()
 	expect.NoError(t, err)
 	expect.NoError(t, p.cmd.Start())
-	go p.read(stdout)
+	p.client = rpc.NewClient(struct {
+		io.Reader
+		io.WriteCloser
+	}{stdout, stdin})
 	t.Cleanup(func() { p.end(t) })
-	if got := wait(t, ready, name+" is ready"); got.Reason != "" {
-		t.Fatalf("%s: %+v", name, got)
-	}
 	return p
 }
 
 // end has the process end by itself, as a service that is shut down.
 func (p *process) end(t *testing.T) {
 	p.proxy.Heal()
-	_ = p.stdin.Close()
+	_ = p.client.Close()
 	hung := time.AfterFunc(testserver.Patience, func() { _ = p.cmd.Process.Kill() })
-	<-p.gone
+	err := p.cmd.Wait()
 	if !hung.Stop() {
 		t.Errorf("%s did not end", p.name)
 	}
-	if p.err != nil {
-		t.Errorf("%s: %v\n%s", p.name, p.err, p.log.Bytes())
+	if err != nil && !p.killed {
+		t.Errorf("%s: %v\n%s", p.name, err, p.log.Bytes())
 	}
 }
 
 // kill ends the process at once. Its session goes on until it expires.
 func (p *process) kill() {
+	p.killed = true
 	_ = p.cmd.Process.Kill()
-	<-p.gone
-	p.err = nil
 }
 
-// read hands out the answers until the process has ended.
-func (p *process) read(stdout io.Reader) {
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() {
-		var a driver.Answer
-		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			p.log.WriteString(err.Error())
-			continue
-		}
-		if a.ID == 0 && a.Node != "" {
-			p.asked <- a.Node
-			continue
-		}
-		p.mu.Lock()
-		answer := p.waiting[a.ID]
-		delete(p.waiting, a.ID)
-		p.mu.Unlock()
-		answer <- a
-	}
-	p.err = p.cmd.Wait()
-	close(p.gone)
+// A call is a request that was sent, and what it got.
+type call struct {
+	driver.Answer
+	p    *process
+	req  driver.Request
+	done chan *rpc.Call
 }
 
-// send sends a request. The answer comes on the channel.
-func (p *process) send(r driver.Request) (id int, answer chan driver.Answer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	answer = make(chan driver.Answer, 1)
-	p.last++
-	r.ID = p.last
-	p.waiting[r.ID] = answer
-	line, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // all fields can be written
-	}
-	_, _ = p.stdin.Write(append(line, '\n')) // if the process has ended, no answer comes
-	return r.ID, answer
-}
-
-// wait waits for an answer that has to come.
-func wait[T any](t *testing.T, answer <-chan T, what string) T {
-	t.Helper()
-	return expect.Receive(t, what, answer)
+// send sends a request, and does not wait for the answer.
+func (p *process) send(r driver.Request) *call {
+	c := &call{p: p, req: r}
+	c.done = p.client.Go(driver.Method, r, &c.Answer, nil).Done
+	return c
 }
 
 // ask sends a request that is answered soon, and must not fail.
-func (p *process) ask(t *testing.T, r driver.Request) driver.Answer {
+func (p *process) ask(t *testing.T, r driver.Request) (value string) {
 	t.Helper()
-	a := p.answer(t, r)
-	if a.Reason != "" {
-		t.Fatalf("%s: %s: %+v", p.name, r.Verb, a)
-	}
-	return a
-}
-
-// answer sends a request that is answered soon.
-func (p *process) answer(t *testing.T, r driver.Request) driver.Answer {
-	t.Helper()
-	_, answer := p.send(r)
-	return wait(t, answer, p.name+" answers "+r.Verb)
-}
-
-// A ticket is a request for a lock.
-type ticket struct {
-	p      *process
-	id     int
-	lock   driver.Lock
-	answer chan driver.Answer
+	return p.send(r).granted(t).Value
 }
 
 // begin asks for a lock, and does not wait for it.
-func (p *process) begin(k driver.Lock) *ticket {
-	id, answer := p.send(driver.Request{Verb: driver.Acquire, Lock: k})
-	return &ticket{p, id, k, answer}
+func (p *process) begin(k driver.Lock) *call {
+	return p.send(driver.Request{Verb: driver.Acquire, Lock: k})
 }
 
 // tries asks for a lock without waiting for other contenders.
-func (p *process) tries(k driver.Lock) *ticket {
-	id, answer := p.send(driver.Request{Verb: driver.Try, Lock: k})
-	return &ticket{p, id, k, answer}
+func (p *process) tries(k driver.Lock) *call {
+	return p.send(driver.Request{Verb: driver.Try, Lock: k})
 }
 
 // acquire gets a lock.
-func (p *process) acquire(t *testing.T, k driver.Lock) *held {
+func (p *process) acquire(t *testing.T, k driver.Lock) *call {
 	t.Helper()
 	return p.begin(k).granted(t)
 }
 
+func (c *call) String() string {
+	return fmt.Sprintf("%s (%s %s, %s)", c.p.name, c.req.Verb, c.req.Lock.Kind, path.Join(c.req.Lock.Path, c.req.Lock.Key))
+}
+
 // waits fails the test if the request has an answer.
-func (k *ticket) waits(t *testing.T) {
+func (c *call) waits(t *testing.T) {
 	t.Helper()
-	select {
-	case a := <-k.answer:
-		t.Fatalf("%s has an answer and should wait for the lock: %+v", k, a)
-	default:
+	if len(c.done) > 0 {
+		t.Fatalf("%s has an answer and should wait for the lock: %v, %+v", c, (<-c.done).Error, c.Answer)
 	}
 }
 
-func (k *ticket) String() string {
-	return fmt.Sprintf("%s (%s, %s)", k.p.name, k.lock.Kind, path.Join(k.lock.Path, k.lock.Key))
+// err waits for the answer.
+func (c *call) err(t *testing.T) error {
+	t.Helper()
+	return expect.Receive(t, c.String()+" gets an answer", c.done).Error
 }
 
-// granted waits for the lock.
-func (k *ticket) granted(t *testing.T) *held {
+// granted waits for the lock, or another answer that is no error.
+func (c *call) granted(t *testing.T) *call {
 	t.Helper()
-	a := wait(t, k.answer, k.String()+" gets the lock")
-	if a.Reason != "" {
-		t.Fatalf("%s: %+v", k, a)
+	if err := c.err(t); err != nil {
+		t.Fatalf("%s: %v", c, err)
 	}
-	return &held{k, a.Node}
+	return c
 }
 
 // refused waits for an error.
-func (k *ticket) refused(t *testing.T, reason string) {
+func (c *call) refused(t *testing.T, word string) {
 	t.Helper()
-	a := wait(t, k.answer, k.String()+" gets an answer")
-	if a.Reason != reason {
-		t.Fatalf("%s: %+v, want %q", k, a, reason)
+	if err := c.err(t); !isRefused(err, word) {
+		t.Fatalf("%s: %v, want %q", c, err, word)
 	}
 }
 
-// held is a lock that a process holds.
-type held struct {
-	*ticket
-	node string
+func isRefused(err error, word string) bool {
+	return err != nil && strings.HasPrefix(err.Error(), word+":")
 }
 
-// isHeld asks the process whether it holds the lock.
-func (h *held) isHeld(t *testing.T) bool {
-	t.Helper()
-	return h.p.answer(t, driver.Request{Verb: driver.Held, Of: h.id}).Value == "true"
+// with sends a request about the hold.
+func (c *call) with(verb string) *call {
+	return c.p.send(driver.Request{Verb: verb, Of: c.Hold, Lock: c.req.Lock})
 }
 
 // release gives the lock up.
-func (h *held) release(t *testing.T) {
+func (c *call) release(t *testing.T) {
 	t.Helper()
-	h.p.ask(t, driver.Request{Verb: driver.Release, Of: h.id})
+	c.with(driver.Release).granted(t)
 }
 
 // directory returns where the contenders of a lock are. Those of several locks wait for the first of them.

@@ -13,11 +13,11 @@ import (
 // bothWays runs a test with a process of one version in the first part, and with one of the other.
 func bothWays(t *testing.T, timeout time.Duration, test func(t *testing.T, first, second *process)) {
 	t.Helper()
-	for _, v := range []version{old, present} {
-		t.Run(string(v)+" first", func(t *testing.T) {
+	for _, order := range [][2]string{{before, present}, {present, before}} {
+		t.Run(order[0]+" first", func(t *testing.T) {
 			t.Parallel()
 			a := newArena(t, timeout)
-			test(t, a.start(t, v, string(v)), a.start(t, v.other(), string(v.other())))
+			test(t, a.start(t, order[0]), a.start(t, order[1]))
 		})
 	}
 }
@@ -55,13 +55,14 @@ func (p *process) use(t *testing.T, k driver.Lock) (node string) {
 	t.Helper()
 	h := p.acquire(t, k)
 	h.release(t)
-	return h.node
+	return h.Node
 }
 
 // Readers of both versions hold the lock together. A writer that goes on as a reader lets in none but readers.
 func TestReaders(t *testing.T) {
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
-		read, write := driver.Lock{Kind: "read", Path: first.path}, driver.Lock{Kind: "write", Path: first.path, Owned: true}
+		read, write := driver.Lock{Kind: "read", Path: first.path}, driver.Lock{Kind: "write", Path: first.path}
+		owned := driver.Lock{Kind: "owned write", Path: first.path}
 		a, b := first.acquire(t, read), second.acquire(t, read)
 		second.tries(write).refused(t, "busy")
 		a.release(t)
@@ -69,10 +70,10 @@ func TestReaders(t *testing.T) {
 		b.release(t)
 		settled(t, read, 0)
 
-		writer := first.acquire(t, write)
+		writer := first.acquire(t, owned)
 		reader := second.begin(read)
 		settled(t, read, 2)
-		both := writer.downgrade(t)
+		both := writer.with(driver.Downgrade).granted(t)
 		reader.waits(t)
 		writer.release(t)
 		beside := reader.granted(t)
@@ -81,10 +82,10 @@ func TestReaders(t *testing.T) {
 		beside.release(t)
 		settled(t, read, 0)
 
-		writer = first.acquire(t, write)
+		writer = first.acquire(t, owned)
 		next := second.begin(write)
 		settled(t, write, 2)
-		both = writer.downgrade(t)
+		both = writer.with(driver.Downgrade).granted(t)
 		settled(t, write, 3)
 		writer.release(t)
 		settled(t, write, 2)
@@ -93,17 +94,6 @@ func TestReaders(t *testing.T) {
 		both.release(t)
 		next.granted(t).release(t)
 	})
-}
-
-// downgrade gets the read lock for the owner of a write lock.
-func (h *held) downgrade(t *testing.T) *held {
-	t.Helper()
-	id, answer := h.p.send(driver.Request{Verb: driver.Downgrade, Of: h.id})
-	k := driver.Lock{Kind: "read", Path: h.lock.Path}
-	if a := wait(t, answer, "the writer is a reader, too"); a.Reason != "" {
-		t.Fatalf("%s: %+v", h, a)
-	}
-	return &held{ticket: &ticket{h.p, id, k, answer}}
 }
 
 // The leases of a semaphore are one number for both versions, in either layout, and a large request is not overtaken.
@@ -161,7 +151,7 @@ func TestLimits(t *testing.T) {
 			k.N = n
 			p.ask(t, driver.Request{Verb: "resize", Lock: k})
 			for _, p := range []*process{first, second} {
-				if got := p.ask(t, driver.Request{Verb: "limit", Lock: k}).Value; got != strconv.Itoa(n) {
+				if got := p.ask(t, driver.Request{Verb: "limit", Lock: k}); got != strconv.Itoa(n) {
 					t.Fatalf("%s reads the limit %s, want %d", p.name, got, n)
 				}
 			}
@@ -174,7 +164,7 @@ func TestLimits(t *testing.T) {
 		resize(first, 4)
 		c, d := third.granted(t), fourth.granted(t)
 		second.tries(k).refused(t, "busy")
-		for _, h := range []*held{a, b, c, d} {
+		for _, h := range []*call{a, b, c, d} {
 			h.release(t)
 		}
 		settled(t, k, 0)
@@ -195,17 +185,17 @@ func TestRevoke(t *testing.T) {
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
 		k := driver.Lock{Kind: "mutex", Path: first.path}
 		h, next := first.acquire(t, k), second.begin(k)
-		second.ask(t, driver.Request{Verb: "revoke", Node: h.node})
-		if got := wait(t, first.asked, "the holder is asked"); got != h.node {
-			t.Fatalf("asked to give up %s, want %s", got, h.node)
+		settled(t, k, 2)
+		for _, other := range []*process{second, first} {
+			asked := h.with(driver.Revoked)
+			asked.waits(t)
+			other.ask(t, driver.Request{Verb: "revoke", Node: h.Node})
+			asked.granted(t)
+			h.release(t)
+			if other == second {
+				h = next.granted(t)
+			}
 		}
-		h.release(t)
-		h = next.granted(t)
-		first.ask(t, driver.Request{Verb: "revoke", Node: h.node})
-		if got := wait(t, second.asked, "the waiter that now holds is asked"); got != h.node {
-			t.Fatalf("asked to give up %s, want %s", got, h.node)
-		}
-		h.release(t)
 	})
 }
 
@@ -218,7 +208,7 @@ func TestLeader(t *testing.T) {
 				leads := func(p *process) {
 					t.Helper()
 					for _, observer := range []*process{first, second} {
-						if got := observer.ask(t, driver.Request{Verb: "leader", Lock: candidate(observer)}).Value; got != "id of "+p.name {
+						if got := observer.ask(t, driver.Request{Verb: "leader", Lock: candidate(observer)}); got != "id of "+p.name {
 							t.Fatalf("to %s the leader is %q, want %s", observer.name, got, p.name)
 						}
 					}
@@ -233,9 +223,7 @@ func TestLeader(t *testing.T) {
 				leads(second)
 				h.release(t)
 				for _, observer := range []*process{first, second} {
-					if got := observer.answer(t, driver.Request{Verb: "leader", Lock: candidate(observer)}); got.Reason != "no leader" {
-						t.Fatalf("to %s: %+v, want that nobody leads", observer.name, got)
-					}
+					observer.send(driver.Request{Verb: "leader", Lock: candidate(observer)}).refused(t, "no leader")
 				}
 			})
 		})
@@ -250,7 +238,7 @@ func TestJobs(t *testing.T) {
 		last := func(want string) {
 			t.Helper()
 			for _, p := range []*process{first, second} {
-				if got := p.ask(t, driver.Request{Verb: "last", Lock: tick(1)}).Value; got != want {
+				if got := p.ask(t, driver.Request{Verb: "last", Lock: tick(1)}); got != want {
 					t.Fatalf("%s reads %q, want %q", p.name, got, want)
 				}
 			}
@@ -270,24 +258,16 @@ func TestJobs(t *testing.T) {
 		h = first.acquire(t, tick(101))
 		next = second.begin(tick(101))
 		settled(t, tick(101), 2)
-		h.fail(t)
+		h.with(driver.Fail).refused(t, "failed")
 		next.granted(t).release(t)
 		last("tick 101, tries 2, done true")
 
 		h = second.acquire(t, once(102))
 		next = first.begin(once(102))
-		h.fail(t)
+		h.with(driver.Fail).refused(t, "failed")
 		next.refused(t, "not run")
 		last("tick 102, tries 1, done false")
 	})
-}
-
-// fail has the function of a job return an error.
-func (h *held) fail(t *testing.T) {
-	t.Helper()
-	if a := h.p.answer(t, driver.Request{Verb: driver.Release, Of: h.id, Fail: true}); a.Reason != "failed" {
-		t.Fatalf("%s: %+v, want the error of the function", h, a)
-	}
 }
 
 // A waiter gets the lock of a holder of the other version that was killed, or cut off from the servers. By then the one
@@ -298,8 +278,7 @@ func TestLoss(t *testing.T) {
 			return driver.Lock{Kind: kind, Path: first.path + "/" + kind, Leases: 1, Tick: 1}
 		}
 		kinds := []string{"mutex", "lazy local", "write", "semaphore", "curator", "election", "job"}
-		var holders []*held
-		var waiters []*ticket
+		var holders, waiters []*call
 		for _, kind := range kinds {
 			holders = append(holders, first.acquire(t, k(kind)))
 			waiters = append(waiters, second.begin(k(kind)))
@@ -309,7 +288,7 @@ func TestLoss(t *testing.T) {
 		}
 		first.proxy.Blackhole(zktest.ToServer | zktest.ToClient)
 		for i, w := range waiters {
-			if w.granted(t); holders[i].isHeld(t) {
+			if w.granted(t); holders[i].with(driver.Held).granted(t).Value != "false" {
 				t.Errorf("%s holds, and %s still does", w, holders[i])
 			}
 		}

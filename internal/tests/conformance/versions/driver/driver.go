@@ -1,21 +1,25 @@
-// Package driver is a process that uses the locks of one version of this module as its standard input says, and tells
-// on its standard output what comes of it. It uses only what both versions have.
+// Package driver is a process that uses the locks of one version of this module as a test asks it to, by net/rpc on its
+// standard input and output. It uses only what both versions have.
 package driver
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/rpc"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/schedule"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // Environment variables of the process.
@@ -24,53 +28,54 @@ const (
 	TimeoutEnv = "TURNSTILE_VERSIONS_TIMEOUT" // of its sessions
 )
 
-// A Request is a line of the input, as JSON.
+// Method is the only method of the server. Its errors begin with a word and a colon. The word does not depend on the
+// version.
+const Method = "Driver.Do"
+
+// A Request is the argument of Method.
 type Request struct {
-	ID   int    `json:"id"`
-	Verb string `json:"verb"`
-	Of   int    `json:"of,omitempty"`   // the request that got the hold that is meant
-	Lock Lock   `json:"lock,omitzero"`  // what to acquire, or to ask about
-	Node string `json:"node,omitempty"` // of the contender to revoke
-	Fail bool   `json:"fail,omitempty"` // the function of a job returns an error
+	Verb string
+	Of   int    // the hold that is meant
+	Lock Lock   // what to acquire, or to ask about
+	Node string // of the contender to revoke
 }
 
-// The verbs. The others are those of ask.
+// The verbs about holds. The others are those of ask.
 const (
-	Acquire   = "acquire"   // answered when it holds
+	Acquire   = "acquire"   // answered when the process has a new hold
 	Try       = "try"       // the same, and does not wait
-	Downgrade = "downgrade" // the write lock of a request is also a read lock, which is a hold of this request
+	Downgrade = "downgrade" // the write lock of a hold is also a read lock, which is a new hold
 	Held      = "held"      // answered with "true" or "false"
+	Revoked   = "revoked"   // answered when somebody wants the hold released
 	Release   = "release"   // answered when the release has returned
+	Fail      = "fail"      // of a job: its function returns an error
 )
 
 // A Lock says what to acquire and how.
 type Lock struct {
-	Kind   string   `json:"kind"`
-	Path   string   `json:"path"`
-	Others []string `json:"others,omitempty"` // the other paths of several locks together
-	Key    string   `json:"key,omitempty"`    // of a lock for each key, or the ID of a candidate
-	Leases int      `json:"leases,omitempty"` // the limit of a semaphore
-	N      int      `json:"n,omitempty"`      // how many leases, if not one
-	Owned  bool     `json:"owned,omitempty"`  // a write lock by an owner, who can downgrade
-	Tick   int64    `json:"tick,omitempty"`   // of a job
+	Kind   string
+	Path   string
+	Others []string // the other paths of several locks together
+	Key    string   // of a lock for each key, or the ID of a candidate
+	Leases int      // the limit of a semaphore
+	N      int      // how many leases, if not one
+	Tick   int64    // of a job
 }
 
-// An Answer is a line of the output, as JSON.
+// An Answer is the reply of Method.
 type Answer struct {
-	ID     int    `json:"id"`               // of the request; 0 if nobody has asked
-	Node   string `json:"node,omitempty"`   // of the hold; or, with no ID, the node that was asked to leave
-	Value  string `json:"value,omitempty"`  // of what was asked
-	Reason string `json:"reason,omitempty"` // a word for the error
-	Error  string `json:"error,omitempty"`
+	Hold  int    // what Of means in later requests
+	Node  string // of the hold
+	Value string // of what was asked
 }
 
 // hold is what an acquisition got.
 type hold struct {
 	node      string
-	held      func() bool                          // false is for good
-	release   func(ctx context.Context) error      // called once
-	fail      func(ctx context.Context) error      // of a job; called in place of release
-	downgrade func(context.Context) (*hold, error) // of a write lock that has an owner
+	held      func() bool // false is for good
+	revoked   <-chan struct{}
+	release   func(ctx context.Context, failed error) error // called once; only jobs can fail
+	downgrade func() (*hold, error)                         // of a write lock that has an owner
 }
 
 const (
@@ -80,136 +85,153 @@ const (
 	handovers = 2
 )
 
-// server is a process at work.
-type server struct {
-	m    *session.Manager
-	ctx  context.Context
-	work sync.WaitGroup
+// Driver is a process at work.
+type Driver struct {
+	m   *session.Manager
+	ctx context.Context
 
 	mu    sync.Mutex // guards what follows
-	out   *json.Encoder
-	holds map[int]*hold      // by request
-	made  map[string]*object // by what they are
+	holds []*hold
+	made  map[string]any // the locks, by what they are
+}
+
+// stdio is the connection of the process. Its end ends the requests that wait.
+type stdio struct {
+	io.Reader
+	io.WriteCloser
+	end func()
+}
+
+func (s stdio) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil {
+		s.end()
+	}
+	return n, err
 }
 
 // Main is the whole process. It carries out requests until there are no more.
 func Main() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	s := &server{ctx: ctx, out: json.NewEncoder(os.Stdout), holds: make(map[int]*hold), made: make(map[string]*object)}
-	if err := s.connect(); err != nil {
-		return err
-	}
-	s.tell(Answer{Value: "ready"})
-	var err error
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		var r Request
-		if err = json.Unmarshal(lines.Bytes(), &r); err != nil {
-			break
-		}
-		s.work.Go(func() {
-			a, err := s.carryOut(r)
-			if err != nil {
-				a.Reason, a.Error = reason(err), err.Error()
-			}
-			a.ID = r.ID
-			s.tell(a)
-		})
-	}
-	cancel()
-	s.mu.Lock()
-	holds := s.holds
-	s.holds = make(map[int]*hold)
-	s.mu.Unlock()
-	for _, h := range holds {
-		_ = h.release(ctx) // nobody may wait for ever in the function of a Do
-	}
-	s.work.Wait()
-	return errors.Join(err, s.m.Close())
-}
-
-func (s *server) connect() error {
 	timeout, err := time.ParseDuration(os.Getenv(TimeoutEnv))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s.m, err = session.Connect(ctx, os.Getenv(ServersEnv), session.WithTimeout(timeout), session.WithTickTime(tick),
-		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
-		session.WithTrace(session.Trace{Hold: func(ctx context.Context, _ session.HoldInfo) func(error) {
-			if lease, ok := queue.LeaseFrom(ctx); ok {
-				go func() {
-					select {
-					case <-lease.Revoked():
-						s.tell(Answer{Node: lease.Path()})
-					case <-lease.Done():
-					}
-				}()
-			}
-			return nil
-		}}))
+	m, err := session.Connect(ctx, os.Getenv(ServersEnv), session.WithTimeout(timeout), session.WithTickTime(tick),
+		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	if err != nil {
+		return err
+	}
+	if err := rpc.Register(&Driver{m: m, ctx: ctx, made: make(map[string]any)}); err != nil {
+		return err
+	}
+	rpc.ServeConn(stdio{os.Stdin, os.Stdout, cancel})
+	return m.Close()
+}
+
+// Do carries out a request.
+func (d *Driver) Do(r Request, a *Answer) error {
+	if err := d.carryOut(r, a); err != nil {
+		return fmt.Errorf("%s: %w", word(err), err)
+	}
+	return nil
+}
+
+func (d *Driver) carryOut(r Request, a *Answer) error {
+	if r.Verb == Acquire || r.Verb == Try {
+		h, err := d.acquire(r.Lock, r.Verb == Try)
+		return d.keep(h, err, a)
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, patience)
+	defer cancel()
+	d.mu.Lock()
+	var h *hold
+	if r.Of > 0 {
+		h = d.holds[r.Of-1]
+	}
+	d.mu.Unlock()
+	var err error
+	switch r.Verb {
+	case Downgrade:
+		h, err := h.downgrade()
+		return d.keep(h, err, a)
+	case Held:
+		a.Value = strconv.FormatBool(h.held())
+	case Revoked:
+		select {
+		case <-h.revoked:
+		case <-d.ctx.Done():
+		}
+	case Release:
+		err = h.release(ctx, nil)
+	case Fail:
+		err = h.release(ctx, errFailed)
+	default:
+		a.Value, err = d.ask(ctx, r)
+	}
 	return err
 }
 
-func (s *server) tell(a Answer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.out.Encode(a) // who reads it may be gone
+func (d *Driver) keep(h *hold, err error, a *Answer) error {
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holds = append(d.holds, h)
+	a.Hold, a.Node = len(d.holds), h.node
+	return nil
 }
 
-func (s *server) carryOut(r Request) (Answer, error) {
+// ask answers all other requests.
+func (d *Driver) ask(ctx context.Context, r Request) (string, error) {
 	switch r.Verb {
-	case Acquire, Try:
-		h, err := s.acquire(s.ctx, r.Lock, r.Verb == Try)
-		return s.keep(r.ID, h, err)
-	case Downgrade:
-		h, err := s.hold(r.Of)
-		if err == nil {
-			h, err = h.downgrade(s.ctx)
-		}
-		return s.keep(r.ID, h, err)
-	case Held:
-		h, err := s.hold(r.Of)
+	case "revoke":
+		return "", zklock.Revoke(ctx, d.m, r.Node)
+	case "resize", "limit":
+		o, err := d.object(r.Lock)
 		if err != nil {
-			return Answer{}, err
+			return "", err
 		}
-		return Answer{Value: fmt.Sprint(h.held())}, nil
+		sem := o.(*semaphore.Semaphore)
+		if r.Verb == "resize" {
+			return "", sem.Resize(ctx, r.Lock.N)
+		}
+		n, err := sem.Limit(ctx)
+		return strconv.Itoa(n), err
+	case "leader":
+		e, err := d.election(r.Lock)
+		if err != nil {
+			return "", err
+		}
+		c, err := e.Leader(ctx)
+		return c.ID, err
+	case "last":
+		j, err := schedule.New(d.m, r.Lock.Path)
+		if err != nil {
+			return "", err
+		}
+		last, err := j.Last(ctx)
+		return fmt.Sprintf("tick %d, tries %d, done %t", last.Tick.Unix(), last.Tries, last.Done), err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
-	defer cancel()
-	if r.Verb != Release {
-		value, err := s.ask(ctx, r)
-		return Answer{Value: value}, err
-	}
-	h, err := s.hold(r.Of)
-	if err != nil {
-		return Answer{}, err
-	}
-	s.mu.Lock()
-	delete(s.holds, r.Of)
-	s.mu.Unlock()
-	if r.Fail {
-		return Answer{}, h.fail(ctx)
-	}
-	return Answer{}, h.release(ctx)
+	return "", fmt.Errorf("no %q", r.Verb)
 }
 
-func (s *server) keep(id int, h *hold, err error) (Answer, error) {
-	if err != nil {
-		return Answer{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.holds[id] = h
-	return Answer{Node: h.node}, nil
-}
+var (
+	errNotRun = errors.New("the function was not called")
+	errFailed = errors.New("the function has failed")
+)
 
-func (s *server) hold(id int) (*hold, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h := s.holds[id]; h != nil {
-		return h, nil
+// word returns a word for an error, which does not depend on the version.
+func word(err error) string {
+	for word, is := range map[string]error{
+		"busy": queue.ErrBusy, "not run": errNotRun, "failed": errFailed, "conflict": queue.ErrConflict,
+		"no leader": election.ErrNoLeader,
+	} {
+		if errors.Is(err, is) {
+			return word
+		}
 	}
-	return nil, fmt.Errorf("request %d has no hold", id)
+	return "other"
 }

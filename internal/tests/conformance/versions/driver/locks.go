@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/turnstile-go/turnstile/election"
@@ -13,219 +12,151 @@ import (
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/semaphore"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// object is a lock that several requests may use.
-type object struct {
-	acquire, try func(context.Context) (lease, error)
-	rw           *rwlock.RWMutex
-	sem          *semaphore.Semaphore
-}
-
-type lease interface {
-	Err() error
-	Release(context.Context) error
-}
-
-// nodeOf returns the node of a lease, or the first of several.
-func nodeOf(l lease) string {
-	switch l := l.(type) {
-	case *queue.Lease:
-		return l.Path()
-	case *zklock.MultiLease:
-		return l.Leases()[0].Path()
-	}
-	return ""
-}
-
-// method makes a lease of any type that of an object. A nil pointer in a lease would not be nil.
-func method[L lease](f func(context.Context) (L, error)) func(context.Context) (lease, error) {
-	return func(ctx context.Context) (lease, error) {
-		l, err := f(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
-	}
-}
-
-// leaser is what all locks have.
-type leaser[L lease] interface {
-	Acquire(context.Context) (L, error)
-	TryAcquire(context.Context) (L, error)
-}
-
-func objectOf[L lease](of leaser[L], err error) (*object, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &object{acquire: method(of.Acquire), try: method(of.TryAcquire)}, nil
-}
-
-// object returns the lock that a request means.
-func (s *server) object(k Lock) (*object, error) {
-	name := fmt.Sprintln(k.Kind, k.Path, k.Others, k.Key, k.Leases)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o := s.made[name]; o != nil {
+// object returns the lock that a request means. The requests for one lock use the same object.
+func (d *Driver) object(k Lock) (any, error) {
+	name := fmt.Sprintln(k.Kind, k.Path, k.Others, k.Leases)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o := d.made[name]; o != nil {
 		return o, nil
 	}
-	o, err := s.open(k)
+	o, err := d.open(k)
 	if err == nil {
-		s.made[name] = o
+		d.made[name] = o
 	}
 	return o, err
 }
 
-func (s *server) open(k Lock) (*object, error) {
+func (d *Driver) open(k Lock) (any, error) {
 	switch k.Kind {
-	case "mutex", "lazy", "lazy local":
-		var opts []zklock.Option
-		if k.Kind != "mutex" {
-			opts = append(opts, zklock.WithLazyRelease(kept))
-		}
-		if k.Kind == "lazy local" {
-			opts = append(opts, zklock.WithLocalHandover(handovers))
-		}
-		return objectOf(zklock.New(s.m, k.Path, opts...))
+	case "mutex":
+		return zklock.New(d.m, k.Path)
+	case "lazy":
+		return zklock.New(d.m, k.Path, zklock.WithLazyRelease(kept))
+	case "lazy local":
+		return zklock.New(d.m, k.Path, zklock.WithLazyRelease(kept), zklock.WithLocalHandover(handovers))
 	case "keyed":
-		keyed, err := zklock.NewKeyed(s.m, k.Path)
-		return &object{
-			acquire: method(func(ctx context.Context) (*queue.Lease, error) { return keyed.Acquire(ctx, k.Key) }),
-			try:     method(func(ctx context.Context) (*queue.Lease, error) { return keyed.TryAcquire(ctx, k.Key) }),
-		}, err
+		return zklock.NewKeyed(d.m, k.Path)
 	case "multi":
 		var all []zklock.ContextLocker
 		for _, path := range append([]string{k.Path}, k.Others...) {
-			mx, err := zklock.New(s.m, path)
+			mx, err := zklock.New(d.m, path)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, mx)
 		}
-		return objectOf(zklock.Multi(all...))
-	case "write", "read", "lazy write", "lazy read":
-		var opts []rwlock.Option
-		if k.Kind == "lazy write" || k.Kind == "lazy read" {
-			opts = append(opts, rwlock.WithLazyRelease(kept))
-		}
-		rw, err := rwlock.New(s.m, k.Path, opts...)
-		if err == nil && (k.Kind == "read" || k.Kind == "lazy read") {
-			return objectOf(rw.Reader(), nil)
-		}
-		o, err := objectOf(rw, err)
-		if err == nil {
-			o.rw = rw
-		}
-		return o, err
-	case "semaphore", "curator":
-		var opts []semaphore.Option
-		if k.Kind == "curator" {
-			opts = append(opts, semaphore.WithCuratorLayout())
-		}
-		sem, err := semaphore.New(s.m, k.Path, k.Leases, opts...)
-		o, err := objectOf(sem, err)
-		if err == nil {
-			o.sem = sem
-		}
-		return o, err
+		return zklock.Multi(all...)
+	case "write", "read", "owned write":
+		return rwlock.New(d.m, k.Path)
+	case "lazy write", "lazy read":
+		return rwlock.New(d.m, k.Path, rwlock.WithLazyRelease(kept))
+	case "semaphore":
+		return semaphore.New(d.m, k.Path, k.Leases)
+	case "curator":
+		return semaphore.New(d.m, k.Path, k.Leases, semaphore.WithCuratorLayout())
 	}
 	return nil, fmt.Errorf("no %q", k.Kind)
 }
 
 // acquire waits until a lock is held, a candidate leads, or the function of a job is called.
-func (s *server) acquire(ctx context.Context, k Lock, try bool) (*hold, error) {
+func (d *Driver) acquire(k Lock, try bool) (*hold, error) {
 	switch k.Kind {
 	case "election", "latch":
-		return s.lead(ctx, k)
+		return d.lead(k)
 	case "job", "job once":
-		return s.job(ctx, k, try)
+		return d.job(k, try)
 	}
-	o, err := s.object(k)
+	o, err := d.object(k)
 	if err != nil {
 		return nil, err
 	}
-	acquire := o.acquire
-	switch {
-	case k.Owned:
-		return byOwner(ctx, o.rw, try)
-	case k.N > 1:
-		get := o.sem.AcquireN
-		if try {
-			get = o.sem.TryAcquireN
+	if k.Kind == "owned write" {
+		return byOwner(queue.WithOwner(d.ctx), o.(*rwlock.RWMutex))
+	}
+	if multi, ok := o.(*zklock.MultiLock); ok {
+		got, err := either(try, multi.TryAcquire, multi.Acquire)(d.ctx)
+		if err != nil {
+			return nil, err
 		}
-		acquire = method(func(ctx context.Context) (*queue.Lease, error) { return get(ctx, k.N) })
-	case try:
-		acquire = o.try
+		return &hold{
+			node: got.Leases()[0].Path(), held: func() bool { return got.Err() == nil },
+			release: func(ctx context.Context, _ error) error { return got.Release(ctx) },
+		}, nil
 	}
-	got, err := acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &hold{node: nodeOf(got), held: func() bool { return got.Err() == nil }, release: got.Release}, nil
-}
-
-// byOwner takes a write lock for an owner of its own. So it can become a read lock.
-func byOwner(ctx context.Context, rw *rwlock.RWMutex, try bool) (*hold, error) {
-	ctx = queue.WithOwner(ctx)
-	got, err := true, error(nil)
-	if try {
-		got, err = rw.TryLock(ctx)
-	} else {
-		err = rw.Lock(ctx)
-	}
-	if err == nil && !got {
-		err = queue.ErrBusy
-	}
+	got, err := lease(d.ctx, o, k, try)
 	if err != nil {
 		return nil, err
 	}
 	return &hold{
-		held:    rw.Held,
-		release: func(context.Context) error { return rw.Unlock() },
-		downgrade: func(context.Context) (*hold, error) {
-			if err := rw.RLock(ctx); err != nil {
-				return nil, err
-			}
-			return &hold{held: rw.Reader().Held, release: func(context.Context) error { return rw.RUnlock() }}, nil
+		node: got.Path(), held: func() bool { return got.Err() == nil }, revoked: got.Revoked(),
+		release: func(ctx context.Context, _ error) error { return got.Release(ctx) },
+	}, nil
+}
+
+func either[F any](try bool, yes, no F) F {
+	if try {
+		return yes
+	}
+	return no
+}
+
+func lease(ctx context.Context, o any, k Lock, try bool) (*queue.Lease, error) {
+	switch o := o.(type) {
+	case *zklock.Keyed:
+		return either(try, o.TryAcquire, o.Acquire)(ctx, k.Key)
+	case *semaphore.Semaphore:
+		return either(try, o.TryAcquireN, o.AcquireN)(ctx, max(k.N, 1))
+	case *rwlock.RWMutex:
+		if strings.HasSuffix(k.Kind, "read") {
+			return either(try, o.Reader().TryAcquire, o.Reader().Acquire)(ctx)
+		}
+		return either(try, o.TryAcquire, o.Acquire)(ctx)
+	case *zklock.Mutex:
+		return either(try, o.TryAcquire, o.Acquire)(ctx)
+	}
+	return nil, fmt.Errorf("no leases of a %T", o)
+}
+
+// byOwner takes a write lock for the owner of ctx. So it can become a read lock.
+func byOwner(ctx context.Context, rw *rwlock.RWMutex) (*hold, error) {
+	if err := rw.Lock(ctx); err != nil {
+		return nil, err
+	}
+	return &hold{
+		release: func(context.Context, error) error { return rw.Unlock() },
+		downgrade: func() (*hold, error) {
+			err := rw.RLock(ctx)
+			return &hold{release: func(context.Context, error) error { return rw.RUnlock() }}, err
 		},
 	}, nil
 }
 
-var (
-	errNotRun = errors.New("the function was not called")
-	errFailed = errors.New("the function has failed")
-)
-
 // during is a hold that lasts as long as the function that run is given.
-func during(ctx context.Context, run func(context.Context, func(context.Context) error) error) (*hold, error) {
-	var once sync.Once
+func (d *Driver) during(run func(context.Context, func(context.Context) error) error) (*hold, error) {
 	called, result, ended := make(chan context.Context, 1), make(chan error, 1), make(chan error, 1)
-	running, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(d.ctx)
 	go func() {
 		defer stop()
 		ended <- run(running, func(ctx context.Context) error {
-			once.Do(func() { called <- ctx })
-			err := <-result
-			result <- err // for the next term
-			return err
+			called <- ctx
+			select {
+			case err := <-result:
+				return err
+			case <-d.ctx.Done():
+				return d.ctx.Err()
+			}
 		})
 	}()
-	end := func(err error) func(context.Context) error {
-		return func(context.Context) error {
-			result <- err
-			return <-ended
-		}
-	}
 	select {
 	case inside := <-called:
-		node := ""
-		if l, ok := queue.LeaseFrom(inside); ok {
-			node = l.Path()
-		}
-		return &hold{node: node, held: func() bool { return inside.Err() == nil }, release: end(nil), fail: end(errFailed)}, nil
+		return &hold{held: func() bool { return inside.Err() == nil }, release: func(_ context.Context, failed error) error {
+			result <- failed
+			return <-ended
+		}}, nil
 	case err := <-ended:
 		if err == nil {
 			err = errNotRun
@@ -235,12 +166,12 @@ func during(ctx context.Context, run func(context.Context, func(context.Context)
 }
 
 // lead leads for one term.
-func (s *server) lead(ctx context.Context, k Lock) (*hold, error) {
-	e, err := s.election(k)
+func (d *Driver) lead(k Lock) (*hold, error) {
+	e, err := d.election(k)
 	if err != nil {
 		return nil, err
 	}
-	return during(ctx, func(ctx context.Context, f func(context.Context) error) error {
+	return d.during(func(ctx context.Context, f func(context.Context) error) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		err := e.Run(ctx, func(ctx context.Context) error {
@@ -254,7 +185,7 @@ func (s *server) lead(ctx context.Context, k Lock) (*hold, error) {
 	})
 }
 
-func (s *server) election(k Lock) (*election.Election, error) {
+func (d *Driver) election(k Lock) (*election.Election, error) {
 	var opts []election.Option
 	if k.Key != "" {
 		opts = append(opts, election.WithID(k.Key))
@@ -262,70 +193,20 @@ func (s *server) election(k Lock) (*election.Election, error) {
 	if k.Kind == "latch" {
 		opts = append(opts, election.WithLeaderLatch())
 	}
-	return election.New(s.m, k.Path, opts...)
+	return election.New(d.m, k.Path, opts...)
 }
 
-func (s *server) job(ctx context.Context, k Lock, try bool) (*hold, error) {
+func (d *Driver) job(k Lock, try bool) (*hold, error) {
 	var opts []schedule.Option
 	if k.Kind == "job once" {
 		opts = append(opts, schedule.WithMaxTries(1))
 	}
-	j, err := schedule.New(s.m, k.Path, opts...)
+	j, err := schedule.New(d.m, k.Path, opts...)
 	if err != nil {
 		return nil, err
 	}
-	run := j.Run
-	if try {
-		run = j.TryRun
-	}
-	return during(ctx, func(ctx context.Context, f func(context.Context) error) error {
-		_, err := run(ctx, time.Unix(k.Tick, 0), f)
+	return d.during(func(ctx context.Context, f func(context.Context) error) error {
+		_, err := either(try, j.TryRun, j.Run)(ctx, time.Unix(k.Tick, 0), f)
 		return err
 	})
-}
-
-// ask answers all other requests.
-func (s *server) ask(ctx context.Context, r Request) (string, error) {
-	switch r.Verb {
-	case "revoke":
-		return "", zklock.Revoke(ctx, s.m, r.Node)
-	case "resize", "limit":
-		o, err := s.object(Lock{Kind: "semaphore", Path: r.Lock.Path, Leases: r.Lock.Leases})
-		if err != nil {
-			return "", err
-		}
-		if r.Verb == "resize" {
-			return "", o.sem.Resize(ctx, r.Lock.N)
-		}
-		n, err := o.sem.Limit(ctx)
-		return strconv.Itoa(n), err
-	case "leader":
-		e, err := s.election(r.Lock)
-		if err != nil {
-			return "", err
-		}
-		c, err := e.Leader(ctx)
-		return c.ID, err
-	case "last":
-		j, err := schedule.New(s.m, r.Lock.Path)
-		if err != nil {
-			return "", err
-		}
-		last, err := j.Last(ctx)
-		return fmt.Sprintf("tick %d, tries %d, done %t", last.Tick.Unix(), last.Tries, last.Done), err
-	}
-	return "", fmt.Errorf("no %q", r.Verb)
-}
-
-// reason returns a word for an error, which does not depend on the version.
-func reason(err error) string {
-	for word, is := range map[string]error{
-		"busy": queue.ErrBusy, "not run": errNotRun, "failed": errFailed, "conflict": queue.ErrConflict,
-		"no leader": election.ErrNoLeader, "lost": session.ErrLost,
-	} {
-		if errors.Is(err, is) {
-			return word
-		}
-	}
-	return "other"
 }
