@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,21 +176,17 @@ func TestConcurrentSafe(t *testing.T) {
 		mutex(t, m, dir+"/a"), mutex(t, m, dir+"/b", zklock.WithLocalHandover(3)),
 		mutex(t, m, dir+"/c", zklock.WithLazyRelease(time.Second)),
 	}
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	var readers, g errgroup.Group
-	for i := range 2 {
+	for _, query := range []string{"", "?format=json"} {
 		readers.Go(func() error {
-			for {
-				select {
-				case <-stop:
-					return nil
-				default:
-				}
-				if code := get(page, []string{"", "?format=json"}[i], "").Code; code != http.StatusOK {
+			for !stop.Load() {
+				if code := get(page, query, "").Code; code != http.StatusOK {
 					return fmt.Errorf("status %d", code)
 				}
 				lockz.Handler(m)
 			}
+			return nil
 		})
 	}
 	for i := range workers {
@@ -214,7 +211,7 @@ func TestConcurrentSafe(t *testing.T) {
 		})
 	}
 	must(t, g.Wait())
-	close(stop)
+	stop.Store(true)
 	must(t, readers.Wait())
 	zktest.Eventually(t, testserver.Patience, "an empty page", func() bool { return lines(pageOf(t, page).Managers[0]) == nil })
 }

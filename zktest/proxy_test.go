@@ -28,12 +28,10 @@ func TestProxyRecordsRequests(t *testing.T) {
 		t.Errorf("sessions %#x, want %#x", ids, conn.SessionID())
 	}
 	create(t, conn, path, 0)
-	if _, err := conn.Sync(path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Multi(&zk.CheckVersionRequest{Path: path, Version: 0}, &zk.DeleteRequest{Path: path}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Sync(path)
+	must(t, err)
+	_, err = conn.Multi(&zk.CheckVersionRequest{Path: path, Version: 0}, &zk.DeleteRequest{Path: path})
+	must(t, err)
 	want := []zktest.Request{
 		{Op: zktest.OpConnect},
 		{Op: zktest.OpCreate, Path: path},

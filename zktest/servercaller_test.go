@@ -52,6 +52,14 @@ func (s *stage) leads(want int) {
 	}
 }
 
+// starts starts a server that was stopped.
+func (s *stage) starts(server int) {
+	s.t.Helper()
+	if err := s.StartServer(server); err != nil {
+		s.t.Error(err)
+	}
+}
+
 // expiry returns when the leader will expire a session, as a time since the beginning.
 func (s *stage) expiry(c *caller) time.Duration {
 	s.t.Helper()

@@ -166,9 +166,7 @@ func TestStopAndStart(t *testing.T) {
 		}
 		other := s.call("other", 1, c, 40*time.Second)
 		other.does(plain("/meanwhile"))
-		if err := s.StartServer(0); err != nil {
-			t.Error(err)
-		}
+		s.starts(0)
 		s.pass(200 * time.Millisecond)
 		back := s.call("back", 0, nil, 40*time.Second)
 		back.does(there("/before"))
@@ -177,16 +175,12 @@ func TestStopAndStart(t *testing.T) {
 		for i := range 3 {
 			s.StopServer(i)
 		}
-		if err := s.StartServer(1); err != nil {
-			t.Error(err)
-		}
+		s.starts(1)
 		s.pass(time.Minute)
 		if l, ok := s.Leader(); ok {
 			t.Errorf("server %d leads alone", l)
 		}
-		if err := s.StartServer(0); err != nil {
-			t.Error(err)
-		}
+		s.starts(0)
 		s.pass(200 * time.Millisecond)
 		s.leads(1)
 		s.call("last", 0, other, 40*time.Second).does(there("/meanwhile"))

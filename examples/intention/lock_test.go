@@ -137,13 +137,6 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// The names of nodes are ones that package queue can parse.
-func TestPrefixes(t *testing.T) {
-	if err := intention.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestRun(t *testing.T) {

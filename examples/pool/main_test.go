@@ -24,9 +24,7 @@ func TestPool(t *testing.T) {
 		for _, line := range lines[:2*workers] {
 			digits, rest, _ := strings.Cut(strings.TrimPrefix(line, "inside:"), "   places: ")
 			var limit int
-			if _, err := fmt.Sscan(rest, &limit); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, expect.Err(fmt.Sscan(rest, &limit)))
 			if n := len(strings.Join(strings.FieldsFunc(digits, func(r rune) bool { return r == ' ' || r == '·' }), "")); n > limit {
 				t.Errorf("%d places are taken of %d: %s", n, limit, line)
 			}

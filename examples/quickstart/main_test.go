@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -13,9 +14,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 func TestTenLinesInOrder(t *testing.T) {
 	server := testserver.Server(t)
 	var out exampletest.Buffer
-	if err := run(t.Context(), &out, server.ConnectString()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, run(t.Context(), &out, server.ConnectString()))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != workers+1 {
 		t.Fatalf("%d lines, want %d:\n%s", len(lines), workers+1, out.String())

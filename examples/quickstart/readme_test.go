@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -18,9 +19,7 @@ func TestREADME(t *testing.T) {
 	root := filepath.Join("..", "..")
 	only := func(page string) string {
 		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		found := program.FindAllStringSubmatch(string(text), -1)
 		if len(found) != 1 {
 			t.Fatalf("%s has %d programs, want one", page, len(found))
@@ -37,9 +36,7 @@ func TestREADME(t *testing.T) {
 		{"shop_test.go", only("docs/tutorial.md"), "--- PASS: TestLockLost", []string{"test", "-vet=off", "-v"}},
 	} {
 		file := filepath.Join(t.TempDir(), c.file)
-		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
 		cmd := exec.CommandContext(t.Context(), "go", append(c.command, file)...)
 		cmd.Dir = root
 		out, err := cmd.CombinedOutput()

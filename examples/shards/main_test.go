@@ -87,9 +87,7 @@ func TestPlaceStays(t *testing.T) {
 func TestEnds(t *testing.T) {
 	// Two ensembles that are one server, in two chroots.
 	for _, chroot := range []string{"/red", "/blue"} {
-		if _, err := testserver.Admin(t).Create(chroot, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, expect.Err(testserver.Admin(t).Create(chroot, nil, 0, zk.WorldACL(zk.PermAll))))
 	}
 	dir := map[string]string{"red": "/red", "blue": "/blue"}[place(pathOf(0), []string{"red", "blue"})] + pathOf(0)
 	exampletest.Ends(t, dir, func(addr string) []string {

@@ -25,9 +25,7 @@ func TestHerd(t *testing.T) {
 	}
 	for _, line := range lines {
 		var waiters, simple, queue int
-		if _, err := fmt.Sscan(line, &waiters, &simple, &queue); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, expect.Err(fmt.Sscan(line, &waiters, &simple, &queue)))
 		if simple < 3*waiters || queue > 5 {
 			t.Errorf("%d waiters: %d requests for the simple lock, %d in the queue", waiters, simple, queue)
 		}
@@ -44,9 +42,7 @@ func TestLoss(t *testing.T) {
 	l := &simpleLock{m: m, dir: testserver.Path(t), waits: func(bool) {}}
 	for range 2 {
 		expect.NoError(t, l.Lock(t.Context()))
-		if err := l.Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.Err())
 		expect.NoError(t, p.Expire(t.Context(), l.s.ID()))
 		zktest.Eventually(t, testserver.Patience, "the loss", func() bool { return l.Err() != nil })
 	}
