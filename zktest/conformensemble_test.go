@@ -88,12 +88,7 @@ func TestEnsembleLikeReal(t *testing.T) {
 		}
 		for seed := range uint64(10) {
 			t.Run(fmt.Sprint(role, "/seed=", seed), func(t *testing.T) {
-				g := newGenerator(seed)
-				steps := []step{plain(g.root)}
-				for range 80 {
-					steps = append(steps, g.next(3))
-				}
-				compare(t, servers, 3, withoutUnanswered(ours, steps))
+				compare(t, servers, 3, withoutUnanswered(ours, newGenerator(seed).sequence(3)))
 			})
 		}
 	}

@@ -300,6 +300,15 @@ var rare = []Op{
 	OpRemoveWatches, OpAddWatch, OpGetAllChildrenNumber, OpGetEphemerals, OpWhoAmI, OpReconfig, 77,
 }
 
+// sequence returns the steps of n clients.
+func (g *generator) sequence(n int) []step {
+	steps := []step{plain(g.root)}
+	for range 80 {
+		steps = append(steps, g.next(n))
+	}
+	return steps
+}
+
 // next returns a step of one of n clients.
 func (g *generator) next(n int) step {
 	s := step{who: g.IntN(n)}
