@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -24,15 +25,11 @@ import (
 func (w *world) acquire(t *testing.T, p string, opts ...zklock.Option) *queue.Lease {
 	t.Helper()
 	mx, err := zklock.New(w.manager(t), w.top+"/"+p, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
 	defer cancel()
 	l, err := mx.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return l
 }
 
@@ -90,15 +87,11 @@ func TestBreakForce(t *testing.T) {
 func TestBreakSeveral(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
 		rw, err := rwlock.New(w.manager(t), w.top+"/rw")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		var readers []*queue.Lease
 		for range 3 {
 			l, err := rw.Reader().Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			readers = append(readers, l)
 		}
 		waiter := uuidC + "__WRIT__0000000009"
@@ -184,9 +177,7 @@ func TestBreakWaiterHoldsByNow(t *testing.T) {
 	w.own(t, "l/"+uuidB+"lock-0000000001", dataB)
 	cmd := exec.Command(os.Args[0], "break", "--force", "--node", uuidB+"lock-0000000001", w.top+"/l")
 	typed, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	p := startCommand(t, w.addr, cmd)
 	p.prints(t, "Type yes")
 	w.remove(t, firstHolder)

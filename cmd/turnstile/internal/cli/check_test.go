@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -40,9 +41,7 @@ func TestCheckRights(t *testing.T) {
 			"create nodes in": zk.PermRead, "list": zk.PermCreate | zk.PermDelete, "delete nodes in": zk.PermCreate | zk.PermRead,
 		} {
 			dir := path.Join(w.top, strings.Fields(problem)[0])
-			if _, err := w.admin.Create(dir, nil, 0, zk.WorldACL(rights)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, expect.Err(w.admin.Create(dir, nil, 0, zk.WorldACL(rights))))
 			w.check(t, codeUnusable, []string{dir}, "^PROBLEM: This identity may not "+problem+" "+dir, "^Not good for locks.$")
 			if rights&zk.PermDelete == 0 {
 				continue
@@ -59,9 +58,7 @@ func TestCheckServers(t *testing.T) {
 	a := zktest.Start(t)
 	down := zktest.StartProxy(t, a.Addr())
 	addr := down.Addr()
-	if err := down.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, down.Close())
 	w := newWorld(t, a.Addr(), "/test")
 	w.check(t, codeNo, []string{"--zk", a.Addr() + "," + addr}, "^Good for locks, with warnings.$", addr+": it refuses connections")
 	w.check(t, codeUnusable, []string{"--zk", addr + "/chroot"}, "^PROBLEM: No server can be used")

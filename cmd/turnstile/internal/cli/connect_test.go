@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/authority"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -57,9 +58,7 @@ func TestAuth(t *testing.T) {
 	t.Parallel()
 	path := testserver.Path(t)
 	acl := append(zk.DigestACL(zk.PermAll, "user", "pass:word"), zk.DigestACL(zk.PermAll, "other", "secret")...)
-	if _, err := testserver.Admin(t).Create(path, nil, 0, acl); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, expect.Err(testserver.Admin(t).Create(path, nil, 0, acl)))
 	file := filepath.Join(t.TempDir(), "auth")
 	if err := os.WriteFile(file, []byte("\ufeffdigest:nobody:x\r\n# identities\r\n\r\ndigest:user:pass:word\r\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -108,9 +107,7 @@ func TestSASL(t *testing.T) {
 		return call(context.Background(), []string{"TURNSTILE_ZK=" + server.Addr()}, append(append([]string{"run"}, flags...), "/locks/job", "--", "true")...)
 	}
 	file := filepath.Join(t.TempDir(), "auth")
-	if err := os.WriteFile(file, []byte("sasl:shop:se:cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte("sasl:shop:se:cret\n"), 0o600))
 	run("--auth-file", file).want(t, 0)
 	run("--auth", "sasl:shop:se:cret").want(t, 0)
 	run("--auth", "sasl:shop:wrong").want(t, codeRefused)

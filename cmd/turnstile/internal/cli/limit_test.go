@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 )
@@ -14,13 +15,9 @@ func TestResize(t *testing.T) {
 		pool := w.top + "/pool"
 		w.call(t.Context(), "resize", pool, "2").want(t, codeNotFound, "does not exist")
 		s, err := semaphore.New(w.manager(t), pool, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		first, err := s.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		defer func() { _ = first.Release(t.Context()) }()
 		second := make(chan *queue.Lease, 1)
 		go func() {
@@ -35,9 +32,7 @@ func TestResize(t *testing.T) {
 		}
 		w.says(t, "resize", "--limit", pool, pool+": semaphore, 2 of 2 leases taken (an operator has set the limit), 2 holders, 0 waiters")
 		w.call(t.Context(), "resize", "--timeout", "4s", "--connect-timeout", "1s", pool, "1").want(t, codeBusy, "the limit is still 2", "2 of 2 leases taken")
-		if err := l.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.Release(t.Context()))
 		w.says(t, "resize", "--reset", pool, "1", "the limit is 1, it was 2")
 		w.says(t, "resize", "--limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder, 0 waiters")
 		w.plant(t, "new", "")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/java"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
@@ -20,9 +21,7 @@ import (
 func startOther(t *testing.T, w *world, cmd *exec.Cmd) (release func()) {
 	t.Helper()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	p := startCommand(t, w.addr, cmd)
 	p.prints(t, "held\n")
 	return func() {
@@ -42,9 +41,7 @@ func TestCuratorHolder(t *testing.T) {
 	if errors.Is(err, java.ErrMissing) {
 		testserver.Missing(t, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	w := newWorld(t, testserver.Server(t).Addr(0), testserver.Path(t))
 	release := startOther(t, w, program.Command(ctx, w.addr, w.top+"/mutex", w.top+"/semaphore"))
 	w.says(t, "show", w.top+"/mutex", "mutex, 1 holder, 0 waiters")
@@ -79,9 +76,7 @@ func TestElection(t *testing.T) {
 		for dir, opts := range map[string][]election.Option{"selector": nil, "latch": {election.WithLeaderLatch()}} {
 			p := w.top + "/" + dir
 			e, err := election.New(w.manager(t), p, append(opts, election.WithID("web-3"))...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			over := errors.New("over")
 			err = e.Run(t.Context(), func(context.Context) error {
 				w.says(t, "show", "--wide", p, p+": election, 1 holder, 0 waiters\n")

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -70,9 +71,7 @@ func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
 	if p.cmd.SysProcAttr == nil { // no process has the terminal of the tests
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, p.cmd.Start())
 	go func() {
 		defer close(p.ended)
 		_ = p.cmd.Wait()
@@ -135,9 +134,7 @@ func (p *process) awaitChild(t *testing.T, name string) (pid int) {
 func (p *process) contender(t *testing.T) string {
 	t.Helper()
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return fmt.Sprintf("%s/%d", host, p.cmd.Process.Pid)
 }
 

@@ -116,18 +116,25 @@ func TestRunInterruptedWait(t *testing.T) {
 	}
 }
 
-// Readers share a lock, and a writer excludes them.
-func TestRunReadWrite(t *testing.T) {
+// Readers share a lock, and a writer excludes them. A semaphore has as many leases as --slots says.
+func TestRunKinds(t *testing.T) {
 	t.Parallel()
-	path := testserver.Path(t)
-	one, two := hold(t, "--read", path), hold(t, "--read", path)
-	start(t, server(t), "run", "--write", "--wait=0", path, "--", "true").wait(t, codeBusy)
-	for _, p := range []*process{one, two} {
-		p.signal(t, syscall.SIGTERM)
-		p.wait(t, 143)
+	for _, c := range []struct {
+		held    []string // by others
+		refused map[string]int
+	}{
+		{[]string{"--read", "--read"}, map[string]int{"--write": codeBusy}},
+		{[]string{"--write"}, map[string]int{"--read": codeBusy}},
+		{[]string{"--slots=2", "--slots=2"}, map[string]int{"--slots=2": codeBusy, "--slots=3": codeFailed}},
+	} {
+		path := testserver.Path(t)
+		for _, flag := range c.held {
+			hold(t, flag, path)
+		}
+		for flag, code := range c.refused {
+			start(t, server(t), "run", flag, "--wait=0", path, "--", "true").wait(t, code)
+		}
 	}
-	hold(t, "--write", path)
-	start(t, server(t), "run", "--read", "--wait=0", path, "--", "true").wait(t, codeBusy)
 }
 
 // Signals go to all processes of the command's group, and the command decides what they do.
@@ -163,16 +170,6 @@ func TestRunSignals(t *testing.T) {
 	if !p.running() {
 		t.Error("turnstile has ended although the command goes on")
 	}
-}
-
-// A semaphore has as many leases as --slots says.
-func TestRunSlots(t *testing.T) {
-	t.Parallel()
-	path := testserver.Path(t)
-	hold(t, "--slots", "2", path)
-	hold(t, "--slots", "2", path)
-	start(t, server(t), "run", "--slots", "2", "--wait=0", path, "--", "true").wait(t, codeBusy)
-	start(t, server(t), "run", "--slots", "3", "--wait=0", path, "--", "true").wait(t, codeFailed)
 }
 
 // A run inside another one gives its command its own path and token, and no others beside them, and no tick.

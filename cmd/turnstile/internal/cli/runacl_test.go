@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -26,14 +27,10 @@ func protected(t *testing.T, rights int32) (c *zk.Conn, dir string, list []zk.AC
 	list = append(zk.DigestACL(rights, "alice", "a"), zk.DigestACL(zk.PermAll, "bob", "b")...)
 	c = newWorld(t, testserver.Server(t).Addr(0), "/").admin
 	for _, identity := range []string{alice, bob} {
-		if err := c.AddAuth("digest", []byte(strings.TrimPrefix(identity, "digest:"))); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, c.AddAuth("digest", []byte(strings.TrimPrefix(identity, "digest:"))))
 	}
 	dir = testserver.Path(t)
-	if _, err := c.Create(dir, nil, 0, list); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, expect.Err(c.Create(dir, nil, 0, list)))
 	return c, dir, list
 }
 
@@ -41,9 +38,7 @@ func protected(t *testing.T, rights int32) (c *zk.Conn, dir string, list []zk.AC
 func contenders(t *testing.T, c *zk.Conn, lock string) []string {
 	t.Helper()
 	names, _, err := c.Children(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i, name := range names {
 		names[i] = lock + "/" + name
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -56,9 +57,7 @@ func TestRunKilledFreesThrough(t *testing.T) {
 	}
 	t.Run("TLS", func(t *testing.T) {
 		list := append(zk.DigestACL(zk.PermAll, "user", "secret"), zk.WorldACL(zk.PermRead)...)
-		if _, err := w.admin.Create("/tls", nil, 0, list); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, expect.Err(w.admin.Create("/tls", nil, 0, list)))
 		freed(t, holdAt(t, secure, "--cacert", ca, "--cert", key, "--key", key, "--auth", "digest:user:secret", "/tls/lock"), "/tls/lock")
 	})
 	t.Run("another server", func(t *testing.T) {

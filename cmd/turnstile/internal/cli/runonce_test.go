@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -132,9 +133,7 @@ func TestRunOnceLeftOut(t *testing.T) {
 	once(0, "", later)
 	once(0, "", "2s")
 	once(codeUsage, "does not divide the day", "7m")
-	if _, err := testserver.Admin(t).Set(path+"/last", []byte("nonsense"), -1); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, expect.Err(testserver.Admin(t).Set(path+"/last", []byte("nonsense"), -1)))
 	once(codeFailed, path+"/last: ", tick)
 	start(t, server(t), "jobs", path).wait(t, codeNo)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -50,9 +51,7 @@ func TestRunGuardKilledWhileWaiting(t *testing.T) {
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", guard))
 		return strings.TrimSpace(string(comm)) == guardName
 	})
-	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	waiter.wait(t, codeFailed)
 	waiter.prints(t, "the guard of the command was killed while turnstile waited")
 	testserver.WaitChildren(t, path, 1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -27,9 +28,7 @@ func TestScreens(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	file := filepath.Join("..", "..", "..", "..", "docs", "command.md")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	page := string(text)
 	for _, s := range slices.Concat(screensOfRun(t), screensOfCheck(t), screensOnCall(t)) {
 		begin, end := "<!-- screen "+s.name+" -->\n\n", "\n<!-- /screen -->\n"
@@ -45,9 +44,7 @@ func TestScreens(t *testing.T) {
 		page = head + begin + markdown(s.text) + end + tail
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(file, []byte(page), 0o600))
 	}
 }
 
@@ -87,9 +84,7 @@ func screensOfRun(t *testing.T) []docScreen {
 	w := newWorld(t, zktest.Start(t).Addr(), "/")
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"the backup begins, with token $TURNSTILE_TOKEN\"\nexec sleep 1000\n"
-	if err := os.WriteFile(filepath.Join(dir, "backup.sh"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "backup.sh"), []byte(script), 0o700))
 	cmd := exec.Command(os.Args[0], "run", "--label", "nightly", "/jobs/backup", "--", "./backup.sh")
 	cmd.Dir = dir
 	holder := startCommand(t, w.addr, cmd)
@@ -98,9 +93,7 @@ func screensOfRun(t *testing.T) []docScreen {
 	if err != nil || len(nodes) != 1 {
 		t.Fatalf("nodes %q, %v", nodes, err)
 	}
-	if err := w.admin.Delete("/jobs/backup/"+nodes[0], -1); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, w.admin.Delete("/jobs/backup/"+nodes[0], -1))
 	holder.wait(t, codeLost)
 	// The library and run hear of it at the same time, so their lines come in any order. On a busy machine there
 	// can be others.
@@ -155,9 +148,7 @@ func screensOnCall(t *testing.T) []docScreen {
 // program.
 func TestPageCommands(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "command.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, c := range codes {
 		if row := fmt.Sprintf("| %d | %s |\n", c.code, c.meaning); !strings.Contains(string(text), row) {
 			t.Errorf("the page lacks %s", row)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -46,9 +47,7 @@ func plantLocks(t *testing.T, w *world) {
 	w.own(t, "mixed/"+uuidA+"lock-0000000000", dataA)
 	w.own(t, "mixed/"+uuidB+"lease-0000000001", dataB)
 	w.plant(t, "unused/x", "")
-	if err := w.admin.Delete(w.top+"/unused/x", -1); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, w.admin.Delete(w.top+"/unused/x", -1))
 	w.own(t, "evil/"+uuidA+"lock-0000000000", "{\"id\":\"\\u001b]0;gotcha\\u0007\\u202etxt\",\"label\":\"\\u009b31mred\"}")
 }
 
@@ -126,9 +125,7 @@ func TestClean(t *testing.T) {
 // connection prints the client's address, and no server does when the client is gone.
 func TestSessionRunbook(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, text := range []string{`echo cons | nc $s 2181; done | grep sid=0x`, "`ss -tnp sport = :"} {
 		if !strings.Contains(string(page), text) {
 			t.Errorf("docs/operations.md lacks %q", text)
@@ -142,9 +139,7 @@ func TestSessionRunbook(t *testing.T) {
 	id := regexp.MustCompile(`0x[0-9a-f]{9,}`).FindString(shown.stdout)
 	clients := func() []string {
 		text, err := e.Word(t.Context(), 0, "cons")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return regexp.MustCompile(`(?m)^ */127\.0\.0\.1:.*sid=`+id+`,`).FindAllString(text, -1)
 	}
 	if got := clients(); len(got) != 1 || id == "" {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -19,9 +20,7 @@ func TestFullDisk(t *testing.T) {
 	path := testserver.Path(t)
 	hold(t, path)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer full.Close()
 	for _, args := range []string{
 		"ls", "show " + path, "check --timeout 2s", "version", "help", "completion bash",
@@ -42,9 +41,7 @@ func TestRunReaderGone(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer w.Close()
 	proxy := testserver.Proxy(t)
 	cmd := exec.Command(os.Args[0], "run", "-vv", path, "--", "sh", "-c",

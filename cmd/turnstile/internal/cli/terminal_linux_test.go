@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -39,30 +40,22 @@ func openPTY(t *testing.T) (keyboard, screen *os.File) {
 		testserver.Missing(t, err)
 	}
 	raw, err := keyboard.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var number int
 	_ = raw.Control(func(fd uintptr) {
 		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
 			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	screen, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return keyboard, screen
 }
 
 func press(t *testing.T, keyboard *os.File, keys string) {
 	t.Helper()
-	if _, err := keyboard.WriteString(keys); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, expect.Err(keyboard.WriteString(keys)))
 }
 
 // A command can read from the terminal that turnstile was started in. Ctrl-C ends it, and the script that has started

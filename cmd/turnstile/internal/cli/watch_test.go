@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/semaphore"
 )
 
@@ -22,9 +23,7 @@ func TestWatch(t *testing.T) {
 		r.prints(t, "came      10.1.2.3")
 		w.remove(t, "l/"+uuidC+"lock-0000000002")
 		r.prints(t, "left      10.1.2.3  without the lock")
-		if _, err := w.admin.Set(w.top+"/l/"+uuidA+"lock-0000000000", []byte("__REVOKE__"), -1); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, expect.Err(w.admin.Set(w.top+"/l/"+uuidA+"lock-0000000000", []byte("__REVOKE__"), -1)))
 		r.prints(t, "somebody asks it to give the lock up")
 		w.remove(t, "l/"+uuidA+"lock-0000000000")
 		r.prints(t, "granted   web-4/17  queued")
@@ -41,31 +40,21 @@ func TestWatch(t *testing.T) {
 
 func (w *world) remove(t *testing.T, p string) {
 	t.Helper()
-	if err := w.admin.Delete(w.top+"/"+p, -1); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, w.admin.Delete(w.top+"/"+p, -1))
 }
 
 // Watch tells the state at its beginning, and the limit of a semaphore.
 func TestWatchSemaphore(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
 		s, err := semaphore.New(w.manager(t), w.top+"/pool", 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		l, err := s.AcquireN(t.Context(), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		r := w.begin(t, "", "watch", w.top+"/pool")
 		r.prints(t, ", 2 leases  queued ")
-		if err := s.Resize(t.Context(), 5); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, s.Resize(t.Context(), 5))
 		r.prints(t, "limit     5 leases, was 3")
-		if err := l.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.Release(t.Context()))
 		r.prints(t, "ended ")
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -45,9 +46,7 @@ func servers(t *testing.T, test func(t *testing.T, w *world)) {
 func newWorld(t *testing.T, addr, top string) *world {
 	t.Helper()
 	admin, _, err := zk.Connect([]string{addr}, testserver.Patience, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(admin.Close)
 	return &world{addr, admin, top}
 }
@@ -81,9 +80,7 @@ func (w *world) make(t *testing.T, p, data string, flags int32) {
 func (w *world) exists(t *testing.T, p string) bool {
 	t.Helper()
 	ok, _, err := w.admin.Exists(path.Join(w.top, p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return ok
 }
 
@@ -106,14 +103,10 @@ func (w *world) golden(t *testing.T, file, got string) {
 	got = normal(strings.NewReplacer(w.top, "/TOP", w.addr, "SERVER").Replace(got))
 	file = filepath.Join("testdata", file+".golden")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs (-want +got); -update writes it anew:\n%s", file, diff)
 	}

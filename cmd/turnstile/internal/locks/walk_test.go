@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -59,12 +60,8 @@ func TestWalkSessionLost(t *testing.T) {
 	srv := zktest.Start(t)
 	m := testserver.Connect(t, srv.ConnectString())
 	s := testserver.Session(t, m)
-	if _, err := s.Create(patient(t), "/a", nil, session.Persistent); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Create(patient(t), "/a/"+name("lock-", 0), nil, session.Persistent); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, expect.Err(s.Create(patient(t), "/a", nil, session.Persistent)))
+	expect.NoError(t, expect.Err(s.Create(patient(t), "/a/"+name("lock-", 0), nil, session.Persistent)))
 	held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, "/a"))
 	go func() {
 		<-held.Hit()
@@ -90,9 +87,7 @@ func TestCuratorGate(t *testing.T) {
 	}
 	plant(t, top+"/locks/"+name("lock-", 1), "10.0.0.3")
 	l, err := tree.Read(patient(t), top)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var got []string
 	for _, c := range l.Contenders {
 		got = append(got, fmt.Sprint(c.ID, c.Holder))
@@ -115,9 +110,7 @@ func TestCuratorWithoutGate(t *testing.T) {
 	want := map[string]Kind{"/theirs": Curator, "/ours": None, "/ours/leases": Semaphore, "/empty": None}
 	for dir, kind := range want {
 		l, err := tree.Read(patient(t), top+dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		holders := 1
 		if kind == None {
 			holders = 0
@@ -133,9 +126,7 @@ func TestWalkNoRights(t *testing.T) {
 	tree, top := newTree(t)
 	plant(t, top+"/open/"+name("lock-", 0), "")
 	closed := path.Join(top, "closed")
-	if _, err := testserver.Admin(t).Create(closed, nil, 0, zk.WorldACL(zk.PermAdmin)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, expect.Err(testserver.Admin(t).Create(closed, nil, 0, zk.WorldACL(zk.PermAdmin))))
 	found, err := tree.Walk(patient(t), top, 1000)
 	if err != nil || len(found.Locks) != 1 || len(found.Unread) != 1 || found.Unread[0].Path != closed {
 		t.Errorf("%+v, %v", found, err)
