@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -69,10 +70,15 @@ func (c *writeSizes) Write(b []byte) (int, error) {
 func full(t *testing.T) (*bench, [][]byte) {
 	b := newBench(t, nil)
 	b.greet()
+	b.number = math.MaxInt32 - mostCalls/2
 	for range mostCalls {
 		b.ask(codec.OpExists, "/full")
 	}
-	return b, b.frames()
+	inFlight := b.frames()
+	if slices.ContainsFunc(inFlight, func(f []byte) bool { return codec.Xid(f) <= 0 }) {
+		t.Error("numbers are positive, and begin again at their end")
+	}
+	return b, inFlight
 }
 
 // drain answers one frame in flight after the other until nothing more leaves, and returns the paths of what has left.
