@@ -46,24 +46,6 @@ func TestClock(t *testing.T) {
 	}
 }
 
-func TestClockConcurrentSafe(t *testing.T) {
-	start := time.Now()
-	k := New(start)
-	synctest.Test(t, func(t *testing.T) {
-		for i := range 50 {
-			go k.Prove(start.Add(time.Duration(i) * time.Second))
-			go k.Heard(start.Add(time.Duration(i+1) * time.Second))
-		}
-		synctest.Wait()
-	})
-	if got := k.Proven().Sub(start); got != 49*time.Second {
-		t.Errorf("proven is %v after the start, want 49s", got)
-	}
-	if got := k.Latest().Sub(start); got != 50*time.Second {
-		t.Errorf("the latest is %v after the start, want 50s", got)
-	}
-}
-
 func TestMargin(t *testing.T) {
 	const second, ms = time.Second, time.Millisecond
 	for _, c := range []struct {
