@@ -3,14 +3,11 @@ package dial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,7 +78,8 @@ func TestLimits(t *testing.T) {
 					for range 2 {
 						start := time.Now()
 						_, _, err := d.Dial(t.Context(), staking(c.stake))
-						if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "no answer") || took != want {
+						took := time.Since(start) // with a wait of some nanoseconds, which may come first
+						if err == nil || !strings.Contains(err.Error(), "no answer") || took < want || took > want+time.Microsecond {
 							t.Errorf("round %d: %v after %v, want %v", round, err, took, want)
 						}
 						if round < len(c.greets) && d.HandshakeLimit(staking(c.stake)) != c.greets[round] {
@@ -223,26 +221,4 @@ func TestDialAfterClose(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestNoDescriptor says so when the process has no file descriptor left, and dials on.
-func TestNoDescriptor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		full := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
-		n := &network{errs: map[string]error{"a:1": full}}
-		d := newDialer(t, n, "a:1", nil)
-		for range 5 {
-			_, _, err := d.Dial(t.Context(), staking(5*time.Second))
-			if !errors.Is(err, syscall.EMFILE) || !strings.Contains(fmt.Sprint(err), "no file descriptor is left") {
-				t.Fatal(err)
-			}
-		}
-		n.errs = nil
-		start := time.Now()
-		c, _, err := d.Dial(t.Context(), staking(5*time.Second))
-		if err != nil || time.Since(start) > time.Second {
-			t.Fatalf("%v after %v", err, time.Since(start))
-		}
-		c.Close()
-	})
 }

@@ -83,7 +83,7 @@ func (g greedy) Close() error {
 type reason struct{ seen atomic.Bool }
 
 func (r *reason) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("no connection to zookeeper")) && bytes.Contains(line, []byte("too many open files")) {
+	if bytes.Contains(line, []byte("no connection to zookeeper")) && bytes.Contains(line, []byte("no file descriptor is left")) {
 		r.seen.Store(true)
 	}
 	return len(line), nil
