@@ -69,33 +69,6 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// A client that is cut off knows it before the server expires the session, while its node is still there for all others to see.
-func TestClockRunsOutFirst(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *env) {
-		node := enter(t, e.s, "/d/own").Path
-		_, _, gone, err := rawClient(t, e.Dialer()).ExistsW(node)
-		must(t, err)
-		e.Blackhole(zktest.Both)
-		endless := make(chan error, 1)
-		go func() { _, _, err := e.s.Get(context.Background(), "/"); endless <- err }()
-		<-e.s.Done()
-		wantErr(t, "session", e.s.Err(), session.ErrLost)
-		if synctest.Wait(); len(endless) == 0 {
-			t.Error("a request goes on after its session")
-		}
-		if len(gone) > 0 {
-			t.Error("the server has expired the session before it knew itself lost")
-		}
-		if state := e.m.State(); state == session.Connected || state == session.Suspended {
-			t.Errorf("the manager is %v", state)
-		}
-		e.Heal()
-		if next, err := e.m.Session(t.Context()); err != nil || next == e.s {
-			t.Errorf("the lost session came back, or %v", err)
-		}
-	})
-}
-
 // The quorum is away for longer than the session timeout. However long that lasts, the lost session is closed on the
 // servers soon after they are back, so others need not wait until a new leader has counted its whole timeout.
 //

@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 const roundTrip = 20 * time.Millisecond
@@ -74,46 +72,6 @@ func TestRoundTrips(t *testing.T) {
 			w.Delay(0)
 			w.Pass(time.Second)
 		}
-	})
-}
-
-// More locks than there are deletes at a time are unlocked at once. All nodes go, and no Lock after that finds the node of the
-// Lock before it.
-func TestAsyncManyAtOnce(t *testing.T) {
-	run(t, func(w *world) {
-		const many = 300
-		m, locks := w.Connect(), make([]*zklock.Mutex, many)
-		for i := range locks {
-			locks[i] = newMutex(t, m, fmt.Sprint("/locks/many/", i), async)
-			w.Must(locks[i].Lock(w.Context()))
-		}
-		w.Blackhole(zktest.ToServer)
-		if d := bubble.Took(func() {
-			for _, mx := range locks {
-				w.Must(mx.Unlock())
-			}
-		}); d != 0 {
-			t.Errorf("Unlock of %d locks took %v", many, d)
-		}
-		w.Heal()
-		w.Delay(5 * time.Millisecond)
-		w.Pass(time.Second)
-		w.ResetRequests()
-		var all sync.WaitGroup
-		for _, mx := range locks {
-			w.WantNodes("after the Unlock", mx.Path(), 0)
-			all.Go(func() {
-				for range 10 {
-					w.Must(mx.Lock(w.Context()))
-					w.Must(mx.Unlock())
-				}
-			})
-		}
-		all.Wait()
-		if n := w.Count(zktest.Any(zktest.OpGetData)); n > 0 { // which sets a watch on what is in the way
-			t.Errorf("%d locks of %d have found a node in their way", n, 10*many)
-		}
-		w.Heal()
 	})
 }
 

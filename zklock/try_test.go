@@ -1,19 +1,14 @@
 package zklock_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/bubble"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -217,39 +212,6 @@ func TestTryCut(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Processes that only try take turns at a free mutex. If each made a node first, they would keep each other out nearly
-// always: one of 12,410 tries got it in 8 s.
-func TestTryStorm(t *testing.T) {
-	const stormers, every = 100, 50 * time.Millisecond
-	lasts := longtest.Pick(2*time.Second, 8*time.Second)
-	run(t, func(w *world) {
-		var won atomic.Int64
-		var all sync.WaitGroup
-		begin := make(chan struct{})
-		for i := range stormers {
-			mx := newMutex(t, w.Connect(), lockPath)
-			rng := rand.New(rand.NewPCG(1, uint64(i)))
-			all.Go(func() {
-				<-begin
-				for end := time.Now().Add(lasts); time.Now().Before(end); {
-					time.Sleep(time.Duration(rng.Int64N(int64(2 * every))))
-					ran, err := mx.TryDo(w.Context(), func(context.Context) error { time.Sleep(time.Millisecond); return nil })
-					if ran {
-						won.Add(1)
-					}
-					w.Want("TryDo", err, nil)
-				}
-			})
-		}
-		w.Delay(2 * time.Millisecond)
-		close(begin)
-		all.Wait()
-		if got := won.Load(); float64(got) < 50*lasts.Seconds() {
-			t.Errorf("%d tries got a free lock", got)
-		}
-	})
 }
 
 // A try gets a lock that nobody uses, however far the process is that keeps its place: its server hears late of what happens.
