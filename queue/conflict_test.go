@@ -155,29 +155,6 @@ func TestBadArguments(t *testing.T) {
 	})
 }
 
-// Nodes with a further prefix of a kind count as its contenders, and nodes with a prefix that it does not have do not.
-func TestFurtherPrefixes(t *testing.T) {
-	run(t, func(w world) {
-		w.Make(dir+"/__lock__-unused", "")
-		theirs := w.Forge(dir, "theirs_")
-		w.release(w.acquire(w.queue())) // a mutex that does not know them
-		kind := queue.Mutex()
-		kind.Prefixes = append(kind.Prefixes, "mine-", "theirs_")
-		q, r := w.queue(), queue.Request{Kind: kind}
-		w.Want("a try", expect.Err(q.TryAcquire(w.Context(), r)), queue.ErrBusy)
-		all, err := q.Contenders(w.Context(), kind)
-		if err != nil || len(all) != 1 || all[0].Path != theirs || !all[0].Holder {
-			t.Errorf("contenders: %+v, %v", all, err)
-		}
-		waits := w.begin(q, r)
-		waits.Waits("one of theirs holds")
-		w.Remove(theirs)
-		if l := waits.Get(); !strings.Contains(l.Path(), "-"+queue.PrefixLock) {
-			t.Errorf("our node is %s", l.Path())
-		}
-	})
-}
-
 // limited is a kind whose configuration says how many contenders may hold at a time.
 func limited(limit string) *queue.Kind {
 	return configured(&queue.Kind{Name: "limited", Prefixes: []string{queue.PrefixLease}}, limit,

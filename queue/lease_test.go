@@ -242,22 +242,6 @@ func TestBusyTryWritesNothing(t *testing.T) {
 	})
 }
 
-// The session ends right after a release, which returns ErrReleasePending.
-func TestReleaseThenClose(t *testing.T) {
-	run(t, func(w world) {
-		q := w.queue()
-		l := w.acquire(q)
-		hold := w.HoldRequest(w.of(q, zktest.OpDelete))
-		released := w.Go(func() error { return l.Release(w.Context()) })
-		w.Await(hold.Hit())
-		closed := w.Go(q.Manager().Close)
-		w.Want("Release", released.Err(), queue.ErrReleasePending, session.ErrClosed)
-		hold.Release()
-		_ = closed.Err()
-		w.nodes("after Close", 0)
-	})
-}
-
 // A request that the server refuses fails at once, and is not sent again. No node stays.
 func TestNoAuthToAcquire(t *testing.T) {
 	for op, perm := range map[zktest.Op]int32{zktest.OpCreate: zk.PermCreate, zktest.OpGetChildren2: zk.PermRead} {

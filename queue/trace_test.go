@@ -193,6 +193,9 @@ func TestLeaseEndsInHoldHook(t *testing.T) {
 	run(t, func(w world) {
 		var ends []error
 		l := w.acquire(w.queue(session.WithTrace(session.Trace{
+			Acquire: func(context.Context, session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+				return nil, nil // a hook need not return a context
+			},
 			Hold: func(ctx context.Context, _ session.HoldInfo) func(error) {
 				if l, ok := queue.LeaseFrom(ctx); ok {
 					_ = l.Release(w.Context())
@@ -224,14 +227,14 @@ func TestAddedHooksKnowLabelAndTraceparent(t *testing.T) {
 			},
 		}))
 		q.Manager().AddTrace(session.Trace{
-			Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			Acquire: func(_ context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
 				acquired = a
-				return ctx, nil
+				return nil, nil // which leaves the context as it is
 			},
 			Hold: func(_ context.Context, h session.HoldInfo) func(error) { held = h; return nil },
-			Release: func(ctx, _ context.Context, h session.HoldInfo) (context.Context, func(error)) {
+			Release: func(_, _ context.Context, h session.HoldInfo) (context.Context, func(error)) {
 				released = h
-				return ctx, nil
+				return nil, nil
 			},
 			Loss: func(_ context.Context, h session.HoldInfo, _ error) { lost = h },
 		})

@@ -165,9 +165,9 @@ func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 	run(t, func(w world) {
 		m := w.Connect()
 		var seen []session.WatchInfo
-		m.AddTrace(session.Trace{Watch: func(ctx context.Context, i session.WatchInfo) (context.Context, func(error)) {
+		m.AddTrace(session.Trace{Watch: func(_ context.Context, i session.WatchInfo) (context.Context, func(error)) {
 			seen = append(seen, i)
-			return ctx, nil
+			return nil, nil
 		}})
 		held := w.held()
 		c := w.begin(w.on(m), ask)
