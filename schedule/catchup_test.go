@@ -55,6 +55,66 @@ func TestCatchUpZone(t *testing.T) {
 	})
 }
 
+// All replicas were down for some ticks. They come back and make up for them, while their timers fire as ever. Each job
+// takes a sixth of the time between two ticks. No tick is left out, and none is run twice.
+func TestCatchUpBesideTimers(t *testing.T) {
+	const missed, further, every = 8, 4, 3 * time.Minute
+	next := func(tick time.Time) time.Time { return tick.Add(every) }
+	type work = func(context.Context, time.Time) error
+	type way = func(context.Context, *schedule.Job, time.Time, work) (schedule.Outcome, error)
+	run := func(ctx context.Context, j *schedule.Job, tick time.Time, f work) (schedule.Outcome, error) {
+		return j.Run(ctx, tick, func(ctx context.Context) error { return f(ctx, tick) })
+	}
+	try := func(ctx context.Context, j *schedule.Job, tick time.Time, f work) (schedule.Outcome, error) {
+		return j.TryRun(ctx, tick, func(ctx context.Context) error { return f(ctx, tick) })
+	}
+	catchUp := func(ctx context.Context, j *schedule.Job, tick time.Time, f work) (schedule.Outcome, error) {
+		return j.CatchUp(ctx, tick, next, f)
+	}
+	for what, timer := range map[string]way{"no timer": nil, "a timer runs": run, "a timer tries": try, "a timer catches up": catchUp} {
+		for _, replicas := range []int{1, 2} { // that catch up, and whose timers fire; if it is one, the other one's timer fires
+			t.Run(what, func(t *testing.T) {
+				inBubble(t, func(t *world) {
+					jobs := []*schedule.Job{t.job(), t.job()}
+					start := time.Now().Truncate(every)
+					work := func(ctx context.Context, tick time.Time) error {
+						time.Sleep(every / 6)
+						return t.work(ctx, later(int(tick.Sub(start)/every)))
+					}
+					t.is(schedule.Ran)(catchUp(t.Context(), jobs[0], start, work))
+					time.Sleep(time.Until(start.Add(missed*every + every/2)))
+					var all sync.WaitGroup
+					now := time.Now().Truncate(every)
+					for i, j := range jobs {
+						if i < replicas {
+							all.Go(func() {
+								outcome, err := catchUp(t.Context(), j, now, work)
+								if outcome != schedule.Ran && outcome != schedule.Done || err != nil {
+									t.Error(outcome, err)
+								}
+							})
+						}
+						if timer != nil && i >= 2-replicas {
+							all.Go(func() {
+								for n := range further {
+									tick := now.Add(time.Duration(n+1) * every)
+									time.Sleep(time.Until(tick))
+									_, err := timer(t.Context(), j, tick, work)
+									must(t, err)
+								}
+							})
+						}
+					}
+					all.Wait()
+					if !slices.IsSorted(t.ran) || !slices.Equal(t.ran[:missed+1], []int{0, 1, 2, 3, 4, 5, 6, 7, 8}) {
+						t.Errorf("ticks %v, want each that was missed once and in order", t.ran)
+					}
+				})
+			})
+		}
+	}
+}
+
 // A replica that gets the lock first begins a later tick. CatchUp says what nobody will run any more.
 func TestCatchUpOvertaken(t *testing.T) {
 	inBubble(t, func(t *world) {

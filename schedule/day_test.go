@@ -43,7 +43,6 @@ func letPass(t *testing.T, long time.Duration) {
 	}{
 		"at least once":                  {0, false, false},
 		"at most once":                   {1, false, false},
-		"catching up":                    {0, false, true},
 		"at least once, with faults":     {0, true, false},
 		"at most once, with faults":      {1, true, false},
 		"at most twice, with faults":     {2, true, false},
