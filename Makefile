@@ -57,12 +57,10 @@ flow: ## Count the functions that run in one Lock, Unlock, TryLock and wake-up; 
 
 SEEDS ?= 500
 
-# A row in docs/measured/long.md for what is run in parts, with ADD=1.
-ADDED := $(if $(ADD),-add)
-RUN_SEEDS = go test -count=1 -timeout 0 -v ./internal/tests/proofs/simulation -seeds $(SEEDS) $(if $(FIRST),-first $(FIRST)) -keep $(ADDED)
+RUN_SEEDS = go test -count=1 -timeout 0 -v ./internal/tests/proofs/simulation -seeds $(SEEDS) $(if $(FIRST),-first $(FIRST)) -keep
 
 .PHONY: sim
-sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given; FIRST=501, KIND=everything, ADD=1 keeps the figures
+sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given; FIRST=501, KIND=everything
 	$(RUN_SEEDS) -run 'TestSeeds$$' $(if $(KIND),-kind $(KIND))
 ifeq ($(KIND),)
 	$(RUN_SEEDS) -run TestLeaseSeeds

@@ -22,8 +22,8 @@ import (
 // with ZooKeeper's own tick, and one attack a seed. The margin is next to none, since no thread is
 // late here. When the rival gets the lock, the holder must know that it has lost it.
 func TestLeaseSeeds(t *testing.T) {
-	began, n := time.Now(), seedCount()
-	granted, late, failed, after := 0, 0, 0, make(map[string]int)
+	n := seedCount()
+	granted, late, after := 0, 0, make(map[string]int)
 	for i := range n {
 		seed := uint64(*firstFlag) + uint64(i)
 		a := newAttack(seed)
@@ -36,7 +36,6 @@ func TestLeaseSeeds(t *testing.T) {
 			}
 		}
 		if a.overlap > 0 {
-			failed++
 			t.Errorf("after %d seeds of this process: seed %d fails; again: go test ./internal/tests/proofs/simulation -run TestLeaseSeeds -seeds 1 -first %d -v\n  at %v: two holders for %v: %s",
 				i+1, seed, seed, a.at, a.overlap, a)
 			if !*keepFlag {
@@ -48,12 +47,6 @@ func TestLeaseSeeds(t *testing.T) {
 	longtest.Covered(t, "%d seeds of the lease clock", n)
 	if granted < n/2 {
 		t.Errorf("the rival got the lock in %d of %d seeds only: these attacks show little", granted, n)
-	}
-	if *addFlag {
-		said := fmt.Sprintf("0/1: %d grants, and %d seeds failed", granted, failed)
-		if err := addSeeds("the lease clock", time.Since(began), []byte(said)); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
