@@ -100,7 +100,7 @@ func (b *Backoff) Next() time.Duration {
 			first, most = shortest, longest
 		}
 		b.waits = &backoff.ExponentialBackOff{
-			InitialInterval: max(1, first/2), MaxInterval: most / 2, Multiplier: 2, RandomizationFactor: Jitter,
+			InitialInterval: max(first/2, min(1, most/2)), MaxInterval: most / 2, Multiplier: 2, RandomizationFactor: Jitter,
 		}
 	}
 	return b.waits.NextBackOff()
