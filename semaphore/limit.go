@@ -242,8 +242,10 @@ func (s *Semaphore) replace(
 		switch {
 		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
 			return errMoved // by somebody else, or by what was sent first
-		case !errors.Is(err, session.ErrUncertain) || ctx.Err() != nil:
+		case !errors.Is(err, session.ErrUncertain):
 			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 		if err := pace.Wait(ctx, on.Done()); err != nil {
 			return err

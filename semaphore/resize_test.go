@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -209,6 +211,28 @@ func TestResizeInDoubt(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A Resize that is in doubt when its caller gives up says both.
+func TestResizeInDoubtIsCancelled(t *testing.T) {
+	run(t, func(w world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		m := w.Connect(session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
+				return ctx, func(err error) {
+					if errors.Is(err, zk.ErrConnectionClosed) {
+						cancel()
+					}
+				}
+			},
+		}))
+		l := w.take(w.sem(2), 1)
+		w.CutBefore(w.of(m, zktest.On(zktest.OpMulti, dir+"/")))
+		err := w.semOn(m, 2).Resize(ctx, 3)
+		w.says(err, context.Canceled)
+		w.says(err, session.ErrUncertain)
+		w.release(l)
+	})
 }
 
 // numbered counts the requests that a match finds. The result matches the n-th of them.
