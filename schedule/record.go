@@ -188,6 +188,8 @@ func (j *Job) begin(
 			return begun, Ran, nil
 		case replyLost(ctx, err):
 			doubt = true
+		case errors.Is(err, session.ErrUncertain) && ctx.Err() != nil:
+			return last, NotRun, fmt.Errorf("%w: %w", ctx.Err(), err)
 		case !errors.Is(err, zk.ErrBadVersion):
 			return last, NotRun, err
 		}

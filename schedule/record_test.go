@@ -156,6 +156,29 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
+// A caller that gives up while the record is in doubt is told both.
+func TestDoubtAndCancel(t *testing.T) {
+	inBubble(t, func(t *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		j := t.jobOf(t.connect(session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, _ session.RequestInfo) (context.Context, func(error)) {
+				return ctx, func(err error) {
+					if errors.Is(err, zk.ErrConnectionClosed) {
+						cancel()
+					}
+				}
+			},
+		})))
+		t.is(schedule.Ran)(j.Run(ctx, later(-1), t.at(-1))) // makes a record
+		t.server.CutBefore(zktest.On(zktest.OpMulti, path))
+		outcome, err := j.Run(ctx, noon, t.at(0))
+		if outcome != schedule.NotRun || !errors.Is(err, context.Canceled) || !errors.Is(err, session.ErrUncertain) {
+			t.Errorf("%v, %v", outcome, err)
+		}
+		t.wantRan(-1)
+	})
+}
+
 // A record that an operator deletes while the job runs stays away, so the tick is open again.
 func TestRecordDeletedMeanwhile(t *testing.T) {
 	inBubble(t, func(t *world) {
