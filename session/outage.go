@@ -75,13 +75,13 @@ func (o *outage) waits(to dial.Target) {
 }
 
 func (o *outage) failed(to dial.Target, why error) {
-	o.cfg.log.Debug("zookeeper dial failed", "err", why)
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if !o.began.IsZero() {
 		o.last, o.why[to.String()] = why, why
 		o.dials++
 	}
+	o.mu.Unlock()
+	o.cfg.log.Debug("zookeeper dial failed", "err", why)
 }
 
 func (o *outage) failure() error {

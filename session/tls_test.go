@@ -37,7 +37,7 @@ func (h onFailure) Handle(_ context.Context, r slog.Record) error {
 	// A name can have an IPv6 address too, at which no server listens.
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
-	failed := strings.Contains(text, "failed") || strings.Contains(text, "ended")
+	failed := strings.Contains(text, "failed")
 	busy := strings.Contains(text, "dial ") && strings.Contains(text, "no answer within") // the machine
 	if failed && !busy && !strings.Contains(text, "connection refused") {
 		h.f()
