@@ -29,8 +29,7 @@ type App struct {
 	began      bool         // the command line is good, and the command runs
 	log        *slog.Logger // the program's and the library's; by default it has only warnings
 	connection connection
-
-	args []string // of the command line
+	args       []string // of the command line
 }
 
 // Main runs the program with the process's arguments, and returns its exit status.

@@ -76,16 +76,14 @@ func Run(guard *Guard, lock Lock, signals <-chan os.Signal, o Options) (Result, 
 		case s := <-r.signals:
 			r.pass(s)
 		case <-lost:
-			if lost = nil; r.group == 0 { // the guard hangs
-				_ = guard.process.Kill()
-			}
+			lost = nil
 		case <-r.Asked:
 			r.Asked, r.give = nil, true // it is closed
 		case g, ok := <-guard.reports:
 			if !ok {
 				r.lonely()
-				if r.cause = lock.Err(); r.group == 0 && r.cause != nil {
-					return Result{Lost: r.cause}, nil
+				if r.cause = lock.Err(); r.cause != nil {
+					return Result{Started: r.group != 0, Lost: r.cause}, nil
 				}
 				return Result{}, ErrUnguarded
 			}
@@ -212,9 +210,12 @@ func (r *runner) step() {
 	r.wait = wait
 	switch {
 	case kill <= v.now:
-		if !r.killed {
+		switch {
+		case !r.killed:
 			r.warn("killing the command's processes")
 			r.guard.tell(order{Kill: true})
+		case r.group == 0: // the guard hangs
+			_ = r.guard.process.Kill()
 		}
 		r.killed = true
 	case end:
