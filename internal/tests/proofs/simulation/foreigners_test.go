@@ -232,8 +232,11 @@ func (cs *checks) besideForeignLocked(f *foreigner, c contender, k *worker, n qu
 			return 0
 		}
 	}
-	if f.effect == isAhead && c.seq < n.Sequence {
-		return weight(c.mode, modeOf(n))
+	switch {
+	case f.effect != isAhead || c.seq >= n.Sequence:
+		return 0
+	case path.Base(f.dir) == "leases": // in Curator's layout a node is a lease, whatever its name says
+		return 1
 	}
-	return 0
+	return weight(c.mode, modeOf(n))
 }
