@@ -16,8 +16,8 @@ func whyCommand(a *App) *cobra.Command {
 	return a.onTree(&cobra.Command{
 		Use:   "why PATH",
 		Short: "Say why a lock does not move, and what to do",
-		Long: `Say in three lines why the lock at PATH does not move: who holds it, and whether that process
-answers; who waits, and whether in a circle; and what to do next.
+		Long: `Say in three lines why the lock at PATH does not move: who holds it, and whether the holder's
+process answers; who waits, and whether in a circle; and what to do next.
 
 Servers say whether a process answers if their configuration allows it
 (4lw.commands.whitelist=srvr,cons). A circle is only ever possible: the servers do not know which
