@@ -50,13 +50,10 @@ func TestRevokeWaiter(t *testing.T) {
 		}
 		c.end <- nil
 		pass(soon)
-		if a.IsLeader() {
+		if a.IsLeader() { // it can be behind the other one
 			a.end <- nil
 		}
 		b.leads(t)
-		if !a.IsLeader() && len(a.terms) != 2 {
-			t.Errorf("%d terms of the first candidate", len(a.terms))
-		}
 	})
 }
 
