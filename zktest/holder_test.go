@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -14,6 +15,7 @@ import (
 
 // The holder of a lock loses its session, and the waiter behind it gets the lock, in process and on a real server.
 func TestExpireHolder(t *testing.T) {
+	longtest.InCI(t)
 	zktest.Run(t, func(t *testing.T, zk *zktest.Proxy) {
 		const dir = "/locks/report"
 		if err := zk.ExpireHolder(soon(t), dir); err == nil {

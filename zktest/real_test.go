@@ -92,6 +92,7 @@ func orphanMain() {
 }
 
 func TestServerDiesWithItsParent(t *testing.T) {
+	longtest.InCI(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -153,6 +154,7 @@ func TestFaultsStrikeInOrder(t *testing.T) {
 
 // An expired session takes its nodes along, in process and on a real server.
 func TestExpire(t *testing.T) {
+	longtest.InCI(t)
 	zktest.Run(t, func(t *testing.T, p *zktest.Proxy) {
 		conn, events := connect(t, p.Addr())
 		other, _ := connect(t, p.Addr())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -89,6 +90,7 @@ func TestStartTellsOfFailure(t *testing.T) {
 }
 
 func TestStartRealCleansUp(t *testing.T) {
+	longtest.InCI(t)
 	sharedServer(t) // skips
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)

@@ -6,12 +6,14 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestTenLinesInOrder(t *testing.T) {
+	longtest.InCI(t)
 	server := testserver.Server(t)
 	var out exampletest.Buffer
 	expect.NoError(t, run(t.Context(), &out, server.ConnectString()))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -16,6 +17,7 @@ var program = regexp.MustCompile("(?s)```go\n(package .*?)```")
 
 // The program in README.md and the test in the tutorial run as they stand. The program gets the address of a server.
 func TestREADME(t *testing.T) {
+	longtest.InCI(t)
 	root := filepath.Join("..", "..")
 	only := func(page string) string {
 		text, err := os.ReadFile(filepath.Join(root, page))

@@ -49,9 +49,9 @@ func made[T any](make func(*session.Manager, string) (T, error), of func(T) lock
 	}
 }
 
-// run runs the table for one kind of lock with several sets of options.
+// run runs the table for one kind of lock with several sets of options, of which quick tests take the last.
 func run(t *testing.T, s locktest.Subject, variants ...variant) {
-	if raceOn && !longtest.On() {
+	if !longtest.On() {
 		variants = variants[len(variants)-1:]
 	}
 	for i, v := range variants {

@@ -20,6 +20,7 @@ import (
 // Curator's LeaderSelector and LeaderLatch elect one leader together with this module's elections, in the
 // order of arrival, and each side shows the ids of the other.
 func TestElection(t *testing.T) {
+	longtest.InCI(t)
 	for kind, opts := range map[string][]election.Option{
 		"selector": nil,
 		"latch":    {election.WithLeaderLatch()},
@@ -160,6 +161,7 @@ func startJava(t *testing.T, path, kind, id string, timeout time.Duration) *dial
 // Curator's Revoker reaches our holders. Revoke reaches Curator's holders, of which nobody
 // can know whether they listen.
 func TestRevoke(t *testing.T) {
+	longtest.InCI(t)
 	newSite(t, 1) // skips the test where there is no real server
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -30,6 +31,7 @@ var meetings = map[string]meeting{
 // and from one that is inside as soon as it leaves. Afterwards the process gets the lock again, and keeps its
 // place.
 func TestKeptPlace(t *testing.T) {
+	longtest.InCI(t)
 	for name, m := range meetings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -97,6 +97,9 @@ func TestMutex(t *testing.T) {
 		"python, from one to the other": {{"go", "mutex"}, {"python", "kazoo-mutex"}, {"python", "mutex-too"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "all" {
+				longtest.InCI(t)
+			}
 			contest{clients: inTurn(clients...), first: 1, visits: longtest.Pick(5, 20)}.run(t)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -47,6 +48,7 @@ func checkACLs(t *testing.T, c *zk.Conn, root string, contenders int) {
 // Every node that a lock makes has the ACL: its directory, all directories above it, and the nodes of
 // holders and waiters.
 func TestACLOfEveryNode(t *testing.T) {
+	longtest.InCI(t)
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)

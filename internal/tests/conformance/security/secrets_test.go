@@ -19,6 +19,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/authority"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
 	"github.com/turnstile-go/turnstile/otelzk"
@@ -92,6 +93,7 @@ func endure(t *testing.T, p *zktest.Proxy, m *session.Manager, l locker, see fun
 // access. Neither its password nor the key of the TLS connection is in anything that is logged,
 // returned, passed to hooks, in a span, a metric or a page of locks, or written to the server.
 func TestSecrets(t *testing.T) {
+	longtest.InCI(t)
 	const user, password = "owner", "Xyzzy-plugh-31415"
 	private := zk.DigestACL(zk.PermAll, user, password)
 	var c capture

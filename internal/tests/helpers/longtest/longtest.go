@@ -1,7 +1,7 @@
-// Package longtest keeps a plain "go test ./..." short. A test that takes long calls [Only], and
-// a test that can do more or less of the same calls [Pick]. Both go by the environment
-// variable TURNSTILE_LONG. Continuous integration sets it to 1, so that nothing is left out
-// there. A test that -run asks for runs in full, too.
+// Package longtest keeps a plain "go test ./..." short. A test that takes long calls [Only], and a test that can do more or
+// less of the same calls [Pick]. Both go by the environment variable TURNSTILE_LONG, which "make proof" sets. A test that
+// continuous integration runs for each change, and a plain "go test ./..." does not, calls [InCI]. A test that -run asks
+// for runs in full, too.
 package longtest
 
 import (
@@ -27,6 +27,17 @@ func Only(tb testing.TB) {
 	tb.Helper()
 	if !On() {
 		tb.Skip("a long test: " + Env + "=1 runs it")
+	}
+}
+
+// requireEnv is zktest's. The tests of that package use this one, which cannot import it.
+const requireEnv = "ZKTEST_REQUIRE_REAL"
+
+// InCI skips the test unless the long tests run, or this is continuous integration, where no server may be missing.
+func InCI(tb testing.TB) {
+	tb.Helper()
+	if !On() && !on(os.Getenv(requireEnv), false) {
+		tb.Skip("a test that CI runs: " + requireEnv + "=1 or " + Env + "=1 runs it")
 	}
 }
 

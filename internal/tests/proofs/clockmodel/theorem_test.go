@@ -44,6 +44,7 @@ func (p problem) follows(t *testing.T) {
 // Each formula of the derivation is needed: without it, there is a schedule in which a client counts on
 // its session after the leader has expired it.
 func TestEachFormulaIsNeeded(t *testing.T) {
+	longtest.Only(t)
 	printed := map[string]bool{}
 	var section strings.Builder
 	for _, p := range cases {

@@ -43,6 +43,7 @@ func oneLock(t *testing.T, opts ...zktest.RealOption) {
 
 // As many share one Mutex object. Each has a node of its own, or they hand one place on. All are served, one at a time.
 func TestOneObject(t *testing.T) {
+	longtest.InCI(t)
 	for name, opts := range map[string][]zklock.Option{"own nodes": nil, "handed on": {zklock.WithLocalHandover(100)}} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, server(t).ConnectString())

@@ -119,6 +119,7 @@ func TestExhaustedFiles(t *testing.T) {
 
 // The garbage collector runs all the time, since the heap is over the limit (GOMEMLIMIT). Locks go on, and heartbeats leave in time.
 func TestMemoryLimit(t *testing.T) {
+	longtest.InCI(t)
 	u := newUser(t, server(t).ConnectString())
 	heap := make([]byte, 64<<20)
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(len(heap) / 2)))

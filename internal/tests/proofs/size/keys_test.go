@@ -53,6 +53,7 @@ func newKeyClient(t *testing.T, servers string, opts ...zklock.Option) *keyClien
 // Three clients take the locks of thousands of keys, in all ways and for a minute. Goroutines of two of them share
 // places. Nothing stays: no node, no directory and no watch on the server, no goroutine and no memory.
 func TestKeys(t *testing.T) {
+	longtest.InCI(t)
 	e := server(t, zktest.ContainerCheck(time.Second)) // ZooKeeper's own default is a minute
 	n, atLeast := longtest.Pick(500, 10_000), time.Duration(longtest.Pick(0, 60))*time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
