@@ -75,6 +75,9 @@ func TestAuth(t *testing.T) {
 	run("", "--auth-file", file).want(t, 0)
 	run("TURNSTILE_AUTH=digest:nobody:x\ndigest:other:secret").want(t, 0)
 	run("TURNSTILE_AUTH_FILE="+file).want(t, 0)
+	for _, flags := range [][]string{{"--auth="}, {"--auth", "digest:user:pass:word", "--auth-file", os.DevNull}, {"--auth-file", os.DevNull}} {
+		run("", flags...).want(t, codeUsage, "no identity in it")
+	}
 	for _, got := range []result{run("", "--auth", "secret"), run("TURNSTILE_AUTH=secret")} {
 		got.want(t, codeUsage, "scheme:credentials")
 		if strings.Contains(got.err, "secret") {

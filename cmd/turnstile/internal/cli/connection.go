@@ -77,34 +77,37 @@ func (a *App) again(words ...string) string {
 // do not contain credentials. Empty lines, and those that begin with #, are comments. Editors of Windows put a byte order mark
 // in front, and a carriage return behind each line.
 func (c *connection) identities() (all []session.Option, err error) {
-	text := strings.Join(c.Auths, "\n")
+	texts := c.Auths
 	if c.AuthFile != "" {
 		file, err := os.ReadFile(c.AuthFile)
 		if err != nil {
 			return nil, usagef("--auth-file: %w", err)
 		}
-		text += "\n" + strings.TrimPrefix(string(file), "\ufeff")
+		texts = append(slices.Clone(texts), strings.TrimPrefix(string(file), "\ufeff"))
 	}
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
-			continue
+	for _, text := range texts {
+		before := len(all)
+		for line := range strings.Lines(text) {
+			line = strings.TrimRight(line, "\r\n")
+			if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			scheme, credential, ok := strings.Cut(line, ":")
+			if !ok || scheme == "" || strings.ContainsAny(scheme, " \t") {
+				return nil, usagef("identity %d of --auth and --auth-file: want scheme:credentials, such as digest:user:password", len(all)+1)
+			}
+			identity := session.WithAuth(scheme, []byte(credential))
+			if scheme == "sasl" {
+				user, password, _ := strings.Cut(credential, ":")
+				identity = session.WithSASL(session.DigestMD5(user, password))
+			}
+			all = append(all, identity)
 		}
-		scheme, credential, ok := strings.Cut(line, ":")
-		if !ok || scheme == "" || strings.ContainsAny(scheme, " \t") {
-			return nil, usagef("identity %d of --auth and --auth-file: want scheme:credentials, such as digest:user:password", len(all)+1)
+		if len(all) == before {
+			return nil, usagef("behind identity %d of --auth and --auth-file: one of them has no identity in it", before)
 		}
-		identity := session.WithAuth(scheme, []byte(credential))
-		if scheme == "sasl" {
-			user, password, _ := strings.Cut(credential, ":")
-			identity = session.WithSASL(session.DigestMD5(user, password))
-		}
-		all = append(all, identity)
 	}
-	if c.AuthFile != "" && len(all) == 0 {
-		err = usagef("--auth-file %s: there is no identity in it", c.AuthFile)
-	}
-	return all, err
+	return all, nil
 }
 
 // tls returns the configuration, or nil for plain TCP.
