@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/session"
@@ -58,6 +59,7 @@ func TestCatchUpZone(t *testing.T) {
 // All replicas were down for some ticks. They come back and make up for them, while their timers fire as ever. Each job
 // takes a sixth of the time between two ticks. No tick is left out, and none is run twice.
 func TestCatchUpBesideTimers(t *testing.T) {
+	longtest.InCI(t)
 	const missed, further, every = 8, 4, 3 * time.Minute
 	next := func(tick time.Time) time.Time { return tick.Add(every) }
 	type work = func(context.Context, time.Time) error

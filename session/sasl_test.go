@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/saslserver"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -24,6 +25,7 @@ var saslUsers = map[string]string{"shop": "secret", "other": `qu"o\te`, "müller
 // realSASL starts a real server with these users. require has it refuse other clients.
 func realSASL(t *testing.T, require bool) *zktest.Ensemble {
 	t.Helper()
+	longtest.InCI(t)
 	opts, err := saslserver.Options(t.TempDir(), saslUsers)
 	must(t, err)
 	return zktest.StartReal(t, append(opts, zktest.Property("sessionRequireClientSASLAuth", fmt.Sprint(require)))...)

@@ -121,6 +121,7 @@ func testExpiry(t *testing.T, servers pair) {
 // Containers that have become empty and TTL nodes whose time is over are deleted. Containers that never
 // had a child stay.
 func TestReapLikeReal(t *testing.T) {
+	longtest.InCI(t)
 	live(t).each(t, 1, func(t *testing.T, w *world) {
 		c := w.clients[0]
 		for _, path := range []string{"/outer", "/outer/inner", "/never"} {
@@ -162,6 +163,7 @@ func TestReapLikeReal(t *testing.T) {
 
 // Bytes that are not a frame end their connection, and do no other harm.
 func TestHostileLikeReal(t *testing.T) {
+	longtest.InCI(t)
 	hello := connectFrame(0, make([]byte, 16), 30_000)
 	frame := func(size uint32, rest ...byte) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, size), rest...)

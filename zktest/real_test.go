@@ -57,6 +57,7 @@ func TestServerLifecycle(t *testing.T) {
 }
 
 func TestServerPause(t *testing.T) {
+	longtest.InCI(t)
 	t.Parallel()
 	e := zktest.StartReal(t)
 	must(t, e.Pause(0))

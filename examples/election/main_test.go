@@ -54,6 +54,7 @@ func TestTerms(t *testing.T) {
 
 // A leader that cannot do its work ends, and leaves the leadership to others.
 func TestUnfit(t *testing.T) {
+	longtest.InCI(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testserver.Bound())
 	defer cancel()
 	m := testserver.Connect(t, testserver.Server(t).ConnectString())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -89,6 +90,7 @@ func contenders(t *testing.T, l *Lock) []string {
 
 // Each mode is tried beside each other one that another process holds.
 func TestMatrix(t *testing.T) {
+	longtest.InCI(t)
 	eachServer(t, func(t *testing.T, addr string) {
 		here, there := testserver.Connect(t, addr), testserver.Connect(t, addr)
 		dir := testserver.Path(t)
@@ -114,6 +116,7 @@ func TestMatrix(t *testing.T) {
 // A writer of the whole table does not starve: those that come behind it wait, although they could share the
 // lock with its holders.
 func TestOrder(t *testing.T) {
+	longtest.InCI(t)
 	eachServer(t, func(t *testing.T, addr string) {
 		m, dir := testserver.Connect(t, addr), testserver.Path(t)
 		one, two := acquire(t, newLock(t, m, dir, IX)), acquire(t, newLock(t, m, dir, IS))
@@ -140,6 +143,7 @@ func TestOrder(t *testing.T) {
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestRun(t *testing.T) {
+	longtest.InCI(t)
 	var out bytes.Buffer
 	expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
 	want := regexp.MustCompile(`^60 transfers, at most \d+ at the same time\n15 audits, and each found the right sum\n$`)

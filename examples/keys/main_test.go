@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -13,6 +14,7 @@ import (
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestEachOnce(t *testing.T) {
+	longtest.InCI(t)
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
 		t.Error(err)
@@ -24,6 +26,7 @@ func TestEachOnce(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
+	longtest.InCI(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := run(ctx, new(bytes.Buffer), testserver.Server(t).ConnectString()); err == nil {

@@ -8,12 +8,14 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestPool(t *testing.T) {
+	longtest.InCI(t)
 	for range 2 { // the limit is back at the second run
 		var out bytes.Buffer
 		expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))

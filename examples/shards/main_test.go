@@ -10,12 +10,14 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestRun(t *testing.T) {
+	longtest.InCI(t)
 	var out bytes.Buffer
 	expect.NoError(t, run(t.Context(), &out, nil))
 	const want = `red    has the orders 1 2 3 4 7
@@ -85,6 +87,7 @@ func TestPlaceStays(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
+	longtest.InCI(t)
 	// Two ensembles that are one server, in two chroots.
 	for _, chroot := range []string{"/red", "/blue"} {
 		expect.NoError(t, expect.Err(testserver.Admin(t).Create(chroot, nil, 0, zk.WorldACL(zk.PermAll))))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -17,6 +18,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 // Each waiter of the simple lock sends a create with its listing when the lock is free, and all but one set a watch. In the
 // queue, the number of waiters does not matter.
 func TestHerd(t *testing.T) {
+	longtest.InCI(t)
 	var out bytes.Buffer
 	expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")[2:]
@@ -37,6 +39,7 @@ func TestHerd(t *testing.T) {
 
 // A client whose session ends loses the lock, and gets it again in its next session.
 func TestLoss(t *testing.T) {
+	longtest.InCI(t)
 	p := testserver.Proxy(t)
 	m := testserver.Connect(t, p.Addr())
 	l := &simpleLock{m: m, dir: testserver.Path(t), waits: func(bool) {}}

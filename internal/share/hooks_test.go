@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -17,6 +18,7 @@ import (
 // No hook is called while a mutex of this package or of package queue is locked, since a hook may look at locks. Here all hooks
 // do, in each way in which a turn is left or lost. The time is real: a mutex that is locked stops that of a bubble.
 func TestNoProgramUnderMutex(t *testing.T) {
+	longtest.InCI(t)
 	var all []*Turns
 	var ready atomic.Bool
 	var looked sync.Map

@@ -109,6 +109,7 @@ func TestMulti(t *testing.T) {
 }
 
 func TestKeyed(t *testing.T) {
+	longtest.InCI(t)
 	s := locktest.Subject{Holders: 1, Reentrant: true, Slot: true}
 	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
 		return made(func(m *session.Manager, path string) (*zklock.Keyed, error) {

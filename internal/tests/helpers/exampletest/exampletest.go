@@ -54,6 +54,7 @@ const tries = 5
 // ZooKeeper. The arguments are made from the address of a server. There are contenders in dir while the work goes on.
 func Ends(t *testing.T, dir string, args func(addr string) []string) {
 	t.Helper()
+	longtest.InCI(t)
 	t.Run("SIGTERM", func(t *testing.T) { Stops(t, dir, 1, args(testserver.Server(t).ConnectString())...) })
 	t.Run("wrong server", func(t *testing.T) { WrongServer(t, args) })
 }

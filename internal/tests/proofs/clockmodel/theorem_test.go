@@ -21,6 +21,7 @@ var cases = []problem{follower, own, moved, half}
 // The derivation holds: its conclusions follow from its formulas. The formulas are no contradiction, from
 // which everything follows.
 func TestTheorem(t *testing.T) {
+	longtest.Only(t)
 	for _, p := range cases {
 		t.Run(p.name, p.follows)
 	}

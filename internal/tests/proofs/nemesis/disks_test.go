@@ -37,7 +37,7 @@ var diskSchedules = []schedule{
 	{group: "disks", name: "that of a follower full", beside: true, run: func(t *trial) { diskFull(t, false) }},
 	{group: "disks", name: "that of the leader full", beside: true, run: func(t *trial) { diskFull(t, true) }},
 	{group: "disks", name: "all full", beside: true, run: func(t *trial) { noQuorumOfDisks(t, true, false) }},
-	{group: "disks", name: "power cut", quick: true, short: true, beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "yes") }},
+	{group: "disks", name: "power cut", short: true, beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "yes") }},
 	{group: "disks", name: "power cut unsynced", beside: true, run: func(t *trial) { tokenAfterPowerCut(t, "no") }},
 	{group: "disks", name: "power cut while cut off", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "yes", 10*time.Second) }},
 	{group: "disks", name: "power cut while cut off unsynced", beside: true, run: func(t *trial) { holderAfterPowerCut(t, "no", 40*time.Second) }},

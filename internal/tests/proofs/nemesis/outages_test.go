@@ -34,7 +34,7 @@ import (
 // real servers would need weeks for as many sessions. Processors and garbage collection take no time there. The sessions
 // start at random times, from a fixed seed, so an outage strikes at every point of their heartbeats.
 var outageSchedules = []schedule{
-	{group: "outages", name: "connections reset", quick: true, short: true, run: resetConnections},
+	{group: "outages", name: "connections reset", short: true, run: resetConnections},
 	{group: "outages", name: "timeouts", run: timeouts},
 }
 

@@ -20,7 +20,6 @@ import (
 type schedule struct {
 	group, name string
 	short       bool // continuous integration runs it, in a short form
-	quick       bool // the same form is among the quick tests
 	beside      bool // it waits most of the time, so that others run beside it
 	run         func(*trial)
 }
@@ -109,7 +108,7 @@ func TestNemesis(t *testing.T) {
 	for _, s := range schedules {
 		full := everything || slices.Contains(names, s.group) || slices.Contains(names, s.String())
 		known = known || full
-		if !full && (*scheduleFlag != "" || !s.short || !s.quick && !longtest.On()) {
+		if !full && (*scheduleFlag != "" || !s.short || !longtest.On() || !longtest.Chosen(*saltFlag, s.String(), *everyFlag)) {
 			continue
 		}
 		t.Run(s.String(), func(t *testing.T) {
