@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -174,6 +175,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 // Requests that the server does not implement have an error of their own. TTL nodes are disabled on servers by default: the
 // server refuses them, and the connection stays.
 func TestUnimplemented(t *testing.T) {
+	longtest.InCI(t)
 	real := zktest.StartReal(t, zktest.Property("extendedTypesEnabled", "false"))
 	s := testserver.Session(t, testserver.Connect(t, real.ConnectString()))
 	_, err := s.Create(patient(t), "/ttl", nil, session.PersistentTTL(time.Hour))

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -17,7 +18,7 @@ import (
 func TestNoRightAbove(t *testing.T) {
 	for what, start := range map[string]func(*testing.T) string{
 		"in the process, like 3.9": func(t *testing.T) string { return zktest.Start(t, zktest.Version("3.9")).ConnectString() },
-		"real":                     func(t *testing.T) string { return zktest.StartReal(t).ConnectString() },
+		"real":                     func(t *testing.T) string { longtest.InCI(t); return zktest.StartReal(t).ConnectString() },
 	} {
 		t.Run(what, func(t *testing.T) {
 			servers := start(t)

@@ -49,6 +49,7 @@ func TestExpireHolder(t *testing.T) {
 
 // After WaitFree, another session gets what was released without waiting for the servers.
 func TestWaitFree(t *testing.T) {
+	longtest.InCI(t)
 	zktest.Run(t, func(t *testing.T, zk *zktest.Proxy) {
 		const dir = "/locks/report"
 		ours, theirs := mutexAt(t, zk, dir, zklock.WithAsyncRelease()), mutexAt(t, zk, dir)

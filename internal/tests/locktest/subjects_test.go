@@ -92,6 +92,7 @@ func TestMutex(t *testing.T) {
 }
 
 func TestMulti(t *testing.T) {
+	longtest.InCI(t)
 	s := locktest.Subject{Holders: 1, Nodes: 2, Reentrant: true, Slot: true}
 	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
 		return made(func(m *session.Manager, path string) (*zklock.MultiLock, error) {

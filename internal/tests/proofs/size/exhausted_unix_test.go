@@ -92,6 +92,7 @@ func (r *reason) Write(line []byte) (int, error) {
 // The connection breaks while no file descriptor is left. The log says why there is no other, and when there are files
 // again, the session goes on with its lock.
 func TestExhaustedFiles(t *testing.T) {
+	longtest.InCI(t)
 	e, f, log := server(t), newFiles(t), new(reason)
 	var first atomic.Pointer[greedy]
 	u := newUser(t, e.Addr(0), session.WithTimeout(40*time.Second), session.WithLogger(slog.New(slog.NewTextHandler(log, nil))),
