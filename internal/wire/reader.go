@@ -114,6 +114,9 @@ func (w *Conn) badLength(n int, head [4]byte) error {
 	return why
 }
 
+// leastCode is below all error codes of ZooKeeper, those to come included: in 20 years it got to -128.
+const leastCode = -1000
+
 // take takes one frame. Only what was decoded is believed: a malformed answer proves nothing.
 func (w *Conn) take(frame []byte) (n News, err error) {
 	d := codec.Decoder{Rest: frame}
@@ -124,6 +127,9 @@ func (w *Conn) take(frame []byte) (n News, err error) {
 		return n, err
 	case codec.XidAuth:
 		return w.identified(code)
+	}
+	if code > codec.CodeOK || code < leastCode { // a create with such an answer may have made its node
+		return n, fmt.Errorf("%w: error code %d", codec.ErrBadFrame, code)
 	}
 	i, one, err := w.find(xid, code)
 	if err != nil {

@@ -63,8 +63,10 @@ var attacks = []struct {
 	{"it is, again and again", []step{{name: "drop", on: anEvent}, {name: "drop", on: anEvent}, {name: "drop", on: anEvent}}, ""},
 	{"a byte at a time", []step{{name: "dribble", on: aGreeting}, {name: "dribble", on: aListing}}, ""},
 	{"noise", []step{{name: "noise", after: 9, arg: 59}}, ""},
+	{"the length of the next frame for the error code of a create", []step{{name: "lose bytes", on: aCreated, arg: codeAt}}, ""},
 
-	{"an error code unknown to all", []step{{name: "set code", on: aCreated, arg: 4711}}, "unknown error: 4711"},
+	{"an error code unknown to all", []step{{name: "set code", on: aCreated, arg: 0xffffff00}}, "unknown error: -256"},
+	{"an error code that no server has", []step{{name: "set code", on: aCreated, arg: 4711}}, "error code 4711"},
 	{"a create refused as closing", []step{{name: "set code", on: aCreated, arg: 0xffffff8c}}, ""},
 	{"a listing refused as a lost connection", []step{{name: "set code", on: aListing, arg: 0xfffffffc}}, ""},
 	{"a child with a slash", []step{{name: "odd name", on: aListing, after: 1, arg: 2}}, "a child called"},

@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,14 +53,17 @@ type world struct {
 	log []string
 }
 
-// attack plays a script, and checks all conditions. It returns the errors and the log of the victim.
+// attack plays a script, and checks all conditions. It returns the errors and the log of the victim, and prints them if a
+// condition is broken.
 func attack(t *testing.T, script []step, k kind) (log []string) {
 	t.Helper()
 	var from, to runtime.MemStats
 	runtime.ReadMemStats(&from)
 	inWorld(t, k, func(w *world) {
 		w.run(script)
-		log = w.log
+		if log = w.log; w.Failed() {
+			w.Log(strings.Join(log, "\n"))
+		}
 	})
 	runtime.ReadMemStats(&to)
 	if n := to.TotalAlloc - from.TotalAlloc; n > maxAlloc {
