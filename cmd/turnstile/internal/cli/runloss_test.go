@@ -33,7 +33,7 @@ func TestRunReleaseWithoutServers(t *testing.T) {
 func TestRunNodeDeleted(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
-	holder := start(t, server(t), "run", "--grace", "500ms", path, "--", "sh", "-c", j.forever("A"))
+	holder := start(t, server(t), "run", "--grace", "2s", path, "--", "sh", "-c", j.forever("A"))
 	j.await(t, "a")
 	testserver.Delete(t, path, testserver.Children(t, path)[0])
 	holder.wait(t, codeLost)
