@@ -110,7 +110,7 @@ func TestMulti(t *testing.T) {
 }
 
 func TestKeyed(t *testing.T) {
-	longtest.InCI(t)
+	longtest.Only(t) // it is a Mutex for each key
 	s := locktest.Subject{Holders: 1, Reentrant: true, Slot: true}
 	run(t, s, ofZklock(func(opts ...zklock.Option) maker {
 		return made(func(m *session.Manager, path string) (*zklock.Keyed, error) {

@@ -292,7 +292,7 @@ func idle(t *testing.T, what string, holds, waits int, timeout time.Duration) (u
 
 // What a session sends while nothing happens does not grow with the locks that it holds.
 func TestIdle(t *testing.T) {
-	longtest.InCI(t)
+	longtest.Only(t)
 	const timeout, long = 10 * time.Second, 40 * time.Second
 	beats := func(d time.Duration) float64 { return float64(time.Minute) / float64(d) }
 	const edge = 2 / float64(watched/time.Minute) // what may fall just inside, or just outside

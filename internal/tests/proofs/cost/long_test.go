@@ -12,7 +12,7 @@ import (
 // A holder and a waiter live for long: nothing happens for a week, or the servers are away for days. Nothing of them does
 // more as time passes, or else virtual time would not get so far. Afterwards the lock goes on.
 func TestLongTimes(t *testing.T) {
-	longtest.InCI(t)
+	longtest.Only(t)
 	days := func(n int) time.Duration { return longtest.Pick(90*time.Minute, time.Duration(n)*24*time.Hour) }
 	for what, c := range map[string]struct {
 		long     time.Duration
