@@ -23,7 +23,7 @@ func TestTerms(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var out exampletest.Buffer
-	if err := demo(ctx, &out, testserver.Server(t).ConnectString()); err != nil {
+	if err := demo(ctx, &out, exampletest.Server(t)); err != nil {
 		t.Error(err)
 	}
 	text := out.String()
@@ -54,10 +54,9 @@ func TestTerms(t *testing.T) {
 
 // A leader that cannot do its work ends, and leaves the leadership to others.
 func TestUnfit(t *testing.T) {
-	longtest.InCI(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testserver.Bound())
 	defer cancel()
-	m := testserver.Connect(t, testserver.Server(t).ConnectString())
+	m := testserver.Connect(t, exampletest.Server(t))
 	// It cannot write the office, because there is none.
 	if err := (&candidate{name: "Dave", m: m, out: io.Discard}).run(ctx); !errors.Is(err, zk.ErrNoNode) {
 		t.Errorf("it ends with %v", err)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -14,9 +13,8 @@ import (
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestEachOnce(t *testing.T) {
-	longtest.InCI(t)
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
+	if err := run(t.Context(), &out, exampletest.Server(t)); err != nil {
 		t.Error(err)
 	}
 	if want := "300 requests in 3 replicas: 20 invoices, each charged once\n"; out.String() != want {
@@ -26,10 +24,9 @@ func TestEachOnce(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	longtest.InCI(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, new(bytes.Buffer), testserver.Server(t).ConnectString()); err == nil {
+	if err := run(ctx, new(bytes.Buffer), exampletest.Server(t)); err == nil {
 		t.Error("an interrupted run reports success")
 	}
 }

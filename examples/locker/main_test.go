@@ -6,16 +6,14 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main, "-work") }
 
 func TestEveryNumberOnce(t *testing.T) {
-	longtest.InCI(t)
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
+	if err := run(t.Context(), &out, exampletest.Server(t)); err != nil {
 		t.Error(err)
 	}
 	if want := "3 processes, 60 numbers, 60 different\n"; !strings.HasSuffix(out.String(), want) {

@@ -8,17 +8,15 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestPool(t *testing.T) {
-	longtest.InCI(t)
 	for range 2 { // the limit is back at the second run
 		var out bytes.Buffer
-		expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
+		expect.NoError(t, run(t.Context(), &out, exampletest.Server(t)))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if want := "10 workers were inside, on at most 3 places at once, and 5 in the end"; len(lines) != 2*workers+1 || lines[2*workers] != want {
 			t.Fatalf("it says\n%s", out.String())

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
@@ -16,10 +15,9 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 var summary = regexp.MustCompile(`\n8 ticks, [1-8] reports, [0-7] ticks were left out, 0 were reported twice\n$`)
 
 func TestOnce(t *testing.T) {
-	longtest.InCI(t)
 	for range 2 { // the second run goes on where the record of the first one ends
 		var out bytes.Buffer
-		if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
+		if err := run(t.Context(), &out, exampletest.Server(t)); err != nil {
 			t.Error(err)
 		}
 		if !summary.MatchString(out.String()) {

@@ -33,7 +33,7 @@ while it was added, never both at once
 }
 
 func TestRunRefuses(t *testing.T) {
-	server := testserver.Server(t).ConnectString()
+	server := exampletest.Server(t)
 	for _, ensembles := range [][]ensemble{{{"a", server}}, {{"a", server}, {"a", server}}} {
 		if err := run(t.Context(), new(bytes.Buffer), ensembles); err == nil {
 			t.Errorf("no error with %v", ensembles)

@@ -18,9 +18,8 @@ func TestMain(m *testing.M) { exampletest.Main(m, main) }
 // Each waiter of the simple lock sends a create with its listing when the lock is free, and all but one set a watch. In the
 // queue, the number of waiters does not matter.
 func TestHerd(t *testing.T) {
-	longtest.InCI(t)
 	var out bytes.Buffer
-	expect.NoError(t, run(t.Context(), &out, testserver.Server(t).ConnectString()))
+	expect.NoError(t, run(t.Context(), &out, exampletest.Server(t)))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")[2:]
 	if len(lines) != 6 {
 		t.Fatalf("it says\n%s", out.String())

@@ -6,7 +6,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/conformance/versions/driver"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
-	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -51,7 +50,6 @@ func pairs(dir string) []pair {
 
 // Each version waits for the other, is refused by a try, and comes in its turn.
 func TestPairs(t *testing.T) {
-	longtest.InCI(t)
 	for i, p := range pairs("") {
 		t.Run(p.name, func(t *testing.T) {
 			bothWays(t, longSession, func(t *testing.T, first, second *process) {

@@ -14,6 +14,7 @@ import (
 // bothWays runs a test with a process of one version in the first part, and with one of the other.
 func bothWays(t *testing.T, timeout time.Duration, test func(t *testing.T, first, second *process)) {
 	t.Helper()
+	longtest.InCI(t)
 	orders := [][2]string{{before, present}, {present, before}}
 	if !longtest.On() { // one of them, not the same for all tests
 		orders = orders[len(t.Name())%2:][:1]
@@ -29,7 +30,6 @@ func bothWays(t *testing.T, timeout time.Duration, test func(t *testing.T, first
 
 // A place that one version keeps goes to the other as soon as that wants it.
 func TestKept(t *testing.T) {
-	longtest.InCI(t)
 	for _, kind := range []string{"lazy", "lazy local", "lazy write", "lazy read"} {
 		t.Run(kind, func(t *testing.T) {
 			bothWays(t, longSession, func(t *testing.T, first, second *process) {
@@ -66,7 +66,6 @@ func (p *process) use(t *testing.T, k driver.Lock) (node string) {
 
 // Readers of both versions hold the lock together. A writer that goes on as a reader lets in none but readers.
 func TestReaders(t *testing.T) {
-	longtest.InCI(t)
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
 		read, write := driver.Lock{Kind: "read", Path: first.path}, driver.Lock{Kind: "write", Path: first.path}
 		owned := driver.Lock{Kind: "owned write", Path: first.path}
@@ -105,7 +104,6 @@ func TestReaders(t *testing.T) {
 
 // The leases of a semaphore are one number for both versions, in either layout, and a large request is not overtaken.
 func TestLeases(t *testing.T) {
-	longtest.InCI(t)
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
 		one := driver.Lock{Kind: "semaphore", Path: first.path + "/ours", Leases: 3}
 		two := one
@@ -151,7 +149,6 @@ func TestLeases(t *testing.T) {
 // A limit that one version sets holds for the other. docs/upgrade.md asks not to change limits during an upgrade; so
 // this test changes one only upwards, or when nobody uses the semaphore.
 func TestLimits(t *testing.T) {
-	longtest.InCI(t)
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
 		k := driver.Lock{Kind: "semaphore", Path: first.path, Leases: 2}
 		resize := func(p *process, n int) {
@@ -191,7 +188,6 @@ func TestLimits(t *testing.T) {
 
 // Each version asks holders of the other to give a lock up.
 func TestRevoke(t *testing.T) {
-	longtest.InCI(t)
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
 		k := driver.Lock{Kind: "mutex", Path: first.path}
 		h, next := first.acquire(t, k), second.begin(k)
@@ -211,7 +207,6 @@ func TestRevoke(t *testing.T) {
 
 // Both versions see the leader, whichever it is.
 func TestLeader(t *testing.T) {
-	longtest.InCI(t)
 	for _, kind := range []string{"election", "latch"} {
 		t.Run(kind, func(t *testing.T) {
 			bothWays(t, longSession, func(t *testing.T, first, second *process) {
@@ -243,7 +238,6 @@ func TestLeader(t *testing.T) {
 
 // A tick that one version has run is not run by the other. One that has failed is, as often as it may be.
 func TestJobs(t *testing.T) {
-	longtest.InCI(t)
 	bothWays(t, longSession, func(t *testing.T, first, second *process) {
 		tick := func(n int64) driver.Lock { return driver.Lock{Kind: "job", Path: first.path, Tick: n} }
 		once := func(n int64) driver.Lock { return driver.Lock{Kind: "job once", Path: first.path, Tick: n} }
@@ -285,7 +279,6 @@ func TestJobs(t *testing.T) {
 // A waiter gets the lock of a holder of the other version that was killed, or cut off from the servers. By then the one
 // that was cut off knows that it has lost the lock.
 func TestLoss(t *testing.T) {
-	longtest.InCI(t)
 	bothWays(t, shortSession, func(t *testing.T, first, second *process) {
 		k := func(kind string) driver.Lock {
 			return driver.Lock{Kind: kind, Path: first.path + "/" + kind, Leases: 1, Tick: 1}

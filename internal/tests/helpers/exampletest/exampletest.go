@@ -38,6 +38,13 @@ func Main(m *testing.M, main func(), arguments ...string) {
 	testserver.Main(m)
 }
 
+// Server returns the addresses of the shared server. CI runs the tests that ask, and a plain "go test ./..." does not.
+func Server(t *testing.T) string {
+	t.Helper()
+	longtest.InCI(t)
+	return testserver.Server(t).ConnectString()
+}
+
 // program returns the command that runs the example.
 func program(args ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
 	cmd, output = exec.Command(os.Args[0], args...), new(bytes.Buffer)
