@@ -73,9 +73,9 @@ func (a *App) again(words ...string) string {
 	return line
 }
 
-// identities returns the identities of all flags. The scheme sasl is proved by SASL, with DIGEST-MD5: sasl:user:password. Errors
-// do not contain credentials. Empty lines, and those that begin with #, are comments. Editors of Windows put a byte order mark
-// in front, and a carriage return behind each line.
+// identities returns the identities of all flags. A flag without one is an error: a variable of a script may be empty. The
+// scheme sasl is proved by SASL, with DIGEST-MD5: sasl:user:password. Errors do not contain credentials. Empty lines, and those
+// that begin with #, are comments. Editors of Windows put a byte order mark in front, and a carriage return behind each line.
 func (c *connection) identities() (all []session.Option, err error) {
 	texts := c.Auths
 	if c.AuthFile != "" {
@@ -104,7 +104,7 @@ func (c *connection) identities() (all []session.Option, err error) {
 			all = append(all, identity)
 		}
 		if len(all) == before {
-			return nil, usagef("behind identity %d of --auth and --auth-file: one of them has no identity in it", before)
+			return nil, usagef("behind %d good ones, an --auth or the file of --auth-file has no identity in it", before)
 		}
 	}
 	return all, nil

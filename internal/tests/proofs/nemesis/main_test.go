@@ -19,7 +19,7 @@ var (
 	locksFlag    = flag.String("locks", "", "of attack and soak: the locks to attack, with commas between; default: all")
 	rivalFlag    = flag.Bool("rival", false, "of attack: attack the Lock of go-zookeeper instead")
 	tickFlag     = flag.Duration("tick", 250*time.Millisecond, "of attack and soak: of the servers; the default is far below ZooKeeper's own, so that more happens in a minute")
-	turnFlag     = flag.Int("turn", -1, "of the short forms: run every third, from 0, 1 or 2 on; -1: all")
+	turnFlag     = flag.Int("turn", -1, "of the short forms: run every third, beginning by this number; -1: all")
 	writeFlag    = flag.Bool("write", false, "write the rows of the schedules into docs/measured/nemesis.md")
 )
 

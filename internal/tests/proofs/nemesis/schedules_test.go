@@ -108,7 +108,7 @@ func TestNemesis(t *testing.T) {
 		if s.short {
 			shorts++
 		}
-		if !full && (*scheduleFlag != "" || !s.short || !longtest.On() || *turnFlag >= 0 && shorts%3 != *turnFlag) {
+		if !full && (*scheduleFlag != "" || !s.short || !longtest.On() || *turnFlag >= 0 && shorts%3 != *turnFlag%3) {
 			continue
 		}
 		t.Run(s.String(), func(t *testing.T) {
